@@ -1,0 +1,150 @@
+"""What does one run say? Results of cases, and the verdict of every cell that they add up to.
+
+A *case* is one topology run with one hook kind on one device. A *cell* is clause × family × hook kind; its verdict is
+derived from the cases, never stored beside them, so the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT = "ran", "not offered", "not run", "crashed", "timed out"
+OUTCOMES = (RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT)
+"""What became of a case. All but ``ran`` are *accounted for* with a reason; none of them counts as passed."""
+
+CONFORMS, DEVIATES = "conforms", "deviates"
+VERDICTS = (CRASHED, TIMED_OUT, DEVIATES, NOT_RUN, CONFORMS, NOT_OFFERED)
+"""Verdicts of a cell, the one that outranks the others first."""
+
+GAPS = (
+    "wrong values",
+    "parameter gradients mixed in",
+    "wrong slots",
+    "wrong shape",
+    "None instead of a gradient",
+    "a gradient instead of None",
+    "missing entries",
+    "extra entries",
+    "not fired",
+    "fired too often",
+    "wrong order",
+    "wrong arguments",
+    "raised",
+    "new warning",
+)
+"""How an observation can differ from what is expected, costliest first: silent, then loud."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One place where torch and the contract disagree.
+
+    ``subject`` is the call concerned (``"net.block.fc#1"``: the second call of that module) or ``"run"``. ``gap`` is
+    one of `GAPS`. ``expected`` and ``observed`` are texts for people. ``ledger`` is the id of the entry that explains
+    the deviation, or None where it is not known.
+    """
+
+    clause: str
+    subject: str
+    gap: str
+    expected: str
+    observed: str
+    ledger: str | None = None
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """What became of one case.
+
+    ``judged`` says for each clause how many subjects (calls, or the run) it had a say on; a clause that is absent
+    there had nothing to judge. ``origin`` is ``"corpus"`` or ``"exploration"``; ``reason`` is empty for a case that ran.
+    """
+
+    family: str
+    topology: str
+    kind: str
+    origin: str
+    outcome: str
+    reason: str = ""
+    judged: Mapping[str, int] = field(default_factory=dict)
+    deviations: tuple[Deviation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The verdict on one clause for one family and hook kind.
+
+    ``judged`` and ``deviating`` count subjects; ``gaps`` counts deviations by gap; ``unexplained`` counts those without
+    a ledger entry; ``topologies`` are the ids of deviating topologies in the order of the record.
+    """
+
+    clause: str
+    family: str
+    kind: str
+    verdict: str
+    reason: str
+    judged: int
+    deviating: int
+    unexplained: int
+    gaps: Mapping[str, int]
+    topologies: tuple[str, ...]
+
+
+def cells(
+    results: Iterable[CaseResult], clauses: Iterable[str], applies: Mapping[str, Iterable[str]] | None = None
+) -> list[Cell]:
+    """The cells that ``results`` add up to, for every clause of ``clauses``.
+
+    ``applies`` gives, for a clause, the hook kinds that it speaks of (all of them where the clause is missing there);
+    cells of other kinds do not exist.
+    """
+    grouped: dict[tuple[str, str], list[CaseResult]] = {}
+    for result in results:
+        grouped.setdefault((result.family, result.kind), []).append(result)
+    spoken = {clause: frozenset(kinds) for clause, kinds in (applies or {}).items()}
+    return [
+        _cell(clause, family, kind, group)
+        for clause in clauses
+        for (family, kind), group in grouped.items()
+        if clause not in spoken or kind in spoken[clause]
+    ]
+
+
+def _cell(clause: str, family: str, kind: str, results: list[CaseResult]) -> Cell:
+    judged = sum(result.judged.get(clause, 0) for result in results)
+    deviations = [(result.topology, d) for result in results for d in result.deviations if d.clause == clause]
+    gaps: dict[str, int] = {}
+    for _, deviation in deviations:
+        gaps[deviation.gap] = gaps.get(deviation.gap, 0) + 1
+    verdict, reason = _verdict(results, judged, len(deviations))
+    return Cell(
+        clause=clause,
+        family=family,
+        kind=kind,
+        verdict=verdict,
+        reason=reason,
+        judged=judged,
+        deviating=len(deviations),
+        unexplained=sum(deviation.ledger is None for _, deviation in deviations),
+        gaps=gaps,
+        topologies=tuple(dict.fromkeys(topology for topology, _ in deviations)),
+    )
+
+
+def _verdict(results: list[CaseResult], judged: int, deviating: int) -> tuple[str, str]:
+    for outcome in (CRASHED, TIMED_OUT):
+        for result in results:
+            if result.outcome == outcome:
+                return outcome, result.reason
+    if deviating:
+        return DEVIATES, ""
+    for result in results:
+        if result.outcome == NOT_RUN:  # a cell that was cut short has not passed
+            return NOT_RUN, result.reason
+    if judged:
+        return CONFORMS, ""
+    for result in results:
+        if result.outcome == NOT_OFFERED:
+            return NOT_OFFERED, result.reason
+    return NOT_RUN, "no case of this family has anything that the clause speaks of"
