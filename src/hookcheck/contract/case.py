@@ -1,0 +1,152 @@
+"""What does a clause get to see? One case: the topology, what the oracle expects, and what torch did with and without
+hooks; and the subjects that clauses judge in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.tolerance import close
+from hookcheck.oracle.trace import CallTrace
+from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.observation import Copy, Event, Observation
+from hookcheck.topology.model import Array, Composite, Layer, Sequential, Topology
+
+Features = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A firing that is due and the event that answers it, or None where the hook was not called."""
+
+    firing: Firing
+    event: Event | None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks."""
+
+    topology: Topology
+    kind: HookKind
+    device: str
+    expected: Expected
+    observed: Observation
+    plain: Observation
+
+    def close(self, observed: Copy, expected: Array) -> bool:
+        """Whether ``observed`` is the tensor ``expected``, within what rounding explains."""
+        return not isinstance(observed, (type(None), str, tuple, list, dict)) and close(
+            observed, expected, self.topology.dtype, self.device
+        )
+
+    @cached_property
+    def events(self) -> dict[str, list[Event]]:
+        """The events of each module path, in the order in which they happened."""
+        found: dict[str, list[Event]] = {}
+        for event in self.observed.events:
+            found.setdefault(event.path, []).append(event)
+        return found
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every firing that is due with its event.
+
+        A hook is not told which of several calls of its module it is for, so an event goes to the firing whose
+        gradients it carries; those that carry no firing's gradients go to what is left, in order.
+        """
+        due: dict[str, list[Firing]] = {}
+        for firing in self.expected.firings:
+            due.setdefault(firing.call.path, []).append(firing)
+        answers: dict[int, Event] = {}
+        for path, firings in due.items():
+            events = list(self.events.get(path, ()))
+            if len(firings) > 1:
+                for firing in firings:
+                    match = next((event for event in events if self._carries(event, firing)), None)
+                    if match is not None:
+                        answers[id(firing)] = match
+                        events.remove(match)
+            left = [firing for firing in firings if id(firing) not in answers]
+            answers.update((id(firing), event) for firing, event in zip(left, events))
+        return tuple(Pair(firing, answers.get(id(firing))) for firing in self.expected.firings)
+
+    def _carries(self, event: Event, firing: Firing) -> bool:
+        return len(event.arguments) == 2 and all(
+            isinstance(observed, tuple)
+            and len(observed) == len(expected)
+            and all(o is None if e is None else self.close(o, e) for o, e in zip(observed, expected))
+            for observed, expected in zip(event.arguments, (firing.grad_input, firing.grad_output))
+        )
+
+    @cached_property
+    def paths_due(self) -> dict[str, int]:
+        """How many firings are due on each module path that has any."""
+        due: dict[str, int] = {}
+        for firing in self.expected.firings:
+            due[firing.call.path] = due.get(firing.call.path, 0) + 1
+        return due
+
+    @cached_property
+    def of_first_output(self) -> dict[str, list[Array]]:
+        """For each module path, the gradients of first outputs that a hook on their grad_fn receives."""
+        found: dict[str, list[Array]] = {}
+        for call, _, gradient in self.expected.of_first_output:
+            found.setdefault(call.path, []).append(gradient)
+        return found
+
+    def carries_output(self, event: Event, gradient: Array) -> bool:
+        """Whether the event's grad_output begins with ``gradient``."""
+        outputs = event.arguments[1] if len(event.arguments) > 1 else None
+        return isinstance(outputs, tuple) and len(outputs) > 0 and self.close(outputs[0], gradient)
+
+    @cached_property
+    def features(self) -> Features:
+        """What the run has about it: the features of all its calls and firings taken together."""
+        total: dict[str, frozenset[str]] = {}
+        for features in [
+            *(call_features(call) for call in self.expected.trace.calls),
+            *(firing_features(firing) for firing in self.expected.firings),
+        ]:
+            for key, found in features.items():
+                total[key] = total.get(key, frozenset()) | found
+        return total
+
+
+def firing_features(firing: Firing) -> Features:
+    """The features of a firing: those of its call, and ``reached``: ``output``, or ``inside`` where the gradient of no
+    output is computed."""
+    reached = "inside" if all(g is None for g in firing.grad_output) else "output"
+    return {**call_features(firing.call), "reached": frozenset({reached})}
+
+
+def call_features(call: CallTrace) -> Features:
+    """What matters about a call, as sets of words, for the ledger to name.
+
+    ``module`` (the layer's class, ``Sequential`` or ``Composite``), ``mode``, ``inputs`` and ``outputs`` (``all``,
+    ``some`` or ``none`` of the tensors require grad), ``steps`` (``one`` or ``many`` differentiable steps), and of the
+    step that made the first output: ``last`` (its class), ``rank`` (of its first input) and ``bias``.
+    """
+    module = call.module
+    own = "Composite" if isinstance(module, Composite) else "Sequential" if isinstance(module, Sequential) else None
+    found = {
+        "module": own or type(module).__name__,
+        "mode": call.mode,
+        "inputs": _how_many([t.requires_grad for t in call.args if t is not None]),
+        "outputs": _how_many([t.requires_grad for t in call.outputs if t is not None]),
+    }
+    steps = [node for node in call.steps if node.primitive is not None]
+    if steps:
+        last = steps[-1]
+        found["steps"] = "one" if len(steps) == 1 else "many"
+        found["last"] = type(last.primitive).__name__
+        found["rank"] = str(last.inputs[0].array.ndim)
+        if isinstance(last.primitive, Layer) and last.primitive.parameters():
+            found["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
+    return {key: frozenset({word}) for key, word in found.items()}
+
+
+def _how_many(flags: list[bool]) -> str:
+    return "none" if not any(flags) else "all" if all(flags) else "some"

@@ -1,0 +1,118 @@
+"""When does a module backward hook fire, how often, and after what?
+
+The rules are those of ``Module.register_full_backward_hook``. The legacy hook advertises the same and is held to it.
+"""
+
+from __future__ import annotations
+
+from hookcheck.contract.case import Case, Pair
+from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.oracle.trace import CallTrace
+
+MODULE = "torch.nn.Module.register_full_backward_hook"
+
+
+def _fired(case: Case, pair: Pair, early: bool) -> Judgement:
+    if pair.firing.early is not early:
+        return NOTHING
+    if pair.event is None and case.observed.raised:
+        return _raised(case)
+    if pair.event is None:
+        return Mismatch("not fired", f"a call of the hook in backward {pair.firing.backward}", "no call")
+    return None
+
+
+@clause("BW-02", PROMISE, Subject.FIRING, since="1.8", source=f"{MODULE}, firing rule 1")
+def fires_on_inputs(case: Case, pair: Pair) -> Judgement:
+    """The hook fires when the gradients with respect to the module's inputs are computed."""
+    return _fired(case, pair, early=False)
+
+
+@clause("BW-03", PROMISE, Subject.FIRING, since="1.9", source=f"{MODULE}, firing rule 2; pytorch#56693")
+def fires_on_outputs(case: Case, pair: Pair) -> Judgement:
+    """If no input of the module requires grad, the hook fires when the gradients with respect to its outputs are
+    computed."""
+    return _fired(case, pair, early=True)
+
+
+@clause("BW-04", PROMISE, Subject.CALL, since="1.8", source=f"{MODULE}, firing rule 3")
+def never_fires(case: Case, call: CallTrace) -> Judgement:
+    """If no output of the module requires grad, the hook never fires."""
+    if any(t is not None and t.requires_grad for t in call.made) or call.path in case.paths_due:
+        return NOTHING
+    return _silent(case, call)
+
+
+@clause("BW-05", PROMISE, Subject.CALL, since="1.8", source=f"{MODULE}, 'every time the gradients … are computed'")
+def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
+    """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
+    due = case.paths_due.get(call.path, 0)
+    fired = len(case.events.get(call.path, ()))
+    if call.number or not due or not fired or case.observed.raised:
+        return NOTHING
+    if fired == due:
+        return None
+    return Mismatch("fired too often" if fired > due else "not fired", f"{due} calls of the hook", f"{fired} calls")
+
+
+@clause("NG-01", PROMISE, Subject.RUN, since="1.10", source="pytorch#65335; firing rule 3 under torch.no_grad")
+def silent_without_grad_mode(case: Case, _: None) -> Judgement:
+    """A module that is called under no_grad or inference_mode computes as if it had no hook: nothing raises, and the
+    hook is not called."""
+    silent = [c for c in case.expected.trace.calls if c.mode != "grad" and c.path not in case.paths_due]
+    if not silent:
+        return NOTHING
+    if case.observed.raised:
+        return _raised(case)
+    return next((m for m in (_silent(case, call) for call in silent) if m is not None), None)
+
+
+@clause("OR-01", PROMISE, Subject.RUN, since="1.8", source="notes on autograd, 'Backward Hooks execution'")
+def ordered_by_the_graph(case: Case, _: None) -> Judgement:
+    """Hooks fire in an order that the graph allows: a consumer before what it consumes, an enclosing module after the
+    modules that its input gradients pass through."""
+    happened = [pair for pair in case.pairs if pair.event is not None]
+    place = {id(event): i for i, event in enumerate(case.observed.events)}
+    happened.sort(key=lambda pair: place[id(pair.event)])
+    if len(happened) < 2:
+        return NOTHING
+    for i, pair in enumerate(happened):
+        for later in happened[i + 1 :]:
+            if _must_precede(later, pair):
+                before, after = later.firing.call.subject, pair.firing.call.subject
+                return Mismatch("wrong order", f"{before} before {after}", f"{after} before {before}")
+    return None
+
+
+@clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", variant="legacy")
+def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
+    """The legacy hook is a hook on the grad_fn of the first output tensor: it fires whenever that Node runs, and
+    grad_output[0] is the whole gradient of that tensor."""
+    due = case.of_first_output.get(call.path, [])
+    events = case.events.get(call.path, [])
+    if call.number or case.observed.raised:
+        return NOTHING
+    if len(events) != len(due):
+        gap = "not fired" if len(events) < len(due) else "fired too often"
+        return Mismatch(gap, f"{len(due)} calls of the hook", f"{len(events)} calls")
+    left = list(events)
+    for gradient in due:
+        carrier = next((event for event in left if case.carries_output(event, gradient)), None)
+        if carrier is None:
+            return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
+        left.remove(carrier)
+    return None if due else NOTHING
+
+
+def _raised(case: Case) -> Judgement:
+    return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
+
+
+def _silent(case: Case, call: CallTrace) -> Judgement:
+    fired = len(case.events.get(call.path, ()))
+    return Mismatch("fired too often", "no call of the hook", f"{fired} calls") if fired else None
+
+
+def _must_precede(first: Pair, second: Pair) -> bool:
+    a, b = first.firing, second.firing
+    return a.backward < b.backward or (a.backward == b.backward and bool(b.earlier >> a.node & 1))

@@ -1,0 +1,112 @@
+"""What may a hook change by being there? Nothing: a hook that returns None is an observer.
+
+Every clause compares the run with hooks to the same run without them, bit by bit; the last holds the run with hooks
+against the formulas, so that a fault common to both runs shows as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Optional
+
+import numpy as np
+
+from hookcheck.contract.case import Case
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.gradients import shown
+from hookcheck.probe.observation import Array, Copy
+
+MODULE = "torch.nn.Module.register_full_backward_hook"
+RETURN = f"{MODULE}, 'optionally return a new gradient'"
+
+
+@clause("OB-01", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+def raises_nothing(case: Case, _: None) -> Judgement:
+    """An observing hook makes neither forward nor backward raise."""
+    if case.observed.raised is None or case.plain.raised is not None:
+        return None
+    return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
+
+
+@clause("OB-02", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+def changes_no_output(case: Case, _: None) -> Judgement:
+    """An observing hook leaves every output as it is, bit by bit, and requiring grad as it did."""
+    if case.observed.raised:
+        return NOTHING
+    with_hooks, without = dict(_flat(case.observed.values)), dict(_flat(case.plain.values))
+    for name, value in without.items():
+        if not _same(value, with_hooks.get(name)):
+            return Mismatch("wrong values", f"{name} = {shown((value,))}", shown((with_hooks.get(name),)))
+    if case.observed.requires_grad != case.plain.requires_grad:
+        return Mismatch("wrong arguments", str(case.plain.requires_grad), str(case.observed.requires_grad))
+    return None
+
+
+@clause("OB-03", PROMISE, Subject.RUN, since="1.8", source=RETURN)
+def changes_no_gradient(case: Case, _: None) -> Judgement:
+    """An observing hook leaves the gradients of inputs and parameters as they are, bit by bit."""
+    return _gradients(case, lambda plain, hooked: plain is None or hooked is None or _same(plain, hooked))
+
+
+@clause("OB-04", PROMISE, Subject.RUN, since="1.8", source=RETURN)
+def keeps_none_apart_from_zero(case: Case, _: None) -> Judgement:
+    """An observing hook leaves a ``.grad`` that is None as None, and no ``.grad`` becomes None."""
+    return _gradients(case, lambda plain, hooked: (plain is None) == (hooked is None))
+
+
+@clause("OB-05", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+def warns_of_nothing(case: Case, _: None) -> Judgement:
+    """An observing hook brings no warning with it."""
+    new = [text for text in dict.fromkeys(case.observed.warnings) if text not in case.plain.warnings]
+    if not new:
+        return None
+    return Mismatch("new warning", "no warning", "; ".join(f"{category}: {text}" for category, text in new))
+
+
+@clause("AG-01", PROMISE, Subject.RUN, since="1.7", source="the formulas of the oracle, each proved in tests/")
+def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
+    """With hooks on every module, the gradient of every input and parameter is what the formulas give."""
+    if case.plain.raised:
+        return Mismatch("raised", "a run without hooks", str(case.plain.raised))
+    if case.observed.raised:
+        return NOTHING
+    for name, gradient in case.observed.gradients.items():
+        expected = case.expected.leaf_gradients.get(name)
+        if expected is None:
+            right = gradient is None or not np.any(gradient)
+        else:
+            right = case.close(gradient, expected)
+        if not right:
+            return Mismatch("wrong values", f"{name}.grad = {shown((expected,))}", shown((gradient,)))
+    return None if case.observed.gradients else NOTHING
+
+
+def _gradients(case: Case, agree: Callable[[Optional[Array], Optional[Array]], bool]) -> Judgement:
+    if case.observed.raised or not case.plain.gradients:
+        return NOTHING
+    for name, plain in case.plain.gradients.items():
+        hooked = case.observed.gradients.get(name)
+        if not agree(plain, hooked):
+            gap = "wrong values"
+            if plain is None or hooked is None:
+                gap = "a gradient instead of None" if plain is None else "None instead of a gradient"
+            return Mismatch(gap, f"{name}.grad = {shown((plain,))}", shown((hooked,)))
+    return None
+
+
+def _same(a: Copy, b: Copy) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return type(a) is type(b) and a == b
+
+
+def _flat(copy: Copy | Mapping[str, Copy], name: str = "") -> Iterator[tuple[str, Copy]]:
+    if isinstance(copy, dict):
+        for key, item in copy.items():
+            yield from _flat(item, f"{name}[{key}]" if name else key)
+    elif isinstance(copy, (tuple, list)):
+        yield f"type({name})", type(copy).__name__
+        for i, item in enumerate(copy):
+            yield from _flat(item, f"{name}[{i}]")
+    else:
+        yield name, copy

@@ -1,0 +1,104 @@
+"""What is a clause? One promise about hooks as a function that judges one subject of a case.
+
+A clause is declared by `clause` above a function: id, class, subject, since and source in the decorator, the statement
+as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, and `NOTHING` where
+the clause has no say on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Union
+
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import KINDS
+
+PROMISE, PIN, UNSPECIFIED = "promise", "pin", "unspecified"
+
+
+class Subject(Enum):
+    """What a clause judges: each call of a module, each firing that is due, each event, or the run as a whole."""
+
+    CALL = "call"
+    FIRING = "firing"
+    EVENT = "event"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """How a subject deviates: a gap of `hookcheck.contract.verdict.GAPS`, and both sides in words."""
+
+    gap: str
+    expected: str
+    observed: str
+
+
+class Nothing(Enum):
+    """The type of `NOTHING`."""
+
+    NOTHING = "nothing to judge"
+
+
+NOTHING = Nothing.NOTHING
+Judgement = Union[Mismatch, Nothing, None]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A promise: ``id``, its class ``rank`` (promise, pin or unspecified), its one-sentence ``statement``, the release
+    ``since`` which it holds, the ``source`` that promises it, the hook ``kinds`` that it speaks of, and its judge."""
+
+    id: str
+    rank: str
+    statement: str
+    since: str
+    source: str
+    kinds: tuple[str, ...]
+    subject: Subject
+    judge: Callable[..., Judgement]
+
+
+CLAUSES: dict[str, Clause] = {}
+"""Every declared clause by id, in the order of declaration (see `hookcheck.contract.chapters`)."""
+
+
+def clause(
+    id: str, rank: str, subject: Subject, since: str, source: str, variant: str | None = None
+) -> Callable[[Callable[..., Judgement]], Callable[..., Judgement]]:
+    """Declares the function below it as a clause; ``variant`` limits it to legacy or full hook kinds."""
+
+    def declare(judge: Callable[..., Judgement]) -> Callable[..., Judgement]:
+        if id in CLAUSES:
+            raise ValueError(f"two clauses have the id {id}")
+        kinds = tuple(name for name, kind in KINDS.items() if variant in (None, kind.variant))
+        statement = " ".join((judge.__doc__ or "").split())
+        CLAUSES[id] = Clause(id, rank, statement, since, source, kinds, subject, judge)
+        return judge
+
+    return declare
+
+
+def clause_named(id: str) -> Clause:
+    """The clause of that id.
+
+    Raises:
+        HookcheckError: there is none.
+    """
+    if id not in CLAUSES:
+        raise HookcheckError(f"unknown clause {id!r}; `hookcheck list` shows them all")
+    return CLAUSES[id]
+
+
+def described(clause: Clause) -> dict[str, Any]:
+    """The clause as plain values: what a record's plan and ``hookcheck list`` hold."""
+    return {
+        "id": clause.id,
+        "class": clause.rank,
+        "statement": clause.statement,
+        "since": clause.since,
+        "source": clause.source,
+        "kinds": list(clause.kinds),
+    }

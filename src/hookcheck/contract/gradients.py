@@ -1,0 +1,100 @@
+"""How does an observed tuple of gradients differ from the expected one? The one comparison behind all clauses on values,
+and the words in which it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from hookcheck.contract.case import Case
+from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
+from hookcheck.oracle.expected import Firing
+from hookcheck.oracle.sweep import Gradient
+from hookcheck.probe.observation import Copy
+from hookcheck.topology.model import Array
+
+
+def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
+    """The costliest mismatch among the positions at which both sides have a gradient."""
+    if not isinstance(observed, tuple):
+        return NOTHING
+    both = [(i, o, e) for i, (o, e) in enumerate(zip(observed, expected)) if o is not None and e is not None]
+    if not both:
+        return NOTHING
+    wrong = [(i, o) for i, o, e in both if not case.close(o, e)]
+    if not wrong:
+        return None
+    known = case.expected.known_gradients(firing.call, firing.backward)
+    gaps = [_gap(case, o, i, expected, known) for i, o in wrong]
+    gap = next(g for g in ("wrong values", "parameter gradients mixed in", "wrong slots", "wrong shape") if g in gaps)
+    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {named(case, observed, known)}")
+
+
+def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
+    """The first position at which one side has a gradient and the other has None."""
+    if not isinstance(observed, tuple) or not observed or not expected:
+        return NOTHING
+    for o, e in zip(observed, expected):
+        if (o is None) != (e is None):
+            gap = "None instead of a gradient" if o is None else "a gradient instead of None"
+            return Mismatch(gap, shown(expected), shown(observed))
+    return None
+
+
+def lengths_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
+    """Whether there are too many or too few entries."""
+    if not isinstance(observed, tuple):
+        return NOTHING
+    if len(observed) == len(expected):
+        return None
+    gap = "extra entries" if len(observed) > len(expected) else "missing entries"
+    known = case.expected.known_gradients(firing.call, firing.backward)
+    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {named(case, observed, known)}")
+
+
+def named(case: Case, observed: tuple[Copy, ...], known: Mapping[str, Array]) -> str:
+    """Which gradient each entry really is: ``(bias, input[0], weight transposed)``."""
+    names = ["None" if o is None else _name(case, o, known) for o in observed]
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def shown(copies: tuple[Copy, ...] | tuple[Gradient, ...]) -> str:
+    """A tuple of gradients for people: shapes, and the numbers of those that are short."""
+    texts = [_text(copy) for copy in copies]
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
+def _text(copy: Copy) -> str:
+    if not isinstance(copy, np.ndarray):
+        return "None" if copy is None else str(copy)
+    if copy.size <= 6:
+        return str(np.round(copy.astype(float), 6).tolist())
+    first = ", ".join(f"{x:.6g}" for x in copy.reshape(-1)[:3])
+    return f"[{first}, …] of shape {copy.shape}"
+
+
+def _gap(case: Case, observed: Copy, position: int, expected: tuple[Gradient, ...], known: Mapping[str, Array]) -> str:
+    name = _name(case, observed, known)
+    if name != "unknown" and not name.startswith(("input[", "output[")):
+        return "parameter gradients mixed in"
+    if any(e is not None and case.close(observed, e) for i, e in enumerate(expected) if i != position):
+        return "wrong slots"
+    wanted = expected[position]
+    if wanted is not None and isinstance(observed, np.ndarray) and observed.shape != wanted.shape:
+        return "wrong shape"
+    return "wrong values"
+
+
+def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
+    if not isinstance(observed, np.ndarray):
+        return "unknown"
+    for name, array in known.items():
+        if case.close(observed, array):
+            return name
+    for name, array in known.items():
+        if array.ndim == 2 and case.close(observed, array.T):
+            return f"{name} transposed"
+        if observed.size == array.size and case.close(observed, array.reshape(observed.shape)):
+            return f"{name} reshaped"
+    return "unknown"

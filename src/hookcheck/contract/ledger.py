@@ -1,0 +1,180 @@
+"""Which deviations do we know, and why do they happen? The ledger: data in ``ledger.toml``, strict both ways.
+
+An entry matches a deviation if all its fields do. On a run, a deviation that no entry matches is unexplained; an entry
+that applies to this torch and device but matches nothing in one of its cells is stale. Both fail the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses that entries name
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.verdict import GAPS, CaseResult
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import KINDS
+from hookcheck.topology.families import FAMILIES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEVICES = ("cpu", "cuda")
+FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached")
+PATH = Path(__file__).with_name("ledger.toml")
+
+
+class LedgerError(HookcheckError):
+    """An entry of the ledger is not as it must be."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A known deviation.
+
+    It concerns the cells clause × ``families`` × ``kinds`` on ``devices`` and on every torch in the version specifier
+    ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of the gaps
+    ``instead``. ``why`` and ``link`` say what it rests on, ``reviewed`` when that was last looked at.
+    """
+
+    id: str
+    clauses: tuple[str, ...]
+    families: tuple[str, ...]
+    kinds: tuple[str, ...]
+    torch: SpecifierSet
+    instead: tuple[str, ...]
+    why: str
+    link: str
+    reviewed: date
+    devices: tuple[str, ...] = DEVICES
+    when: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def matches(self, clause: str, family: str, kind: str, gap: str, features: Mapping[str, frozenset[str]]) -> bool:
+        """Whether the entry explains a deviation with these properties."""
+        return (
+            clause in self.clauses
+            and family in self.families
+            and kind in self.kinds
+            and gap in self.instead
+            and all(features.get(key, frozenset()) & frozenset(words) for key, words in self.when)
+        )
+
+    def cells(self) -> list[tuple[str, str, str]]:
+        """Every cell (clause, family, kind) that the entry calls deviating."""
+        return [
+            (clause, family, kind) for clause in self.clauses for family in self.families for kind in self.kinds
+        ]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The entries that apply to one torch on one device."""
+
+    entries: tuple[Entry, ...]
+
+    def explain(
+        self, clause: str, family: str, kind: str, gap: str, features: Mapping[str, frozenset[str]]
+    ) -> str | None:
+        """The id of the first entry that explains the deviation, or None."""
+        return next((e.id for e in self.entries if e.matches(clause, family, kind, gap, features)), None)
+
+    def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
+        """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
+        seen = {d.ledger for result in results for d in result.deviations if d.clause == clause}
+        return [e for e in self.entries if (clause, family, kind) in e.cells() and e.id not in seen]
+
+
+def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledger:
+    """The part of the ledger that applies to a torch (local version labels do not count) and a device."""
+    version = Version(torch_version).public
+    return Ledger(tuple(e for e in entries if device in e.devices and e.torch.contains(version, prereleases=True)))
+
+
+def load(path: Path = PATH) -> tuple[Entry, ...]:
+    """Reads and checks a ledger file.
+
+    Raises:
+        LedgerError: the file does not parse, or an entry lacks a field, names something unknown, has no reason or has a
+            wrong version specifier; the message names the entry and the field.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise LedgerError(f"{path.name} cannot be read: {error}") from None
+    unknown = set(content) - {"deviation"}
+    if unknown:
+        raise LedgerError(f"{path.name} has unknown tables {sorted(unknown)}; entries are [[deviation]]")
+    entries = tuple(_entry(raw, number) for number, raw in enumerate(content.get("deviation", []), start=1))
+    twice = {e.id for e in entries if sum(e.id == other.id for other in entries) > 1}
+    if twice:
+        raise LedgerError(f"{path.name} has two entries with the id {sorted(twice)[0]!r}; give each its own")
+    return entries
+
+
+_TEXTS = ("id", "torch", "why", "link")
+_LISTS: dict[str, Iterable[str]] = {
+    "clauses": CLAUSES,
+    "families": FAMILIES,
+    "kinds": KINDS,
+    "instead": GAPS,
+    "devices": DEVICES,
+}
+
+
+def _entry(raw: Mapping[str, Any], number: int) -> Entry:
+    label = f"entry {raw.get('id', f'number {number}')!r} of the ledger"
+    known = {*_TEXTS, *_LISTS, "reviewed", "when"}
+    if set(raw) - known:
+        raise LedgerError(f"{label} has unknown fields {sorted(set(raw) - known)}; known are {sorted(known)}")
+    for key in _TEXTS:
+        if not isinstance(raw.get(key), str) or not raw[key].strip():
+            raise LedgerError(f"{label} has no {key!r}; write down {_ASKED[key]}")
+    if type(raw.get("reviewed")) is not date:
+        raise LedgerError(f"{label} has no 'reviewed'; write down the date of the last review, as 2026-01-31")
+    lists = {key: _names(raw, key, choices, label) for key, choices in _LISTS.items() if key != "devices" or key in raw}
+    try:
+        torch = SpecifierSet(raw["torch"])
+    except InvalidSpecifier:
+        raise LedgerError(f"{label}: {raw['torch']!r} is no version specifier; write for example '>=1.13,<2.8'") from None
+    return Entry(
+        id=raw["id"],
+        torch=torch,
+        why=raw["why"],
+        link=raw["link"],
+        reviewed=raw["reviewed"],
+        when=_when(raw.get("when", {}), label),
+        **lists,
+    )
+
+
+_ASKED = {
+    "id": "a short name of its own",
+    "torch": "the releases that it concerns, as a version specifier",
+    "why": "the reason for the deviation",
+    "link": "the address of the documentation or upstream issue that the reason rests on",
+}
+
+
+def _names(raw: Mapping[str, Any], key: str, choices: Iterable[str], label: str) -> tuple[str, ...]:
+    names = raw.get(key)
+    if not isinstance(names, list) or not names:
+        raise LedgerError(f"{label} has no list {key!r}; choose from {', '.join(choices)}")
+    unknown = [name for name in names if name not in choices]
+    if unknown:
+        raise LedgerError(f"{label}: unknown name {unknown[0]!r} in {key!r}; choose from {', '.join(choices)}")
+    return tuple(names)
+
+
+def _when(raw: Any, label: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(raw, dict) or any(key not in FEATURES for key in raw):
+        raise LedgerError(f"{label}: 'when' is a table of features; choose from {', '.join(FEATURES)}")
+    return tuple((key, tuple(words) if isinstance(words, list) else (words,)) for key, words in raw.items())

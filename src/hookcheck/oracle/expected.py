@@ -1,0 +1,148 @@
+"""What must be seen? For each call of a hooked module and each backward pass: whether, with what, and after what its
+hook fires; and which gradients the leaves end up with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from hookcheck.oracle.sweep import Gradient, Sweep, sweep
+from hookcheck.oracle.trace import CallTrace, Tensor, Trace, trace
+from hookcheck.topology.model import Array, Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Firing:
+    """One call of a hook that is due.
+
+    ``grad_input`` has an entry for each positional argument of the module call, ``grad_output`` one for each output;
+    an entry is None where the gradient is absent. ``early`` tells the rule under which it fires: False when the
+    gradients with respect to the inputs are computed, True when those of the outputs are, since no input requires grad.
+    ``node`` is the node at which it fires, and ``earlier`` a bit mask of the nodes that run before that one.
+    """
+
+    call: CallTrace
+    backward: int
+    grad_input: tuple[Gradient, ...]
+    grad_output: tuple[Gradient, ...]
+    early: bool
+    node: int
+    earlier: int
+
+
+class Expected:
+    """Everything that the oracle has to say about one topology; each part is worked out when first asked for."""
+
+    def __init__(self, topology: Topology, numbers: Mapping[str, Array]) -> None:
+        """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them."""
+        self.topology = topology
+        self.trace: Trace = trace(topology, numbers)
+
+    @cached_property
+    def hooked(self) -> tuple[Sweep, ...]:
+        """The backward passes with every module call bounded: what a full backward hook looks at."""
+        return tuple(sweep(self.trace, backward, joined=True) for backward in self.trace.passes)
+
+    @cached_property
+    def plain(self) -> tuple[Sweep, ...]:
+        """The backward passes without boundaries: what happens when no hook is there."""
+        return tuple(sweep(self.trace, backward, joined=False) for backward in self.trace.passes)
+
+    @cached_property
+    def firings(self) -> tuple[Firing, ...]:
+        """Every firing that the documented rules of ``register_full_backward_hook`` demand.
+
+        The hook fires when the gradients with respect to the inputs are computed; if no input requires grad, when those
+        with respect to the outputs are; if no output requires grad either, never.
+        """
+        return tuple(
+            _firing(call, number, swept)
+            for number, swept in enumerate(self.hooked)
+            for call in self.trace.calls
+            if (call.entry or call.exit) and (call.entry or call.exit).index in swept.received  # type: ignore[union-attr]
+        )
+
+    @cached_property
+    def of_first_output(self) -> tuple[tuple[CallTrace, int, Array], ...]:
+        """For each call and backward pass that reaches the call's first output tensor: the gradient of that tensor.
+
+        This is what a hook on that tensor's grad_fn receives: all uses of the tensor counted, those that bypass the
+        module's outputs included.
+        """
+        found = []
+        for number, swept in enumerate(self.plain):
+            for call in self.trace.calls:
+                gradient = _received(swept, next((t for t in call.made if t is not None), None))
+                if gradient is not None:
+                    found.append((call, number, gradient))
+        return tuple(found)
+
+    @cached_property
+    def leaf_gradients(self) -> dict[str, Array]:
+        """``.grad`` of every leaf that has one at the end of a run without hooks, by name; shapes are the leaves'."""
+        total: dict[str, Array] = {}
+        for swept in self.plain:
+            for name, gradient in swept.leaves.items():
+                total[name] = total[name] + gradient if name in total else gradient
+        return total
+
+    def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
+        """Every gradient that has to do with ``call`` in one pass, by a name for people, those of parameters included."""
+        swept = self.hooked[backward]
+        known: dict[str, Array] = {}
+        for node in call.steps:
+            count = len(node.inputs) - len(node.parameters)
+            for tensor, gradient in zip(node.inputs[count:], swept.passed.get(node.index, ())[count:]):
+                if gradient is not None:
+                    known[_below(tensor.name, call.path)] = gradient
+        for side, node_ in (("input", call.entry), ("output", call.exit)):
+            if node_ is not None:
+                for slot, gradient in enumerate(swept.received.get(node_.index, ())):
+                    if gradient is not None:
+                        known[f"{side}[{slot}]"] = gradient
+        return known
+
+
+def _firing(call: CallTrace, number: int, swept: Sweep) -> Firing:
+    node = call.entry or call.exit
+    assert node is not None
+    inputs = swept.passed[node.index] if call.entry else ()
+    outputs = swept.received.get(call.exit.index, ()) if call.exit else ()
+    return Firing(
+        call=call,
+        backward=number,
+        grad_input=_placed(tuple(t is not None for t in call.args), inputs),
+        grad_output=_placed(tuple(t is not None for t in call.outputs), outputs),
+        early=call.entry is None,
+        node=node.index,
+        earlier=swept.earlier[node.index],
+    )
+
+
+def _received(swept: Sweep, tensor: Tensor | None) -> Gradient:
+    """The gradient of ``tensor`` in a pass without boundaries, if the step that made it runs."""
+    while tensor is not None and tensor.node is not None and tensor.node.primitive is None:
+        tensor = tensor.node.inputs[tensor.slot]
+    if tensor is None or tensor.node is None or tensor.node.index not in swept.received:
+        return None
+    return swept.received[tensor.node.index][tensor.slot]
+
+
+def _placed(tensors: tuple[bool, ...], gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
+    """One entry a position: the gradients in turn where there is a tensor, None elsewhere (and where there is none)."""
+    rest = iter(gradients)
+    return tuple(next(rest, None) if is_tensor else None for is_tensor in tensors)
+
+
+def _below(name: str, path: str) -> str:
+    return name[len(path) + 1 :] if path and name.startswith(f"{path}.") else name
+
+
+def state(gradient: Gradient) -> str:
+    """``absent``, ``zero`` or ``value``."""
+    if gradient is None:
+        return "absent"
+    return "value" if np.any(gradient) else "zero"

@@ -1,0 +1,58 @@
+"""What happened? Everything that one run of torch showed, as plain data that outlives it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Copy = Union[Array, None, str, "tuple[Any, ...]", "list[Any]", "dict[str, Any]"]
+"""A copied value: an array for a tensor, containers of copies, None, and the ``repr`` of anything else."""
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One call of a hook.
+
+    ``path`` is the dotted path of the module on which the hook was registered (for a global hook: of the module that it
+    was given), ``number`` counts the events of that path from 0, ``given`` is the path of the module that was passed
+    (None for an object that is no module of the network), and ``arguments`` are copies of the other arguments.
+    """
+
+    kind: str
+    path: str
+    number: int
+    given: Optional[str]
+    arguments: tuple[Copy, ...]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The exception that ended a run: its class and its text."""
+
+    type: str
+    text: str
+
+    def __str__(self) -> str:
+        """``RuntimeError: the first line of the text``."""
+        return f"{self.type}: {self.text.splitlines()[0] if self.text else ''}"
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """All that one run showed.
+
+    ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
+    ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
+    where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early.
+    """
+
+    events: tuple[Event, ...]
+    values: Mapping[str, Copy]
+    requires_grad: Mapping[str, bool]
+    gradients: Mapping[str, Optional[Array]]
+    warnings: tuple[tuple[str, str], ...]
+    raised: Optional[Raised]

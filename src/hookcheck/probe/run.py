@@ -1,0 +1,141 @@
+"""How is a topology run once, with one kind of hook on every module, and every event recorded?"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import KINDS, HookKind
+from hookcheck.probe.observation import Array, Copy, Event, Observation, Raised
+from hookcheck.probe.state import preserved
+from hookcheck.topology.build import Built, build
+from hookcheck.topology.model import Topology, needs
+
+
+def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
+    """Builds ``topology`` on ``device`` and runs it once, with an observing hook of ``kind`` on every module.
+
+    ``numbers`` are the values of parameters and inputs (see `hookcheck.topology.values.values`). With ``kind`` None no
+    hook is registered. Hooks return None. An exception of the run is part of the observation; the process is left as it
+    was found either way. Only ``Exception`` is caught: Ctrl-C ends the run at once.
+    """
+    events: list[tuple[str, Any, tuple[Any, ...]]] = []
+    raised = None
+    with preserved(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        built = build(topology, numbers, device)
+        names: dict[str, Any] = {}
+        try:
+            if kind is not None:
+                _register(KINDS[kind], built.module, events)
+            names = built.run()
+        except Exception as error:
+            raised = Raised(type(error).__name__, str(error))
+        return Observation(
+            events=_events(kind or "", built.module, events),
+            values={name: _copy(value) for name, value in names.items() if _is_value(name, value, built)},
+            requires_grad={name: v.requires_grad for name, v in names.items() if isinstance(v, torch.Tensor)},
+            gradients={name: None if leaf.grad is None else _array(leaf.grad) for name, leaf in _leaves(built)},
+            warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
+            raised=raised,
+        )
+
+
+def unavailable(topology: Topology, kind: str | None) -> str:
+    """Why this torch cannot run ``topology`` with hooks of ``kind``, or an empty text where it can."""
+    since, thing = needs(topology)
+    if _release(since) > _release(torch.__version__):
+        return f"{thing} came with torch {since}"
+    if kind is not None:
+        hook = KINDS[kind]
+        if not hasattr(_owner(hook, torch.nn.Module), hook.register):
+            return f"{hook.register} came with torch {hook.since}"
+    return ""
+
+
+def available_devices() -> tuple[str, ...]:
+    """The devices of this machine that this torch can use: ``cpu`` and, where there is one, ``cuda``."""
+    return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+
+
+def check_torch() -> None:
+    """Makes sure that the installed torch is one that hooks can be probed on.
+
+    Raises:
+        HookcheckError: a torch without even the legacy hook, older than 1.7.
+    """
+    if not hasattr(torch.nn.Module, "register_backward_hook") or _release(torch.__version__) < (1, 7):
+        raise HookcheckError(f"torch {torch.__version__} is too old: install torch 1.7 or newer")
+
+
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _owner(hook: HookKind, module: Any) -> Any:
+    return module if hook.scope == "module" else torch.nn.modules.module
+
+
+def _register(hook: HookKind, net: torch.nn.Module, events: list[tuple[str, Any, tuple[Any, ...]]]) -> None:
+    """Puts a recording hook on every module of ``net``, or the one global hook."""
+
+    def recorder(path: str | None) -> Any:
+        def record(module: Any, *arguments: Any) -> None:
+            events.append((path, module, tuple(_clone(a) for a in arguments)))  # type: ignore[arg-type]
+
+        return record
+
+    if hook.scope == "global":
+        getattr(torch.nn.modules.module, hook.register)(recorder(None))
+    else:
+        for path, module in net.named_modules():
+            getattr(module, hook.register)(recorder(path))
+
+
+def _events(kind: str, net: torch.nn.Module, events: list[tuple[str, Any, tuple[Any, ...]]]) -> tuple[Event, ...]:
+    paths = {id(module): path for path, module in net.named_modules()}
+    counts: dict[str, int] = {}
+    found = []
+    for registered, module, arguments in events:
+        given = paths.get(id(module))
+        path = registered if registered is not None else given or ""
+        counts[path] = counts.get(path, -1) + 1
+        found.append(Event(kind, path, counts[path], given, tuple(_copy(a) for a in arguments)))
+    return tuple(found)
+
+
+def _clone(value: Any) -> Any:
+    """A copy made inside a hook: tensors are cloned at once, since torch may go on to change or free them."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    return type(value)(map(_clone, value)) if type(value) in (tuple, list) else value
+
+
+def _copy(value: Any) -> Copy:
+    if isinstance(value, torch.Tensor):
+        return _array(value.detach())
+    if isinstance(value, dict):
+        return {str(key): _copy(item) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        copied: Copy = type(value)(map(_copy, value))
+        return copied
+    return None if value is None else repr(value)
+
+
+def _array(tensor: torch.Tensor) -> Array:
+    """The tensor's numbers in its own dtype, in memory of their own."""
+    array: Array = tensor.detach().cpu().numpy().copy()
+    return array
+
+
+def _is_value(name: str, value: Any, built: Built) -> bool:
+    return name not in built.inputs and name != "net" and isinstance(value, (torch.Tensor, tuple, list, dict)) and not name.startswith("__")
+
+
+def _leaves(built: Built) -> list[tuple[str, torch.Tensor]]:
+    return [*built.module.named_parameters(), *built.inputs.items()]

@@ -1,0 +1,66 @@
+"""How does a topology become torch objects? Its source is executed, and the frozen numbers are put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+import torch
+
+from hookcheck.topology.model import Array, Topology
+from hookcheck.topology.source import main_source, modules_source
+
+
+@dataclass(frozen=True)
+class Built:
+    """A topology as torch objects, ready to run.
+
+    ``module`` is the root, in its mode, dtype and device; ``inputs`` are fresh leaf tensors by name; `run` executes
+    the main statements once.
+    """
+
+    module: torch.nn.Module
+    inputs: Mapping[str, torch.Tensor]
+    _names: dict[str, Any]
+    _main: CodeType
+
+    def run(self) -> dict[str, Any]:
+        """Runs forward, losses and backward; gives everything that main has named, ``leaked`` included."""
+        exec(self._main, self._names)
+        return self._names
+
+
+def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu") -> Built:
+    """Builds ``topology`` on ``device`` with the given values of parameters and inputs (see `values.values`).
+
+    The global random state of torch moves on, as it does whenever a layer initialises itself.
+
+    Raises:
+        HookcheckError: never; a source that does not run is a fault of hookcheck.
+    """
+    modules, main = _compiled(topology)
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    exec(modules, names)
+    net: torch.nn.Module = names["net"] if device == "cpu" else names["net"].to(device)
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            parameter.copy_(torch.from_numpy(numbers[name]))
+    dtype = getattr(torch, topology.dtype)
+    inputs = {
+        i.name: torch.tensor(numbers[i.name], dtype=dtype, device=device, requires_grad=i.requires_grad)
+        for i in topology.inputs
+    }
+    names.update(inputs)
+    return Built(net, inputs, names, main)
+
+
+@lru_cache(maxsize=256)
+def _compiled(topology: Topology) -> tuple[CodeType, CodeType]:
+    """The code that constructs ``net`` and the code of main; the text is the file name, for tracebacks."""
+    return (
+        compile(modules_source(topology), "<topology modules>", "exec"),
+        compile(main_source(topology), "<topology main>", "exec"),
+    )

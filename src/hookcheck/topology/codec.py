@@ -1,0 +1,85 @@
+"""How is a topology written, read back and named? Canonical JSON, and an id that is a hash of it.
+
+A dataclass becomes an object with its class name under ``type``; fields at their default are left out; tuples become
+arrays. Two topologies are the same exactly if their canonical JSON is, so the id identifies content, not a label.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import MISSING, fields, is_dataclass
+from functools import lru_cache
+from typing import Any
+
+import hookcheck.topology.layers
+import hookcheck.topology.ops  # noqa: F401 -- both are imported for the classes that they define
+from hookcheck.errors import HookcheckError
+from hookcheck.topology import model
+from hookcheck.topology.model import Primitive, Topology
+
+
+class TopologyError(HookcheckError):
+    """A text is no topology, or is not the one that it says it is."""
+
+
+def encode(value: Any) -> Any:
+    """A topology, or a part of one, as plain JSON values."""
+    if is_dataclass(value):
+        shown: dict[str, Any] = {"type": type(value).__name__}
+        for f in fields(value):
+            content = getattr(value, f.name)
+            if f.default is MISSING or content != f.default:
+                shown[f.name] = encode(content)
+        return shown
+    if isinstance(value, tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def canonical(topology: Topology) -> str:
+    """The one JSON text of a topology: sorted keys, no spaces, ASCII."""
+    return json.dumps(encode(topology), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+@lru_cache(maxsize=4096)
+def identify(topology: Topology) -> str:
+    """The topology's id: the first 16 hexadecimal digits of the SHA-256 of its canonical JSON."""
+    return hashlib.sha256(canonical(topology).encode()).hexdigest()[:16]
+
+
+def decode(content: Any) -> Topology:
+    """The topology that ``content``, as `encode` gave it, stands for.
+
+    Raises:
+        TopologyError: an unknown class or field, a missing field, or no topology at all.
+    """
+    topology = _decode(content)
+    if not isinstance(topology, Topology):
+        raise TopologyError(f"this is no topology but {type(content).__name__}; see `hookcheck.topology.model`")
+    return topology
+
+
+def _decode(content: Any) -> Any:
+    if isinstance(content, list):
+        return tuple(_decode(item) for item in content)
+    if not isinstance(content, dict):
+        return content
+    known = _classes()
+    name = content.get("type")
+    if name not in known:
+        raise TopologyError(f"unknown part {name!r} in a topology; was it written by a newer hookcheck?")
+    try:
+        return known[name](**{key: _decode(value) for key, value in content.items() if key != "type"})
+    except TypeError as error:
+        raise TopologyError(f"the fields of {name!r} are not as they should be: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def _classes() -> dict[str, Any]:
+    plain = [c for c in vars(model).values() if isinstance(c, type) and is_dataclass(c)]
+    return {c.__name__: c for c in [*plain, *_leaves(Primitive)] if is_dataclass(c)}
+
+
+def _leaves(base: type) -> list[type]:
+    return [c for child in base.__subclasses__() for c in [child, *_leaves(child)]]

@@ -1,0 +1,46 @@
+"""Linear: y = x Wᵀ + b over the last axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hookcheck.topology.model import Array, Layer, Shape
+
+
+@dataclass(frozen=True)
+class Linear(Layer):
+    """``nn.Linear``: ``x`` (..., in_features) to ``y`` (..., out_features), ``y = x Wᵀ + b``.
+
+    With cotangent ``v``: ``dx = v W``, ``dW = Σ vᵀ x`` and ``db = Σ v``, the sums over all leading axes.
+    Source: the documentation of ``torch.nn.Linear``; the VJP is the product rule.
+    """
+
+    in_features: int
+    out_features: int
+    bias: bool = True
+
+    def parameters(self) -> dict[str, Shape]:
+        """``weight`` (out_features, in_features) and, if there is one, ``bias`` (out_features,)."""
+        weight = {"weight": (self.out_features, self.in_features)}
+        return {**weight, "bias": (self.out_features,)} if self.bias else weight
+
+    def source(self) -> str:
+        """The constructor call."""
+        return f"nn.Linear({self.in_features}, {self.out_features}{'' if self.bias else ', bias=False'})"
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` (..., in_features) to ``y`` (..., out_features)."""
+        (x,) = inputs
+        y = x @ parameters["weight"].T
+        return (y + parameters["bias"] if self.bias else y,)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
+        (x,), (v,) = inputs, cotangents
+        rows = v.reshape(-1, self.out_features)
+        gradients = {"weight": rows.T @ x.reshape(-1, self.in_features)}
+        if self.bias:
+            gradients["bias"] = rows.sum(0)
+        return (v @ parameters["weight"],), gradients

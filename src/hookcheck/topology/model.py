@@ -1,0 +1,255 @@
+"""What is run? The topology: modules, inputs and the program over them, as frozen plain data.
+
+A topology is a straight-line program. Its *module* is a tree of layers and of modules of our own, each of which has a
+body of statements; its *main* statements call the module, compute losses and run backward. Values are named once and
+never assigned again, except by in-place operations. Everything that generates, runs, prints, judges or stores a
+topology reads these classes and nothing else.
+
+Fields that are at their default are left out of the canonical JSON, so a field can be added without changing the id of
+any topology that exists (see `codec`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Union
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A value by name, or what lies at ``path`` inside it (``y[1]["a"]`` is ``Ref("y", (1, "a"))``)."""
+
+    name: str
+    path: tuple[Union[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Literal:
+    """An argument or output that is no tensor: None, a bool, an int, a float or a string."""
+
+    value: Union[None, bool, int, float, str]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A container of values. ``kind`` is ``tuple``, ``list`` or ``dict``; only a dict has ``keys``."""
+
+    kind: str
+    items: tuple[Tree, ...]
+    keys: tuple[str, ...] = ()
+
+
+Tree = Union[Ref, Literal, Pack]
+
+
+class Primitive:
+    """One differentiable step: a layer of ``torch.nn`` or a functional operation.
+
+    Subclasses are frozen dataclasses of the step's settings. All arrays are float64. The forward and the
+    vector-Jacobian product (VJP) are written by hand from the formula that the subclass's docstring gives.
+    """
+
+    since: ClassVar[str] = "1.7"
+    """The first torch release that has it."""
+
+    def parameters(self) -> dict[str, Shape]:
+        """Name and shape of every parameter, in torch's order of registration."""
+        return {}
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The outputs for ``inputs``."""
+        raise NotImplementedError
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """The gradients of inputs and of parameters, given one cotangent for each output."""
+        raise NotImplementedError
+
+
+class Layer(Primitive):
+    """A module of ``torch.nn`` that takes tensors and gives one tensor."""
+
+    def source(self) -> str:
+        """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
+        raise NotImplementedError
+
+
+class Op(Primitive):
+    """A functional operation between modules."""
+
+    def source(self, *arguments: str) -> str:
+        """The expression that applies the operation to argument expressions."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Call:
+    """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself."""
+
+    out: str
+    target: str
+    args: tuple[Tree, ...]
+    kwargs: tuple[tuple[str, Tree], ...] = ()
+
+
+@dataclass(frozen=True)
+class Apply:
+    """``out = op(*args)``."""
+
+    out: str
+    op: Op
+    args: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """Hands the tensor ``value`` out of the module past its outputs; main sees it as ``Ref("leaked", (name,))``."""
+
+    name: str
+    value: Ref
+
+
+@dataclass(frozen=True)
+class Within:
+    """Statements run under a grad mode: ``no_grad``, ``enable_grad`` or ``inference_mode``."""
+
+    mode: str
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Backward:
+    """``torch.autograd.backward(outputs, cotangents)``; ``cotangents`` is empty for a scalar loss (main only).
+
+    ``inputs`` are the leaves whose gradients are asked for; empty means all of them.
+    """
+
+    outputs: tuple[Ref, ...]
+    cotangents: tuple[Ref, ...] = ()
+    inputs: tuple[Ref, ...] = ()
+    retain_graph: bool = False
+
+
+Statement = Union[Call, Apply, Leak, Within, Backward]
+
+
+@dataclass(frozen=True)
+class Composite:
+    """A module of our own: children, the names that ``forward`` takes, its body and what it gives back.
+
+    ``keywords`` names those of ``takes`` that are keyword-only.
+    """
+
+    children: tuple[tuple[str, Module], ...]
+    takes: tuple[str, ...]
+    body: tuple[Statement, ...]
+    gives: Tree
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """``nn.Sequential``: each child is called with the output of the one before it."""
+
+    children: tuple[Module, ...]
+
+
+@dataclass(frozen=True)
+class ModuleList:
+    """``nn.ModuleList``: holds children for a body to call as ``name.0``; it is never called itself."""
+
+    children: tuple[Module, ...]
+
+
+Module = Union[Layer, Composite, Sequential, ModuleList]
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor that main starts from: an argument of the root module, or a cotangent.
+
+    ``shape`` in elements; values come from the topology's seed and the name (see `values`).
+    """
+
+    name: str
+    shape: Shape
+    requires_grad: bool = False
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A module under test with its inputs, its loss and the way that it is run.
+
+    ``ties`` are pairs of dotted paths below the root: after construction the first is made the very object that the
+    second is (a shared module or a shared parameter). ``frozen`` are parameters that do not require grad. ``dtype`` is
+    ``float32`` or ``float64``. ``device`` is ``any`` or the one kind of device that the topology is about.
+    """
+
+    module: Module
+    inputs: tuple[Input, ...]
+    main: tuple[Statement, ...]
+    training: bool = True
+    dtype: str = "float64"
+    device: str = "any"
+    seed: int = 0
+    frozen: tuple[str, ...] = ()
+    ties: tuple[tuple[str, str], ...] = ()
+
+
+def children(module: Module) -> tuple[tuple[str, Module], ...]:
+    """The named children of a module, in torch's order of registration."""
+    if isinstance(module, Composite):
+        return module.children
+    if isinstance(module, (Sequential, ModuleList)):
+        return tuple((str(i), child) for i, child in enumerate(module.children))
+    return ()
+
+
+def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
+    """The module and all below it with their dotted paths, parents first; the root's path is empty."""
+    yield path, module
+    for name, child in children(module):
+        yield from walk(child, f"{path}.{name}" if path else name)
+
+
+def statements(topology: Topology) -> Iterator[Statement]:
+    """Every statement of main and of every body, those inside ``Within`` included."""
+    bodies = [topology.main, *(m.body for _, m in walk(topology.module) if isinstance(m, Composite))]
+    for body in bodies:
+        yield from _flat(body)
+
+
+def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    for statement in body:
+        yield statement
+        if isinstance(statement, Within):
+            yield from _flat(statement.body)
+
+
+MODES = {"no_grad": "1.7", "enable_grad": "1.7", "inference_mode": "1.9"}
+"""The grad modes, each with the first torch release that has it."""
+
+
+def needs(topology: Topology) -> tuple[str, str]:
+    """The newest thing that the topology uses: the first torch release that can run it, and the thing's name."""
+    used = [(module.since, type(module).__name__) for _, module in walk(topology.module) if isinstance(module, Layer)]
+    for statement in statements(topology):
+        if isinstance(statement, Apply):
+            used.append((statement.op.since, type(statement.op).__name__))
+        elif isinstance(statement, Within):
+            used.append((MODES[statement.mode], statement.mode))
+    return max(used, key=lambda item: tuple(map(int, item[0].split("."))), default=("1.7", "hooks"))
+
+
+def size(topology: Topology) -> tuple[int, int]:
+    """How large a topology is, for choosing the smallest counterexample: statements and modules, then elements."""
+    elements = sum(int(np.prod(i.shape)) for i in topology.inputs)
+    steps = sum(1 for _ in statements(topology)) + sum(1 for _ in walk(topology.module))
+    return steps + len(fields(topology.module)), elements
