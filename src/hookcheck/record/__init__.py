@@ -1,0 +1,1 @@
+"""What we saw: the record of one run, written, read and checked."""

@@ -1,0 +1,1 @@
+"""What it means: reports, drawn from records."""

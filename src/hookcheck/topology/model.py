@@ -12,7 +12,7 @@ any topology that exists (see `codec`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, Union
 
 import numpy as np
@@ -252,4 +252,4 @@ def size(topology: Topology) -> tuple[int, int]:
     """How large a topology is, for choosing the smallest counterexample: statements and modules, then elements."""
     elements = sum(int(np.prod(i.shape)) for i in topology.inputs)
     steps = sum(1 for _ in statements(topology)) + sum(1 for _ in walk(topology.module))
-    return steps + len(fields(topology.module)), elements
+    return steps, elements

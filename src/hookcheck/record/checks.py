@@ -1,0 +1,89 @@
+"""Does a record agree with itself? What a schema cannot say of single lines, said of all of them together.
+
+The same check guards both ways: no record that it refuses is written, and none is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from hookcheck.contract.verdict import RAN, CaseResult
+from hookcheck.record.errors import DuplicateCase, InconsistentRecord
+from hookcheck.record.model import CORPUS, Record, tally
+
+
+def check(record: Record, path: Path) -> None:
+    """Refuse ``record``, kept in ``path``, where it contradicts itself.
+
+    Raises `DuplicateCase` for a case that is there twice and `InconsistentRecord` for every other contradiction.
+    """
+    _check_header(record, path)
+    _check_cases(record, path)
+    _check_counterexamples(record, path)
+    _check_footer(record, path)
+
+
+def _check_header(record: Record, path: Path) -> None:
+    version = record.header.torch.version
+    try:
+        Version(version)
+    except InvalidVersion:
+        raise InconsistentRecord(path, 1, f"{version!r} is no version of torch") from None
+
+
+def _check_cases(record: Record, path: Path) -> None:
+    plan = record.header.plan
+    families, kinds, clauses = set(plan.families), set(plan.kinds), {clause.id for clause in plan.clauses}
+    seen: dict[tuple[str, str, str, str], int] = {}
+    for line, case in enumerate(record.cases, start=2):
+        key = (case.family, case.topology, case.kind, case.origin)
+        if key in seen:
+            raise DuplicateCase(path, line, f"case {' / '.join(key)} is already on line {seen[key]}")
+        seen[key] = line
+        if case.family not in families:
+            raise InconsistentRecord(path, line, f"the plan has no family {case.family!r}")
+        if case.kind not in kinds:
+            raise InconsistentRecord(path, line, f"the plan has no hook kind {case.kind!r}")
+        spoken = {*case.judged, *(deviation.clause for deviation in case.deviations)}
+        if not spoken <= clauses:
+            raise InconsistentRecord(path, line, f"the plan has no clause {min(spoken - clauses)!r}")
+        if (case.outcome == RAN) == bool(case.reason):
+            raise InconsistentRecord(path, line, f"a case with outcome {case.outcome!r} has reason {case.reason!r}")
+
+
+def _check_counterexamples(record: Record, path: Path) -> None:
+    shown: set[str] = set()
+    deviating = {case.topology for case in record.cases if case.deviations}
+    for line, counterexample in enumerate(record.counterexamples, start=2 + len(record.cases)):
+        topology = counterexample.topology
+        if topology in shown:
+            raise InconsistentRecord(path, line, f"the counterexample {topology} is there twice")
+        if topology not in deviating:
+            raise InconsistentRecord(path, line, f"no case of the topology {topology} deviates")
+        shown.add(topology)
+    evident = {cell for case in record.cases if case.topology in shown for cell in _deviating_cells(case)}
+    for line, case in enumerate(record.cases, start=2):
+        for cell in _deviating_cells(case):
+            if cell not in evident:
+                raise InconsistentRecord(path, line, f"the deviating cell {' / '.join(cell)} has no counterexample")
+
+
+def _deviating_cells(case: CaseResult) -> set[tuple[str, str, str]]:
+    return {(deviation.clause, case.family, case.kind) for deviation in case.deviations}
+
+
+def _check_footer(record: Record, path: Path) -> None:
+    footer = record.footer
+    line = 2 + len(record.cases) + len(record.counterexamples)
+    counts = tally(record.cases)
+    for name, count in counts.items():
+        if footer.counts[name] != count:
+            raise InconsistentRecord(path, line, f"the footer counts {footer.counts[name]} {name}, the cases {count}")
+    replayed = sum(case.origin == CORPUS for case in record.cases)
+    if replayed != record.header.plan.cases:
+        cause = f"{record.header.plan.cases} cases of the corpus were planned, {replayed} ran or are accounted for"
+        raise InconsistentRecord(path, line, cause)
+    if footer.complete == bool(footer.stopped):
+        raise InconsistentRecord(path, line, f"complete is {footer.complete}, but stopped is {footer.stopped!r}")

@@ -1,0 +1,118 @@
+"""How does a record look as JSON? Each part of a record to the object of its line, and back.
+
+The functions that read take objects that the schema has passed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from hookcheck.contract.verdict import CaseResult, Deviation
+from hookcheck.record.model import SCHEMA, CorpusFile, Counterexample, Footer, Header, Plan, PlannedClause, Torch
+
+Line = dict[str, Any]
+
+
+def canonical(value: Mapping[str, Any]) -> str:
+    """``value`` as JSON on one line, the same text for equal values; NaN and infinities are refused (ValueError)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def header_line(header: Header) -> Line:
+    """The object of a header's line."""
+    plan = header.plan
+    return {
+        "type": "header",
+        "schema": SCHEMA,
+        "hookcheck": header.hookcheck,
+        "started": header.started,
+        "environment": dict(header.environment),
+        "torch": {"version": header.torch.version, "git": header.torch.git, "cuda": header.torch.cuda},
+        "device": header.device,
+        "plan": {
+            "profile": plan.profile,
+            "seed": plan.seed,
+            "families": list(plan.families),
+            "kinds": list(plan.kinds),
+            "clauses": [
+                {
+                    "id": clause.id,
+                    "class": clause.rank,
+                    "statement": clause.statement,
+                    "since": clause.since,
+                    "source": clause.source,
+                    "kinds": list(clause.kinds),
+                }
+                for clause in plan.clauses
+            ],
+            "corpus": {name: {"count": file.count, "digest": file.digest} for name, file in plan.corpus.items()},
+            "cases": plan.cases,
+        },
+    }
+
+
+def header_of(line: Line) -> Header:
+    """The header that ``line`` says."""
+    plan = line["plan"]
+    clauses = tuple(
+        PlannedClause(
+            id=clause["id"],
+            rank=clause["class"],
+            statement=clause["statement"],
+            since=clause["since"],
+            source=clause["source"],
+            kinds=tuple(clause["kinds"]),
+        )
+        for clause in plan["clauses"]
+    )
+    return Header(
+        hookcheck=line["hookcheck"],
+        started=line["started"],
+        environment=line["environment"],
+        torch=Torch(**line["torch"]),
+        device=line["device"],
+        plan=Plan(
+            profile=plan["profile"],
+            seed=plan["seed"],
+            families=tuple(plan["families"]),
+            kinds=tuple(plan["kinds"]),
+            clauses=clauses,
+            corpus={name: CorpusFile(**file) for name, file in plan["corpus"].items()},
+            cases=plan["cases"],
+        ),
+    )
+
+
+def case_line(case: CaseResult) -> Line:
+    """The object of a case's line."""
+    deviations = [dict(vars(deviation)) for deviation in case.deviations]
+    return {"type": "case", **vars(case), "judged": dict(case.judged), "deviations": deviations}
+
+
+def case_of(line: Line) -> CaseResult:
+    """The case that ``line`` says."""
+    fields = {name: value for name, value in line.items() if name != "type"}
+    fields["deviations"] = tuple(Deviation(**deviation) for deviation in line["deviations"])
+    return CaseResult(**fields)
+
+
+def counterexample_line(counterexample: Counterexample) -> Line:
+    """The object of a counterexample's line."""
+    return {"type": "counterexample", **vars(counterexample), "content": dict(counterexample.content)}
+
+
+def counterexample_of(line: Line) -> Counterexample:
+    """The counterexample that ``line`` says."""
+    return Counterexample(topology=line["topology"], content=line["content"], source=line["source"])
+
+
+def footer_line(footer: Footer) -> Line:
+    """The object of the footer's line."""
+    return {"type": "footer", **vars(footer), "counts": dict(footer.counts)}
+
+
+def footer_of(line: Line) -> Footer:
+    """The footer that ``line`` says."""
+    return Footer(finished=line["finished"], complete=line["complete"], stopped=line["stopped"], counts=line["counts"])

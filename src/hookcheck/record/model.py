@@ -1,0 +1,135 @@
+"""What is a record? Everything that one run of the suite saw, with its environment, as frozen data.
+
+A record speaks of one torch on one device. Its verdicts are derived from its cases, never stored beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, cells
+
+SCHEMA = 1
+"""Number of the schema that records are written in (``schema.json`` beside this module)."""
+
+CORPUS = "corpus"
+"""Origin of the cases that are known beforehand."""
+
+
+@dataclass(frozen=True)
+class PlannedClause:
+    """A clause as it stood when the run judged it.
+
+    ``rank`` is its class (promise, pin or unspecified), ``kinds`` are the hook kinds that it speaks of.
+    """
+
+    id: str
+    rank: str
+    statement: str
+    since: str
+    source: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CorpusFile:
+    """Which corpus of a family was replayed: how many topologies, and the digest of the file."""
+
+    count: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the run set out to do.
+
+    ``cases`` counts the cases of the corpus, which are known beforehand; those that exploration adds are not.
+    """
+
+    profile: str
+    seed: int
+    families: tuple[str, ...]
+    kinds: tuple[str, ...]
+    clauses: tuple[PlannedClause, ...]
+    corpus: Mapping[str, CorpusFile]
+    cases: int
+
+
+@dataclass(frozen=True)
+class Torch:
+    """Which torch was under test; ``version`` keeps its local part, ``cuda`` is None for a build without it."""
+
+    version: str
+    git: str
+    cuda: str | None
+
+
+@dataclass(frozen=True)
+class Header:
+    """Under what circumstances the run took place."""
+
+    hookcheck: str
+    started: str
+    environment: Mapping[str, str]
+    torch: Torch
+    device: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A deviating topology: its JSON, and the PyTorch source that it is printed as."""
+
+    topology: str
+    content: Mapping[str, Any]
+    source: str
+
+
+@dataclass(frozen=True)
+class Footer:
+    """How the run ended; ``stopped`` says why where it is not ``complete``, ``counts`` are those of `tally`."""
+
+    finished: str
+    complete: bool
+    stopped: str
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """Everything that one run saw."""
+
+    header: Header
+    cases: tuple[CaseResult, ...]
+    counterexamples: tuple[Counterexample, ...]
+    footer: Footer
+
+    def cells(self) -> list[Cell]:
+        """The verdict of every cell that the cases add up to."""
+        clauses = self.header.plan.clauses
+        return cells(self.cases, [clause.id for clause in clauses], {clause.id: clause.kinds for clause in clauses})
+
+
+def tally(cases: Iterable[CaseResult]) -> dict[str, int]:
+    """How many cases there are, in all (``planned``) and by outcome."""
+    counts = dict.fromkeys(("planned", *OUTCOMES), 0)
+    for case in cases:
+        counts["planned"] += 1
+        counts[case.outcome] += 1
+    return counts
+
+
+def record_name(torch_version: str, device: str) -> str:
+    """The name of the file that keeps the record of one torch on one device.
+
+    >>> record_name("2.13.0+cpu", "cpu")
+    'torch-2.13.0-cpu.jsonl'
+    """
+    return f"torch-{public_version(torch_version)}-{device}.jsonl"
+
+
+def public_version(torch_version: str) -> str:
+    """``torch_version`` without its local part, which names the build and not the release."""
+    return torch_version.split("+", maxsplit=1)[0]

@@ -1,0 +1,86 @@
+"""What has a run seen so far? Part files: every worker process appends its cases to a file of its own.
+
+So a process that dies takes with it no case that was judged before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hookcheck.contract.verdict import CRASHED, NOT_OFFERED, NOT_RUN, RAN, TIMED_OUT, CaseResult
+from hookcheck.record.errors import UnwritableReports, WrongSchema
+from hookcheck.record.lines import Line, canonical, case_of
+from hookcheck.record.model import Plan
+
+_WEIGHT = (CRASHED, TIMED_OUT, RAN, NOT_OFFERED, NOT_RUN)
+"""Of several results of one case, the outcome that counts: a crash hides what ran, what ran outdoes a placeholder."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part file of one worker."""
+
+    path: Path
+
+    def append(self, line: Line) -> None:
+        """Add ``line``; it has left this process when the call returns.
+
+        Raises `UnwritableReports` where the folder cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8", newline="\n") as file:
+                file.write(canonical(line) + "\n")
+        except OSError as fault:
+            raise UnwritableReports(self.path.parent, fault) from None
+
+
+def read_parts(folder: Path) -> list[Line]:
+    """The lines of all part files in ``folder``, without a last line that was cut in the middle.
+
+    Raises `WrongSchema` for any other line that is not JSON.
+    """
+    return [line for path in sorted(folder.glob("*.jsonl")) for line in _read_part(path)]
+
+
+def _read_part(path: Path) -> list[Any]:
+    lines = path.read_bytes().split(b"\n")
+    lines.pop()  # what follows the last line break: nothing, or a line that was cut in the middle
+    read = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            read.append(json.loads(line))
+        except ValueError:
+            raise WrongSchema(path, number, "the line is not JSON") from None
+    return read
+
+
+def merge(lines: Iterable[Line], plan: Plan) -> tuple[CaseResult, ...]:
+    """The cases of ``lines``, each once, in the order of ``plan``: family, hook kind, origin, topology.
+
+    A case that is there twice keeps the result that weighs most: crashed, timed out, ran, not offered, not run; of two
+    that ran, the one with more deviations. So a placeholder (not run) for every planned case may go in beforehand.
+    """
+    families = {family: place for place, family in enumerate(plan.families)}
+    kinds = {kind: place for place, kind in enumerate(plan.kinds)}
+    best: dict[tuple[int, int, str, str, str, str], CaseResult] = {}
+    for case in map(case_of, lines):
+        key = (
+            # What the plan lacks comes last, to be refused when the record is checked.
+            families.get(case.family, len(families)),
+            kinds.get(case.kind, len(kinds)),
+            case.origin,
+            case.topology,
+            case.family,
+            case.kind,
+        )
+        best[key] = min(best.get(key, case), case, key=_weight)
+    return tuple(case for _, case in sorted(best.items(), key=lambda item: item[0]))
+
+
+def _weight(case: CaseResult) -> tuple[int, int]:
+    return _WEIGHT.index(case.outcome), -len(case.deviations)

@@ -1,0 +1,98 @@
+"""What does a record file say? Its lines, checked against the schema and against each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+
+from hookcheck.record.checks import check
+from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema
+from hookcheck.record.lines import Line, case_of, counterexample_of, footer_of, header_of
+from hookcheck.record.model import SCHEMA, Record
+
+_ORDER = ("header", "case", "counterexample", "footer")
+
+
+def schema() -> dict[str, Any]:
+    """The published JSON Schema of a record's line."""
+    text = files("hookcheck.record").joinpath("schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def read(path: Path) -> Record:
+    """The record in the file ``path``.
+
+    Raises a `RecordError` that names the corruption: `UnreadableRecord`, `EmptyRecord`, `TruncatedRecord`,
+    `WrongSchema`, `DuplicateCase` or `InconsistentRecord`.
+    """
+    grouped: dict[str, list[Line]] = {kind: [] for kind in _ORDER}
+    stage = 0
+    for number, line in _objects(path):
+        kind = _checked_type(path, number, line)
+        if (kind == "header") != (number == 1):
+            raise InconsistentRecord(path, number, "the header is the first line, and no other")
+        if grouped["footer"]:
+            raise InconsistentRecord(path, number, "there is a line after the footer")
+        if _ORDER.index(kind) < stage:
+            raise InconsistentRecord(path, number, f"a {kind} stands after the first {_ORDER[stage]}")
+        stage = _ORDER.index(kind)
+        grouped[kind].append(line)
+    if not grouped["footer"]:
+        raise TruncatedRecord(path, None, "there is no footer: the file ends too early")
+    record = Record(
+        header=header_of(grouped["header"][0]),
+        cases=tuple(map(case_of, grouped["case"])),
+        counterexamples=tuple(map(counterexample_of, grouped["counterexample"])),
+        footer=footer_of(grouped["footer"][0]),
+    )
+    check(record, path)
+    return record
+
+
+def _objects(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        content = path.read_bytes()
+    except OSError as fault:
+        cause = f"cannot be read ({fault.strerror or fault})"
+        raise UnreadableRecord(path, None, cause, "check that the file is there and that you may read it") from None
+    if not content.strip():
+        raise EmptyRecord(path, None, "the file is empty")
+    lines = content.split(b"\n")
+    ended = not lines[-1]
+    if ended:
+        lines.pop()
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield number, json.loads(line.decode("utf-8"))
+        except ValueError:
+            if number == len(lines) and not ended:
+                raise TruncatedRecord(path, number, "the last line was cut in the middle") from None
+            raise WrongSchema(path, number, "the line is not JSON") from None
+
+
+def _checked_type(path: Path, number: int, line: Any) -> str:
+    kind = line.get("type") if isinstance(line, dict) else None
+    if kind not in _ORDER:
+        raise WrongSchema(path, number, f"the line is none of {', '.join(_ORDER)}")
+    if kind == "header" and line.get("schema") != SCHEMA:
+        cause = f"schema {line.get('schema')!r} is unknown, this hookcheck reads schema {SCHEMA}"
+        raise WrongSchema(path, number, cause, f"read it with the hookcheck that wrote it ({line.get('hookcheck')})")
+    validator = _validators()[kind]
+    if not validator.is_valid(line):
+        fault = best_match(validator.iter_errors(line))
+        raise WrongSchema(path, number, f"{fault.json_path} of the {kind}: {fault.message[:200]}")
+    return str(kind)
+
+
+@lru_cache(maxsize=1)
+def _validators() -> dict[str, Any]:
+    definitions = schema()["$defs"]
+    return {kind: Draft202012Validator(definitions[kind]) for kind in _ORDER}

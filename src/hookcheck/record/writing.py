@@ -1,0 +1,44 @@
+"""How does a record get into its file? Whole or not at all, and the same bytes for the same record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from hookcheck.record.checks import check
+from hookcheck.record.errors import UnwritableReports
+from hookcheck.record.lines import Line, canonical, case_line, counterexample_line, footer_line, header_line
+from hookcheck.record.model import Record, record_name
+
+
+def write(record: Record, folder: Path) -> Path:
+    """Write ``record`` into ``folder``, in place of an earlier one of the same torch and device; the file's path.
+
+    Raises `UnwritableReports` where the folder cannot be written, and what `check` raises for a record that reading
+    it back would refuse.
+    """
+    path = folder / record_name(record.header.torch.version, record.header.device)
+    check(record, path)
+    text = "".join(canonical(line) + "\n" for line in _lines(record))
+    unfinished = folder / f".{path.name}.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with unfinished.open("w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as fault:
+        raise UnwritableReports(folder, fault) from None
+    return path
+
+
+def _lines(record: Record) -> Iterator[Line]:
+    yield header_line(record.header)
+    yield from map(case_line, record.cases)
+    yield from map(counterexample_line, record.counterexamples)
+    yield footer_line(record.footer)

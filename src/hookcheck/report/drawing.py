@@ -1,0 +1,64 @@
+"""Where do reports come from? From whatever records lie in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hookcheck.errors import HookcheckError
+from hookcheck.record.errors import RecordError, UnwritableReports
+from hookcheck.record.model import Record, public_version
+from hookcheck.record.reading import read
+from hookcheck.report.html import html
+from hookcheck.report.markdown import markdown
+from hookcheck.report.page import Fault, Ledger, page
+
+
+class NoRecords(HookcheckError):  # noqa: N818 - named for the fault that it stands for
+    """A folder holds no record."""
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` is where records were looked for."""
+        super().__init__(f"there is no record in {folder}; run `pytest conformance/` first")
+
+
+def report(records: Path, out: Path, ledger: Ledger | None = None) -> tuple[Path, Path]:
+    """Draw the records in the folder ``records`` as ``index.html`` and ``compatibility.md`` in ``out``; their paths.
+
+    A file that is no sound record is listed in the report, and the others are drawn. Raises `NoRecords` where there
+    is no file of records, and `UnwritableReports` where ``out`` cannot be written.
+    """
+    drawn = page(*read_folder(records), ledger)
+    paths = out / "index.html", out / "compatibility.md"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(paths, (html(drawn), markdown(drawn))):
+            # Observed texts come from any torch; what UTF-8 cannot say is spelled out.
+            path.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    except OSError as fault:
+        raise UnwritableReports(out, fault) from None
+    return paths
+
+
+def read_folder(folder: Path) -> tuple[list[Record], list[Fault]]:
+    """The records in ``folder``, one for each torch and device, and the files that are none.
+
+    Raises `NoRecords` where there are no such files.
+    """
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise NoRecords(folder)
+    records: dict[tuple[str, str], Record] = {}
+    faults: list[Fault] = []
+    for path in paths:
+        try:
+            record = read(path)
+        except RecordError as fault:
+            line = "" if fault.line is None else f"line {fault.line}: "
+            faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
+            continue
+        key = public_version(record.header.torch.version), record.header.device
+        if key in records:
+            faults.append(Fault(path.name, f"another file records torch {' '.join(key)} too; keep one of them"))
+        else:
+            records[key] = record
+    return list(records.values()), faults

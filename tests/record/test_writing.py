@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hookcheck.record.errors import InconsistentRecord, UnwritableReports
+from hookcheck.record.model import record_name, tally
+from hookcheck.record.reading import read
+from hookcheck.record.writing import write
+
+from .samples import CASES, record
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path = write(record(), tmp_path / "records")
+    assert path == tmp_path / "records" / "torch-2.13.0-cpu.jsonl"
+    assert read(path) == record()
+
+
+def test_the_same_record_is_the_same_bytes_whatever_the_order_of_its_mappings(tmp_path: Path) -> None:
+    header = record().header
+    turned = replace(header, environment=dict(reversed(list(header.environment.items()))))
+    first = write(record(), tmp_path / "one").read_bytes()
+    assert first == write(replace(record(), header=turned), tmp_path / "two").read_bytes()
+    assert first.endswith(b'"type":"footer"}\n')
+
+
+def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
+    path = write(record(), tmp_path)
+    write(record(), tmp_path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_record_that_would_be_refused_is_not_written(tmp_path: Path) -> None:
+    lost = replace(record(), cases=CASES[1:])
+    with pytest.raises(InconsistentRecord):
+        write(lost, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(tmp_path: Path) -> None:
+    taken = tmp_path / "reports"
+    taken.write_text("a file")
+    with pytest.raises(UnwritableReports, match=r"reports .*; choose another folder with --reports$"):
+        write(record(), taken)
+
+
+def test_a_text_that_utf8_cannot_say_survives(tmp_path: Path) -> None:
+    odd = replace(CASES[2], reason="half a pair: \ud800")
+    spoiled = record((*CASES[:2], odd, *CASES[3:]))
+    assert read(write(spoiled, tmp_path)).cases[2].reason == "half a pair: \ud800"
+
+
+@pytest.mark.parametrize(
+    ("version", "name"),
+    [
+        ("2.13.0+cpu", "torch-2.13.0-cuda.jsonl"),
+        ("1.8.0", "torch-1.8.0-cuda.jsonl"),
+        ("2.16.0.dev20261101+cu126", "torch-2.16.0.dev20261101-cuda.jsonl"),
+    ],
+)
+def test_the_name_is_that_of_the_release_and_the_device(version: str, name: str) -> None:
+    assert record_name(version, "cuda") == name
+
+
+def test_every_case_is_counted_once() -> None:
+    counts = tally(CASES)
+    assert counts == {"planned": 5, "ran": 3, "not offered": 1, "not run": 1, "crashed": 0, "timed out": 0}
