@@ -93,16 +93,16 @@ class Expected:
         """Every gradient that has to do with ``call`` in one pass, by a name for people, those of parameters included."""
         swept = self.hooked[backward]
         known: dict[str, Array] = {}
+        for side, boundary in (("input", call.entry), ("output", call.exit)):
+            if boundary is not None:
+                for slot, gradient in enumerate(swept.received.get(boundary.index, ())):
+                    if gradient is not None:
+                        known[f"{side}[{slot}]"] = gradient
         for node in call.steps:
             count = len(node.inputs) - len(node.parameters)
             for tensor, gradient in zip(node.inputs[count:], swept.passed.get(node.index, ())[count:]):
                 if gradient is not None:
                     known[_below(tensor.name, call.path)] = gradient
-        for side, node_ in (("input", call.entry), ("output", call.exit)):
-            if node_ is not None:
-                for slot, gradient in enumerate(swept.received.get(node_.index, ())):
-                    if gradient is not None:
-                        known[f"{side}[{slot}]"] = gradient
         return known
 
 

@@ -189,7 +189,7 @@ class _Tracer:
         if isinstance(module, ModuleList):
             raise TypeError("an nn.ModuleList is never called")
         prefix = f"{path}." if path else ""
-        parameters = {key: self.leaves[f"{prefix}{key}"] for key in module.parameters()}
+        parameters = {key: self.leaves[self.canonical(f"{prefix}{key}")] for key in module.parameters()}
         (output,) = self.step(module, tuple(_tensor(v) for v in (*args, *kwargs.values())), parameters)
         return output
 

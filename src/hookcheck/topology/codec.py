@@ -67,7 +67,7 @@ def _decode(content: Any) -> Any:
         return content
     known = _classes()
     name = content.get("type")
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise TopologyError(f"unknown part {name!r} in a topology; was it written by a newer hookcheck?")
     try:
         return known[name](**{key: _decode(value) for key, value in content.items() if key != "type"})

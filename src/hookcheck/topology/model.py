@@ -29,11 +29,23 @@ class Ref:
     path: tuple[Union[int, str], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal:
-    """An argument or output that is no tensor: None, a bool, an int, a float or a string."""
+    """An argument or output that is no tensor: None, a bool, an int, a float or a string.
+
+    Two literals are equal if they print alike, so ``1``, ``True`` and ``1.0`` are three: topologies are told apart, and
+    cached, by equality.
+    """
 
     value: Union[None, bool, int, float, str]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both print alike."""
+        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        """The hash of what is printed."""
+        return hash(repr(self.value))
 
 
 @dataclass(frozen=True)
@@ -245,6 +257,8 @@ def needs(topology: Topology) -> tuple[str, str]:
             used.append((statement.op.since, type(statement.op).__name__))
         elif isinstance(statement, Within):
             used.append((MODES[statement.mode], statement.mode))
+        elif isinstance(statement, Backward) and statement.inputs:
+            used.append(("1.8", "backward(inputs=…)"))
     return max(used, key=lambda item: tuple(map(int, item[0].split("."))), default=("1.7", "hooks"))
 
 

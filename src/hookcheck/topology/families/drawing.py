@@ -93,7 +93,8 @@ def losses(draw: Draw, outputs: tuple[tuple[str, Ref, Shape], ...]) -> tuple[tup
     that it needs.
     """
     cotangents = tuple(Input(f"v_{label}", shape) for label, _, shape in outputs)
-    if draw(st.booleans()):
+    scalar = draw(st.booleans())
+    if not scalar:
         return cotangents, (Backward(tuple(r for _, r, _ in outputs), tuple(Ref(c.name) for c in cotangents)),)
     reduction = draw(st.sampled_from([Sum(), Mean()]))
     weighted = tuple(

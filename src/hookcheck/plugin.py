@@ -1,0 +1,296 @@
+"""How does the contract run under pytest? Each item is a cell, or the exploration of one family.
+
+Under pytest-xdist all cells of one family and device go to one worker, which runs torch once for all of them. The
+controlling process alone writes the record, draws the report and prints the summary.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from rich.console import Console
+
+from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
+from hookcheck.contract.ledger import load
+from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, Deviation, cells
+from hookcheck.errors import HookcheckError
+from hookcheck.plan import Request, discard_parts, from_controller, now, record, request, session, stands, to_workers
+from hookcheck.record.model import Record, Torch
+from hookcheck.record.writing import write
+from hookcheck.report.counterexample import told
+from hookcheck.report.drawing import report
+from hookcheck.report.terminal import print_summary
+from hookcheck.session import Session, Unexplained
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.codec import identify
+from hookcheck.topology.model import size
+
+PROFILES = {"smoke": 5, "default": 60, "thorough": 2000}
+"""How many new topologies a family each Hypothesis profile explores."""
+
+for _name, _examples in PROFILES.items():
+    settings.register_profile(_name, max_examples=_examples)
+
+REQUEST: pytest.StashKey[Request] = pytest.StashKey()
+SESSION: pytest.StashKey[Session] = pytest.StashKey()
+RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of the contract as a pytest item: clause × family × hook kind on a device."""
+
+    session: Session
+    clause: str
+    family: str
+    kind: str
+    device: str
+
+    def check(self) -> None:
+        """Judges the cell: fails on what the ledger does not explain and on entries that explain nothing; a deviation
+        that the ledger knows is an expected failure, and a cell without verdict is a skip."""
+        results = [r for r in self.session.replayed(self.family, self.device) if r.kind == self.kind]
+        (cell,) = cells(results, [self.clause])
+        if CLAUSES[self.clause].rank == UNSPECIFIED:
+            pytest.skip("unspecified: shown, never judged")
+        if cell.verdict in (CRASHED, TIMED_OUT):
+            pytest.fail(f"{cell.verdict}: {cell.reason}", pytrace=False)
+        stale = self.session.ledgers[self.device].stale(results, self.clause, self.family, self.kind)
+        if stale and any(result.outcome == "ran" for result in results):
+            pytest.fail(
+                f"the ledger calls this cell deviating ({stale[0].id}), and no topology shows it: "
+                "narrow the entry, or remove it if the deviation is gone",
+                pytrace=False,
+            )
+        if cell.unexplained:
+            pytest.fail(self._smallest([(r.topology, d) for r in results for d in r.deviations]), pytrace=False)
+        if cell.verdict == DEVIATES:
+            known = {d.ledger for r in results for d in r.deviations if d.clause == self.clause and d.ledger}
+            pytest.xfail(f"known: {', '.join(sorted(known))}")
+        if not cell.judged:
+            pytest.skip(f"{cell.verdict}: {cell.reason}")
+
+    def _smallest(self, deviations: list[tuple[str, Deviation]]) -> str:
+        known = {identify(topology): topology for topology in self.session.corpus[self.family]}
+        unexplained = [(known[id], d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
+        topology, deviation = min(unexplained, key=lambda item: size(item[0]))
+        return told(topology, self.family, self.kind, deviation)
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """New topologies of one family on a device, as a pytest item."""
+
+    session: Session
+    family: str
+    device: str
+    examples: int
+
+    def check(self) -> None:
+        """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
+        try:
+            self.session.explore(self.family, self.device, self.examples)
+        except Unexplained as found:
+            pytest.fail(str(found), pytrace=False)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declares the options of the suite."""
+    group = parser.getgroup("hookcheck", "hookcheck: conformance of PyTorch's hooks")
+    group.addoption("--device", default="cpu", help="cpu (default), cuda or all; one that is not there is not run")
+    for name, what in (("family", "topology family"), ("kind", "hook kind"), ("clause", "clause id")):
+        group.addoption(f"--{name}", action="append", default=[], help=f"only this {what}; may be given several times")
+    group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Checks the request before anything runs, and makes the plan."""
+    settings.load_profile(config.getoption("hypothesis_profile", None) or "default")
+    try:
+        torch = _torch()
+        config.stash[REQUEST] = _request(config)
+        if not _is_worker(config):
+            _writable(Path(config.stash[REQUEST].reports))
+            load()
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        config.stash[SESSION] = session(config.stash[REQUEST], worker, torch.__version__)
+    except HookcheckError as error:
+        raise pytest.UsageError(f"hookcheck: {error}") from None
+    torch.set_num_threads(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Hands the plan to a worker of pytest-xdist."""
+    node.workerinput["hookcheck"] = to_workers(node.config.stash[REQUEST])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Sends what shares runs of torch to one worker, whatever ``--dist`` says."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFamily(LoadScopeScheduling):  # type: ignore[misc,unused-ignore]
+        def _split_scope(self, nodeid: str) -> str:
+            return scope(nodeid)
+
+    return ByFamily(config, log)
+
+
+def scope(nodeid: str) -> str:
+    """What an item shares runs of torch with: family and device for a cell, for any other item itself."""
+    parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
+    return f"{parts[1]}:{parts[3]}" if len(parts) == 4 else nodeid
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Every setting of the run, so that a typo shows."""
+    import torch
+
+    asked = config.stash[REQUEST]
+    return [
+        f"hookcheck: torch {torch.__version__}, device {', '.join(asked.devices)}, profile {asked.profile} "
+        f"({asked.examples} new topologies a family, seed {asked.seed}), reports in {asked.reports}",
+        f"hookcheck: families {', '.join(asked.families)}; hook kinds {', '.join(asked.kinds)}; "
+        f"{len(asked.clauses)} clauses",
+    ]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """One item a cell for tests that take ``cell``, one a family for those that take ``exploration``."""
+    if not {"cell", "exploration"} & set(metafunc.fixturenames):
+        return
+    share = metafunc.config.stash[SESSION]
+    asked = metafunc.config.stash[REQUEST]
+    places = [(family, device) for device in asked.devices for family in asked.families]
+    if "cell" in metafunc.fixturenames:
+        chapter = getattr(metafunc.module, "CHAPTER").__name__
+        chapter_clauses = [c for c in share.clauses if c.judge.__module__ == chapter]
+        found = [
+            Cell(share, clause.id, family, kind, device)
+            for family, device in places
+            for clause in chapter_clauses
+            for kind in asked.kinds
+            if kind in clause.kinds
+        ]
+        metafunc.parametrize("cell", found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
+    else:
+        explorations = [Exploration(share, family, device, asked.examples) for family, device in places]
+        metafunc.parametrize("exploration", explorations, ids=lambda e: f"{e.family}:{e.device}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A device that is not there is *not run*, and said to be."""
+    for name in ("cell", "exploration"):
+        asked = getattr(item, "callspec", None) and item.callspec.params.get(name)  # type: ignore[attr-defined]
+        if asked and asked.device not in _devices():
+            pytest.skip(f"not run: this machine has no {asked.device} device that torch can use")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Puts the record together, whole or cut short, and draws the report."""
+    config = session.config
+    if _is_worker(config) or config.option.collectonly or REQUEST not in config.stash:
+        return
+    asked = config.stash[REQUEST]
+    stopped = _stopped(session)
+    import torch
+
+    under_test = Torch(torch.__version__, str(torch.version.git_version), torch.version.cuda)
+    config.stash[RECORDS] = []
+    for device in asked.devices:
+        if (asked.parts / device).exists():
+            made = record(asked, device, under_test, stopped)
+            # A run of a part of the contract must not take the place of the record of the whole.
+            folder = Path(asked.reports) / ("records" if stands(asked, made) else "partial")
+            config.stash[RECORDS].append((made, str(write(made, folder))))
+    discard_parts(asked)
+    if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
+        report(Path(asked.reports) / "records", Path(asked.reports), {e.id: (e.why, e.link) for e in load()})
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """The table family × {legacy, full} × clause, and where record and report are."""
+    config = terminalreporter.config
+    if RECORDS not in config.stash:
+        return
+    asked = config.stash[REQUEST]
+    for made, path in config.stash[RECORDS]:
+        terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")
+        text = io.StringIO()
+        tw = terminalreporter._tw
+        print_summary(made, Console(file=text, width=tw.fullwidth, force_terminal=tw.hasmarkup, highlight=False))
+        terminalreporter.write(text.getvalue())
+        terminalreporter.line(f"record: {path}")
+    for device in asked.devices:
+        if device not in _devices():
+            terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
+    if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
+        terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+
+
+def _request(config: pytest.Config) -> Request:
+    if _is_worker(config):
+        return from_controller(config.workerinput["hookcheck"])  # type: ignore[attr-defined]
+    option = config.getoption
+    return request(
+        option("family"),
+        option("kind"),
+        option("clause"),
+        option("device"),
+        reports=str(Path(option("reports")).resolve()),
+        corpus=str(conformance_folder() / "corpus"),
+        profile=option("hypothesis_profile", None) or "default",
+        examples=settings().max_examples,
+        seed=int(option("hypothesis_seed", None) or 0),
+        started=now(),
+        run=f"{os.getpid()}",
+    )
+
+
+def _torch() -> Any:
+    try:
+        import torch
+
+        from hookcheck.probe.run import check_torch
+    except ImportError as error:
+        raise HookcheckError(
+            f"torch cannot be imported ({error}); install the release that you want to test, for example "
+            "`python -m pip install torch==2.13.0`"
+        ) from None
+    check_torch()
+    return torch
+
+
+def _devices() -> tuple[str, ...]:
+    from hookcheck.probe.run import available_devices
+
+    return available_devices()
+
+
+def _writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise HookcheckError(f"the reports folder {folder} cannot be written ({error}); choose another with --reports") from None
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def _stopped(session: pytest.Session) -> str:
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldstop:
+        return str(session.shouldstop or "interrupted by the user")
+    return "pytest failed inside" if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR else ""
+
+

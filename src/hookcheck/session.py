@@ -1,0 +1,151 @@
+"""How does one process go through its share of the plan? Family by family, leaving every result in its part file.
+
+A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is judged
+on the same runs of torch. Before a topology is run, the part file says so: a worker that takes over from one that died
+finds there what was finished and what was in flight, and goes on behind it.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from hookcheck.contract.clause import Clause
+from hookcheck.contract.examine import examine
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Deviation
+from hookcheck.record.lines import case_line, case_of
+from hookcheck.record.parts import Part, read_parts
+from hookcheck.report.counterexample import told
+from hookcheck.topology.codec import encode, identify
+from hookcheck.topology.families import family_named
+from hookcheck.topology.model import Topology
+
+TIME_LIMIT = 60
+"""Seconds that one topology may take with all its hook kinds; the slowest of the corpus takes well under one."""
+
+
+class Unexplained(AssertionError):
+    """A topology that exploration drew deviates in a way that the ledger does not explain."""
+
+
+@dataclass
+class Session:
+    """The share of one process in a run: what is asked for, and what has been found so far."""
+
+    families: tuple[str, ...]
+    kinds: tuple[str, ...]
+    clauses: tuple[Clause, ...]
+    ledgers: dict[str, Ledger]
+    corpus: dict[str, tuple[Topology, ...]]
+    seed: int
+    parts: Path
+    worker: str
+    _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+
+    def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
+        """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
+        if (family, device) not in self._found:
+            self._found[family, device] = tuple(self._replay(family, device))
+        return self._found[family, device]
+
+    def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
+        finished, begun = self._taken_over(family, device)
+        for topology in self.corpus[family]:
+            id = identify(topology)
+            missing = [kind for kind in self.kinds if (id, kind) not in finished]
+            yield from (finished[id, kind] for kind in self.kinds if (id, kind) in finished)
+            if id in begun and missing:
+                yield self._kept(_lost(family, id, missing.pop(0), begun[id]), device)
+            if missing:
+                self._part(device).append({"type": "begin", "family": family, "topology": id, "at": time.time()})
+                yield from self._examined(topology, family, missing, device, "corpus")
+
+    def explore(self, family: str, device: str, examples: int) -> None:
+        """Draws ``examples`` new topologies of the family and examines them.
+
+        Raises:
+            Unexplained: for the smallest topology found that deviates as the first one found did.
+        """
+        seen = {identify(topology) for topology in self.corpus[family]}
+        sought: list[tuple[str, str, str]] = []
+
+        @seed(self.seed)
+        @settings(
+            max_examples=examples,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate, Phase.shrink],
+            suppress_health_check=[HealthCheck.too_slow],
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        @given(family_named(family).topologies())
+        def run(topology: Topology) -> None:
+            if identify(topology) in seen and not sought:
+                return
+            seen.add(identify(topology))
+            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", keep=not sought))
+            found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
+            if found:
+                kind, deviation = min(found, key=lambda item: GAPS.index(item[1].gap))
+                sought[:] = [_key(kind, deviation)]
+                best.append((topology, results, kind, deviation))
+                raise Unexplained
+
+        best: list[tuple[Topology, tuple[CaseResult, ...], str, Deviation]] = []
+        try:
+            run()
+        except Unexplained:
+            topology, results, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
+            for result in results:
+                self._kept(result, device, topology)
+            raise Unexplained(told(topology, family, kind, deviation)) from None
+
+    def _examined(
+        self, topology: Topology, family: str, kinds: Iterable[str], device: str, origin: str, keep: bool = True
+    ) -> Iterator[CaseResult]:
+        faulthandler.dump_traceback_later(TIME_LIMIT, exit=True)
+        try:
+            for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin):
+                yield self._kept(result, device, topology) if keep else result
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+
+    def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
+        part = self._part(device)
+        part.append(case_line(result))
+        if topology is not None and result.origin == "exploration" and result.deviations:
+            part.append({"type": "topology", "topology": result.topology, "content": encode(topology)})
+        return result
+
+    def _part(self, device: str) -> Part:
+        return Part(self.parts / device / f"{self.worker}.jsonl")
+
+    def _taken_over(self, family: str, device: str) -> tuple[dict[tuple[str, str], CaseResult], dict[str, float]]:
+        """What workers before this one left: finished cases, and when each topology in flight was begun."""
+        lines = read_parts(self.parts / device)
+        cases = [case_of(line) for line in lines if line["type"] == "case"]
+        finished = {(c.topology, c.kind): c for c in cases if c.family == family and c.origin == "corpus"}
+        begun = {line["topology"]: line["at"] for line in lines if line["type"] == "begin" and line["family"] == family}
+        return finished, begun
+
+
+def _lost(family: str, topology: str, kind: str, begun: float) -> CaseResult:
+    """The case that a worker took with it when it ended: it ran out of time, or it crashed the interpreter."""
+    if time.time() - begun >= TIME_LIMIT:
+        return CaseResult(family, topology, kind, "corpus", TIMED_OUT, f"still running after {TIME_LIMIT} s")
+    return CaseResult(family, topology, kind, "corpus", CRASHED, "the interpreter ended while it ran")
+
+
+def _unexplained(results: Iterable[CaseResult]) -> list[tuple[str, Deviation]]:
+    return [(r.kind, d) for r in results for d in r.deviations if d.ledger is None]
+
+
+def _key(kind: str, deviation: Deviation) -> tuple[str, str, str]:
+    return kind, deviation.clause, deviation.gap
