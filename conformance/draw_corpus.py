@@ -58,6 +58,7 @@ def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
         (("dtype", topology.dtype), ("training", topology.training)),
         *settings_used,
         *(tuple((key, tuple(sorted(words))) for key, words in sorted(call_features(c).items())) for c in calls),
+        *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in calls),
     }
 
 
@@ -77,8 +78,8 @@ def main() -> None:
     """Adds to the corpus file of one family."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("family")
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--draws", type=int, default=1500)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--draws", type=int, default=2500)
     arguments = parser.parse_args()
     there = (FOLDER / f"{arguments.family}.jsonl").exists()
     known = read(FOLDER, arguments.family) if there else ()

@@ -196,6 +196,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Puts the record together, whole or cut short, and draws the report."""
     config = session.config
+    if SESSION in config.stash:
+        config.stash[SESSION].close()
     if _is_worker(config) or config.option.collectonly or REQUEST not in config.stash:
         return
     asked = config.stash[REQUEST]

@@ -47,6 +47,8 @@ class Session:
     parts: Path
     worker: str
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _open: dict[str, Part] = field(default_factory=dict)
+    _watched: float = 0.0
 
     def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
         """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
@@ -110,12 +112,15 @@ class Session:
     def _examined(
         self, topology: Topology, family: str, kinds: Iterable[str], device: str, origin: str, keep: bool = True
     ) -> Iterator[CaseResult]:
-        faulthandler.dump_traceback_later(TIME_LIMIT, exit=True)
-        try:
-            for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin):
-                yield self._kept(result, device, topology) if keep else result
-        finally:
-            faulthandler.cancel_dump_traceback_later()
+        self._watch()
+        for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin):
+            yield self._kept(result, device, topology) if keep else result
+
+    def _watch(self) -> None:
+        """Has the process end itself if it is still at the same topology after `TIME_LIMIT`."""
+        if time.monotonic() - self._watched > 1:  # setting the alarm takes as long as running a topology
+            faulthandler.dump_traceback_later(TIME_LIMIT + 1, exit=True)
+            self._watched = time.monotonic()
 
     def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
@@ -125,7 +130,15 @@ class Session:
         return result
 
     def _part(self, device: str) -> Part:
-        return Part(self.parts / device / f"{self.worker}.jsonl")
+        if device not in self._open:
+            self._open[device] = Part(self.parts / device / f"{self.worker}.jsonl")
+        return self._open[device]
+
+    def close(self) -> None:
+        """Closes the part files and calls off the alarm; for the end of the process's share."""
+        faulthandler.cancel_dump_traceback_later()
+        for part in self._open.values():
+            part.close()
 
     def _taken_over(self, family: str, device: str) -> tuple[dict[tuple[str, str], CaseResult], dict[str, float]]:
         """What workers before this one left: finished cases, and when each topology in flight was begun."""

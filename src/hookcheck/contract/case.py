@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.tolerance import close
@@ -122,6 +122,7 @@ def firing_features(firing: Firing) -> Features:
     return {**call_features(firing.call), "reached": frozenset({reached})}
 
 
+@lru_cache(maxsize=256)
 def call_features(call: CallTrace) -> Features:
     """What matters about a call, as sets of words, for the ledger to name.
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from hookcheck.contract.verdict import CRASHED, NOT_OFFERED, NOT_RUN, RAN, TIMED_OUT, CaseResult
 from hookcheck.record.errors import UnwritableReports, WrongSchema
@@ -20,11 +19,13 @@ _WEIGHT = (CRASHED, TIMED_OUT, RAN, NOT_OFFERED, NOT_RUN)
 """Of several results of one case, the outcome that counts: a crash hides what ran, what ran outdoes a placeholder."""
 
 
-@dataclass(frozen=True)
 class Part:
-    """The part file of one worker."""
+    """The part file of one worker; it is made when the first line is added."""
 
-    path: Path
+    def __init__(self, path: Path) -> None:
+        """``path`` is the file's; its folder need not be there yet."""
+        self.path = path
+        self._file: TextIO | None = None
 
     def append(self, line: Line) -> None:
         """Add ``line``; it has left this process when the call returns.
@@ -32,11 +33,19 @@ class Part:
         Raises `UnwritableReports` where the folder cannot be written.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8", newline="\n") as file:
-                file.write(canonical(line) + "\n")
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = self.path.open("a", encoding="utf-8", newline="\n")
+            self._file.write(canonical(line) + "\n")
+            self._file.flush()
         except OSError as fault:
             raise UnwritableReports(self.path.parent, fault) from None
+
+    def close(self) -> None:
+        """Close the file; a later `append` opens it again."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
 
 def read_parts(folder: Path) -> list[Line]:

@@ -1,0 +1,125 @@
+"""What does hookcheck cost beside torch? Measured over the corpus, in one process and on one thread.
+
+``ratio`` is the time of everything that hookcheck does for a topology (values, oracle, the run without hooks, the runs
+with hooks, judging, writing the part file) over the time of bare torch: build, forward and backward of the same
+topologies without hooks, as often as hookcheck runs them. ``ratio_hooked`` holds the same against torch with empty hooks
+of the same kinds on every module, so what is left is hookcheck's own. ``import_seconds`` is what importing hookcheck
+costs beyond importing torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.ledger import applying, load
+from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.run import unavailable
+from hookcheck.probe.state import preserved
+from hookcheck.session import Session
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.build import build
+from hookcheck.topology.corpus import read
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+IMPORTED = "import time, torch; t = time.perf_counter(); import hookcheck.plugin; print(time.perf_counter() - t)"
+
+
+def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
+    """Builds and runs every topology once without hooks and once a hook kind, the latter with empty hooks or none."""
+    for topology in topologies:
+        numbers = NUMBERS[topology]
+        for kind in (None, *(name for name in KINDS if not unavailable(topology, name))):
+            if not unavailable(topology, None):
+                with preserved(), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    built = build(topology, numbers)
+                    if hooked and kind:
+                        _register(kind, built.module)
+                    built.run()
+
+
+def _register(kind: str, net: torch.nn.Module) -> None:
+    hook = KINDS[kind]
+    owners = net.modules() if hook.scope == "module" else [torch.nn.modules.module]
+    for owner in owners:
+        getattr(owner, hook.register)(lambda *_: None)
+
+
+def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
+    """All that hookcheck does for these topologies."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = applying(load(), torch.__version__, "cpu")
+        clauses = tuple(CLAUSES.values())
+        corpus = {family: topologies}
+        session = Session((family,), tuple(KINDS), clauses, {"cpu": ledger}, corpus, 0, Path(folder), "main")
+        session.replayed(family, "cpu")
+
+
+def best(task: Callable[[], None], repeats: int) -> float:
+    """The shortest of several runs, in seconds."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        task()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+NUMBERS: dict[Topology, dict[str, object]] = {}
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--format", choices=["pretty", "json"], default="pretty")
+    parser.add_argument("--repeats", type=int, default=3)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    rows, totals = [], [0.0, 0.0, 0.0]
+    for family in FAMILIES:
+        topologies = read(conformance_folder() / "corpus", family)
+        NUMBERS.update({t: values(t) for t in topologies})
+        tasks: list[Callable[[], None]] = [
+            lambda t=topologies: bare(t, hooked=False),  # type: ignore[misc]
+            lambda t=topologies: bare(t, hooked=True),  # type: ignore[misc]
+            lambda f=family, t=topologies: hookcheck(f, t),  # type: ignore[misc]
+        ]
+        torch_only, torch_hooked, everything = (best(task, arguments.repeats) for task in tasks)
+        totals = [a + b for a, b in zip(totals, (torch_only, torch_hooked, everything))]
+        rows.append(_row(family, torch_only, torch_hooked, everything))
+    imported = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True).stdout
+    result = {"torch": torch.__version__, **_row("all", *totals), "import_seconds": round(float(imported), 3)}
+    if arguments.format == "json":
+        print(json.dumps({**result, "families": rows}))
+        return
+    for row in (*rows, result):
+        print(f"{row['family']:20} ratio {row['ratio']:5.2f}   beside torch with empty hooks {row['ratio_hooked']:5.2f}")
+    print(f"importing hookcheck: {result['import_seconds']} s beyond torch")
+
+
+def _row(family: str, torch_only: float, torch_hooked: float, everything: float) -> dict[str, object]:
+    return {
+        "family": family,
+        "ratio": round(everything / torch_only, 3),
+        "ratio_hooked": round(everything / torch_hooked, 3),
+        "bare_seconds": round(torch_only, 4),
+        "hooked_seconds": round(torch_hooked, 4),
+        "hookcheck_seconds": round(everything, 4),
+    }
+
+
+if __name__ == "__main__":
+    main()

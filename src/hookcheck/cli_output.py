@@ -1,0 +1,164 @@
+"""How does the answer of a command look? Drawn for people, or JSON lines with the fields that are documented here."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import click
+
+Row = Mapping[str, Any]
+
+
+def _fields(**fields: tuple[Any, str]) -> dict[str, Any]:
+    """The JSON Schema of an object that has exactly these fields, each given by its type and its meaning."""
+    return {
+        "type": "object",
+        "properties": {name: {"type": kind, "description": meaning} for name, (kind, meaning) in fields.items()},
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+_CLAUSE: dict[str, tuple[Any, str]] = {
+    "id": ("string", "the clause's id"),
+    "class": ("string", "promise, pin or unspecified"),
+    "statement": ("string", "what is promised, in one sentence"),
+    "since": ("string", "the torch release since which it holds"),
+    "source": ("string", "what promises it"),
+    "kinds": ("array", "the hook kinds that it speaks of"),
+}
+
+SCHEMAS: dict[str, list[dict[str, Any]]] = {
+    "list": [_fields(**_CLAUSE)],
+    "families": [
+        _fields(
+            name=("string", "the family's name"),
+            statement=("string", "what its topologies share"),
+            corpus_size=("integer", "how many topologies of it the corpus holds"),
+        )
+    ],
+    "report": [_fields(file=("string", "a file that was written"))],
+    "explain": [
+        _fields(what=("string", "clause"), **_CLAUSE, ledger=("array", "ids of the ledger's entries that name it")),
+        _fields(
+            what=("string", "ledger entry"),
+            id=("string", "the entry's id"),
+            clauses=("array", "the clauses that it concerns"),
+            families=("array", "the families"),
+            kinds=("array", "the hook kinds"),
+            devices=("array", "the devices"),
+            torch=("string", "the releases, as a version specifier"),
+            when=("object", "the features that a subject must have, each with the words that will do"),
+            instead=("array", "how it deviates"),
+            why=("string", "the reason"),
+            link=("string", "what the reason rests on"),
+            reviewed=("string", "the date of the last review"),
+        ),
+        _fields(
+            what=("string", "topology"),
+            id=("string", "the topology's id"),
+            where=("string", "its family; for one that is not in the corpus the record or file that holds it"),
+            device=("string", "any, or the one kind of device that it is about"),
+            since=("string", "the first torch release that can run it"),
+            needs=("string", "what it uses that came with that release"),
+            script=("string", "the program, which needs torch alone"),
+        ),
+    ],
+    "validate": [
+        _fields(
+            file=("string", "the record"),
+            valid=("boolean", "whether it is a sound record"),
+            error=(["string", "null"], "the name of what is wrong with it"),
+            message=(["string", "null"], "what is wrong where, and what to do"),
+        )
+    ],
+    "repro": [
+        _fields(
+            topology=("string", "the topology's id"),
+            where=("string", "the family, record or file that it is from"),
+            clause=("string", "the clause's id"),
+            kind=("string", "the hook kind"),
+            device=("string", "the device that the script runs on"),
+            script=("string", "the script"),
+        )
+    ],
+    "run": [
+        _fields(
+            record=("string", "a record that the run has written"),
+            torch=("string", "the version of torch"),
+            device=("string", "the device"),
+            complete=("boolean", "whether the run went to its end"),
+            verdicts=("object", "how many cells have each verdict"),
+        )
+    ],
+}
+"""For each command the JSON Schemas of a line that it prints with ``--format json``: it is one of them."""
+
+
+def documented(schema: Row) -> str:
+    """The fields of a schema, as the end of a command's help."""
+    lines = ["\b", "Fields of a line of --format json:"]
+    for name, field in schema["properties"].items():
+        kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        lines.append(f"  {name}: {field['description']} ({' or '.join(kinds)})")
+    return "\n".join(lines)
+
+
+def show(rows: Iterable[Row], shape: str, pretty: Callable[[], Any]) -> None:
+    """The rows as JSON lines, or what ``pretty`` makes of them: a text, or something that rich draws."""
+    if shape == "json":
+        for row in rows:
+            click.echo(json.dumps(row))
+        return
+    drawn = pretty()
+    if isinstance(drawn, str):
+        click.echo(drawn)
+    elif drawn is not None:
+        _draw(drawn)
+
+
+def _draw(drawn: Any) -> None:
+    """Prints what rich draws: as wide as the terminal, or plain and 120 columns wide where there is none."""
+    from rich.console import Console
+
+    if sys.stdout.isatty():
+        Console(highlight=False, markup=False).print(drawn)
+        return
+    console = Console(file=sys.stdout, width=120, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(drawn)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+
+
+def table(rows: Iterable[Row], columns: tuple[str, ...]) -> Any:
+    """A table that wraps what is long, and cuts nothing off."""
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        drawn.add_column(column.replace("_", " "), overflow="fold")
+    for row in rows:
+        drawn.add_row(*(str(row[column]) for column in columns))
+    return drawn
+
+
+def sheet(row: Row) -> Any:
+    """Each field of an object with its name before it."""
+    from rich.table import Table
+
+    drawn = Table.grid(padding=(0, 2))
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, value in row.items():
+        drawn.add_row(name, _told(value))
+    return drawn
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key}: {_told(item)}" for key, item in value.items()) or "none"
+    return (", ".join(value) or "none") if isinstance(value, list) else str(value)
