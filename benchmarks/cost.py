@@ -2,9 +2,9 @@
 
 ``ratio`` is the time of everything that hookcheck does for a topology (values, oracle, the run without hooks, the runs
 with hooks, judging, writing the part file) over the time of bare torch: build, forward and backward of the same
-topologies without hooks, as often as hookcheck runs them. ``ratio_hooked`` holds the same against torch with empty hooks
-of the same kinds on every module, so what is left is hookcheck's own. ``import_seconds`` is what importing hookcheck
-costs beyond importing torch.
+topologies without hooks, as often as hookcheck runs them. ``ratio_hooked`` holds the same against torch with empty
+hooks of the same kinds on every module, so what is left is hookcheck's own. ``import_seconds`` is what importing
+hookcheck costs beyond importing torch.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def main() -> None:
         print(json.dumps({**result, "families": rows}))
         return
     for row in (*rows, result):
-        print(f"{row['family']:20} ratio {row['ratio']:5.2f}   beside torch with empty hooks {row['ratio_hooked']:5.2f}")
+        print(f"{row['family']:20} ratio {row['ratio']:5.2f}, to torch with empty hooks {row['ratio_hooked']:5.2f}")
     print(f"importing hookcheck: {result['import_seconds']} s beyond torch")
 
 

@@ -30,7 +30,11 @@ def drawn(family: str, draws: int) -> list[Topology]:
     found: dict[str, Topology] = {}
 
     @settings(
-        max_examples=draws, database=None, derandomize=True, phases=[Phase.generate], suppress_health_check=[*HealthCheck]
+        max_examples=draws,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
     )
     @given(family_named(family).topologies())
     def collect(topology: Topology) -> None:

@@ -41,7 +41,6 @@ from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology, size
 from hookcheck.topology.source import source
 
-
 LEFT_OUT = "left out of this run by its selection of tests"
 
 
@@ -76,9 +75,7 @@ class Request:
         return (self.families, self.kinds, self.clauses) == (tuple(FAMILIES), tuple(KINDS), tuple(CLAUSES))
 
 
-def request(
-    families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any
-) -> Request:
+def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any) -> Request:
     """A checked request; empty ``families``, ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
 
     Raises:
@@ -167,7 +164,8 @@ def to_workers(request: Request) -> dict[str, Any]:
 
 def from_controller(values: Mapping[str, Any]) -> Request:
     """The request that `to_workers` wrote."""
-    return Request(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return Request(**fields)
 
 
 def now() -> str:
@@ -196,14 +194,13 @@ def _environment() -> dict[str, str]:
     return {"python": platform.python_version(), "platform": platform.platform(), **packages}
 
 
-def _counterexamples(
-    cases: Iterable[CaseResult], known: Mapping[str, Topology]
-) -> tuple[Counterexample, ...]:
+def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:
     """The smallest deviating topology of every cell, and the smallest that the ledger does not explain."""
     smallest: dict[tuple[str, str, str, bool], str] = {}
     for case in cases:
         for deviation in case.deviations:
-            for key in {(deviation.clause, case.family, case.kind, explained) for explained in (True, deviation.ledger is not None)}:
+            cell = (deviation.clause, case.family, case.kind)
+            for key in {(*cell, True), (*cell, deviation.ledger is not None)}:
                 best = smallest.get(key)
                 if best is None or _order(known[case.topology]) < _order(known[best]):
                     smallest[key] = case.topology

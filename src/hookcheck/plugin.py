@@ -134,9 +134,9 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Sends what shares runs of torch to one worker, whatever ``--dist`` says."""
-    from xdist.scheduler import LoadScopeScheduling
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-    class ByFamily(LoadScopeScheduling):  # type: ignore[misc,unused-ignore]
+    class ByFamily(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return scope(nodeid)
 
@@ -170,7 +170,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     asked = metafunc.config.stash[REQUEST]
     places = [(family, device) for device in asked.devices for family in asked.families]
     if "cell" in metafunc.fixturenames:
-        chapter = getattr(metafunc.module, "CHAPTER").__name__
+        chapter = metafunc.module.CHAPTER.__name__
         chapter_clauses = [c for c in share.clauses if c.judge.__module__ == chapter]
         found = [
             Cell(share, clause.id, family, kind, device)
@@ -283,7 +283,7 @@ def _writable(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise HookcheckError(f"the reports folder {folder} cannot be written ({error}); choose another with --reports") from None
+        raise HookcheckError(f"the reports folder cannot be written ({error}); choose another with --reports") from None
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -294,5 +294,3 @@ def _stopped(session: pytest.Session) -> str:
     if session.exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldstop:
         return str(session.shouldstop or "interrupted by the user")
     return "pytest failed inside" if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR else ""
-
-

@@ -1,8 +1,8 @@
 """How does one process go through its share of the plan? Family by family, leaving every result in its part file.
 
-A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is judged
-on the same runs of torch. Before a topology is run, the part file says so: a worker that takes over from one that died
-finds there what was finished and what was in flight, and goes on behind it.
+A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is
+judged on the same runs of torch. Before a topology is run, the part file says so: a worker that takes over from one
+that died finds there what was finished and what was in flight, and goes on behind it.
 """
 
 from __future__ import annotations

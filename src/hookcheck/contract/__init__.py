@@ -1,0 +1,1 @@
+"""What is promised: clauses, verdicts, and the ledger of what is known to deviate."""

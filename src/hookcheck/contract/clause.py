@@ -1,8 +1,8 @@
 """What is a clause? One promise about hooks as a function that judges one subject of a case.
 
 A clause is declared by `clause` above a function: id, class, subject, since and source in the decorator, the statement
-as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, and `NOTHING` where
-the clause has no say on it.
+as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, and `NOTHING`
+where the clause has no say on it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""How does an observed tuple of gradients differ from the expected one? The one comparison behind all clauses on values,
-and the words in which it is told."""
+"""How does an observed tuple of gradients differ from the expected one?
+
+The one comparison behind all clauses on values, and the words in which it is told.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does the contract say of one case? Every clause that speaks of its hook kind, on every subject that it judges."""
+"""What does the contract say of one case? Every clause that speaks of its hook kind, on every subject it judges."""
 
 from __future__ import annotations
 

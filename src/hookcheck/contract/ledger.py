@@ -70,9 +70,7 @@ class Entry:
 
     def cells(self) -> list[tuple[str, str, str]]:
         """Every cell (clause, family, kind) that the entry calls deviating."""
-        return [
-            (clause, family, kind) for clause in self.clauses for family in self.families for kind in self.kinds
-        ]
+        return [(clause, family, kind) for clause in self.clauses for family in self.families for kind in self.kinds]
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     try:
         torch = SpecifierSet(raw["torch"])
     except InvalidSpecifier:
-        raise LedgerError(f"{label}: {raw['torch']!r} is no version specifier; write for example '>=1.13,<2.8'") from None
+        raise LedgerError(f"{label}: {raw['torch']!r} is no version specifier; write as '>=1.13,<2.8'") from None
     return Entry(
         id=raw["id"],
         torch=torch,

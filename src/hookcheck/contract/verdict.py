@@ -58,7 +58,7 @@ class CaseResult:
     """What became of one case.
 
     ``judged`` says for each clause how many subjects (calls, or the run) it had a say on; a clause that is absent
-    there had nothing to judge. ``origin`` is ``"corpus"`` or ``"exploration"``; ``reason`` is empty for a case that ran.
+    there had nothing to judge. ``origin`` is ``"corpus"`` or ``"exploration"``; ``reason`` is empty for one that ran.
     """
 
     family: str

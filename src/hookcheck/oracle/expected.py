@@ -90,7 +90,7 @@ class Expected:
         return total
 
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
-        """Every gradient that has to do with ``call`` in one pass, by a name for people, those of parameters included."""
+        """Every gradient that has to do with ``call`` in one pass, by a name for people, parameters included."""
         swept = self.hooked[backward]
         known: dict[str, Array] = {}
         for side, boundary in (("input", call.entry), ("output", call.exit)):

@@ -23,7 +23,7 @@ class Sweep:
     """What one backward pass did.
 
     For each node that ran, by index: ``received``, the gradient of each of its outputs; ``passed``, that of each of its
-    inputs; ``earlier``, the nodes (as a bit mask) that must have run before it. ``leaves`` holds the gradients of leaves.
+    inputs; ``earlier``, the nodes (as a bit mask) that must have run before it. ``leaves`` holds those of the leaves.
     """
 
     received: dict[int, tuple[Gradient, ...]] = field(default_factory=dict)

@@ -25,7 +25,7 @@ UNIT = {
 
 
 def tolerance(expected: Array, dtype: str, device: str) -> float:
-    """The largest absolute difference from ``expected`` that rounding explains, for a tensor of ``dtype`` on ``device``."""
+    """The largest absolute difference from ``expected`` that rounding explains, by dtype and device."""
     largest = float(abs(expected).max()) if expected.size else 0.0
     return _STEPS * UNIT[dtype, device] * max(1.0, largest)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from hookcheck.topology.model import (
     Backward,
     Call,
     Composite,
-    Layer,
     Leak,
     Literal,
     Module,
@@ -40,11 +39,11 @@ from hookcheck.topology.model import (
 
 @dataclass(eq=False)
 class Tensor:
-    """A tensor of the forward pass. ``node`` made it as its output ``slot``; a leaf has no node but may have a ``name``."""
+    """A tensor of the forward pass. ``node`` made it as its output ``slot``; a leaf has a ``name`` instead."""
 
     array: Array
     requires_grad: bool
-    node: Optional[Node] = None
+    node: Node | None = None
     slot: int = 0
     name: str = ""
 
@@ -74,9 +73,9 @@ class CallTrace:
     number: int
     module: Module
     mode: str
-    args: tuple[Optional[Tensor], ...] = ()
-    made: tuple[Optional[Tensor], ...] = ()
-    outputs: tuple[Optional[Tensor], ...] = ()
+    args: tuple[Tensor | None, ...] = ()
+    made: tuple[Tensor | None, ...] = ()
+    outputs: tuple[Tensor | None, ...] = ()
     entry: Node | None = None
     exit: Node | None = None
     steps: list[Node] = field(default_factory=list)
@@ -193,7 +192,9 @@ class _Tracer:
         (output,) = self.step(module, tuple(_tensor(v) for v in (*args, *kwargs.values())), parameters)
         return output
 
-    def step(self, primitive: Primitive, inputs: tuple[Tensor, ...], parameters: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    def step(
+        self, primitive: Primitive, inputs: tuple[Tensor, ...], parameters: dict[str, Tensor]
+    ) -> tuple[Tensor, ...]:
         arrays = primitive.forward(tuple(t.array for t in inputs), {k: t.array for k, t in parameters.items()})
         operands = (*inputs, *parameters.values())
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in operands):
@@ -202,7 +203,7 @@ class _Tracer:
         node.outputs = tuple(Tensor(array, True, node, slot) for slot, array in enumerate(arrays))
         return node.outputs
 
-    def boundary(self, tensors: tuple[Optional[Tensor], ...]) -> tuple[Optional[Node], tuple[Optional[Tensor], ...]]:
+    def boundary(self, tensors: tuple[Tensor | None, ...]) -> tuple[Node | None, tuple[Tensor | None, ...]]:
         """The identity over those of ``tensors`` that are tensors; requires_grad of each stays as it was."""
         inputs = tuple(t for t in tensors if t is not None)
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in inputs):
@@ -212,7 +213,7 @@ class _Tracer:
         outputs = iter(node.outputs)
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 
-    def node(self, primitive: Optional[Primitive], inputs: tuple[Tensor, ...], parameters: tuple[str, ...]) -> Node:
+    def node(self, primitive: Primitive | None, inputs: tuple[Tensor, ...], parameters: tuple[str, ...]) -> Node:
         node = Node(len(self.result.nodes), primitive, inputs, parameters=parameters)
         self.result.nodes.append(node)
         for call in self.open:

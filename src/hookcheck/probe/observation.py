@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -25,7 +25,7 @@ class Event:
     kind: str
     path: str
     number: int
-    given: Optional[str]
+    given: str | None
     arguments: tuple[Copy, ...]
 
 
@@ -53,6 +53,6 @@ class Observation:
     events: tuple[Event, ...]
     values: Mapping[str, Copy]
     requires_grad: Mapping[str, bool]
-    gradients: Mapping[str, Optional[Array]]
+    gradients: Mapping[str, Array | None]
     warnings: tuple[tuple[str, str], ...]
-    raised: Optional[Raised]
+    raised: Raised | None

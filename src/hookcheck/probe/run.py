@@ -134,7 +134,8 @@ def _array(tensor: torch.Tensor) -> Array:
 
 
 def _is_value(name: str, value: Any, built: Built) -> bool:
-    return name not in built.inputs and name != "net" and isinstance(value, (torch.Tensor, tuple, list, dict)) and not name.startswith("__")
+    plain = isinstance(value, (torch.Tensor, tuple, list, dict))
+    return plain and name not in built.inputs and not name.startswith("__")
 
 
 def _leaves(built: Built) -> list[tuple[str, torch.Tensor]]:

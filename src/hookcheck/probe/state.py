@@ -20,7 +20,7 @@ def preserved() -> Iterator[None]:
     """
     tables = {name: _copy(value) for name, value in vars(torch_module).items() if name.startswith("_global_")}
     grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_rng_state()
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
         yield
     finally:

@@ -3,7 +3,6 @@
 Each says which file and line, what is wrong there and what to do, in one line.
 """
 
-# ruff: noqa: N818 - each error is named for the fault that it stands for
 from __future__ import annotations
 
 from pathlib import Path

@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 from hookcheck.record.checks import check
 from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema

@@ -13,7 +13,7 @@ from hookcheck.report.markdown import markdown
 from hookcheck.report.page import Fault, Ledger, page
 
 
-class NoRecords(HookcheckError):  # noqa: N818 - named for the fault that it stands for
+class NoRecords(HookcheckError):
     """A folder holds no record."""
 
     def __init__(self, folder: Path) -> None:

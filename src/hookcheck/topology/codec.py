@@ -81,5 +81,6 @@ def _classes() -> dict[str, Any]:
     return {c.__name__: c for c in [*plain, *_leaves(Primitive)] if is_dataclass(c)}
 
 
-def _leaves(base: type) -> list[type]:
-    return [c for child in base.__subclasses__() for c in [child, *_leaves(child)]]
+def _leaves(base: type[Any]) -> list[type[Any]]:
+    children: list[type[Any]] = base.__subclasses__()
+    return [c for child in children for c in [child, *_leaves(child)]]

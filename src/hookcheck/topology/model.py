@@ -26,7 +26,7 @@ class Ref:
     """A value by name, or what lies at ``path`` inside it (``y[1]["a"]`` is ``Ref("y", (1, "a"))``)."""
 
     name: str
-    path: tuple[Union[int, str], ...] = ()
+    path: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Literal:
     cached, by equality.
     """
 
-    value: Union[None, bool, int, float, str]
+    value: bool | int | float | str | None
 
     def __eq__(self, other: object) -> bool:
         """Whether both print alike."""

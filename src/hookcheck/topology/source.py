@@ -13,11 +13,10 @@ from hookcheck.topology.model import (
     Backward,
     Call,
     Composite,
-    Leak,
     Layer,
+    Leak,
     Literal,
     Module,
-    ModuleList,
     Ref,
     Sequential,
     Statement,
@@ -95,19 +94,24 @@ def _construct(module: Module, name: str, classes: dict[Composite, str]) -> str:
         return module.source()
     if isinstance(module, Composite):
         for child_name, child in children(module):
-            _construct(child, child_name.title().replace("_", ""), classes)
+            _construct(child, _class_name(child_name), classes)
         if module not in classes:
             taken = set(classes.values())
             classes[module] = next(n for n in (name, *(f"{name}{i}" for i in range(2, 99))) if n not in taken)
         return f"{classes[module]}()"
     parts = [_construct(child, f"{name}{i}", classes) for i, child in children(module)]
-    return f"nn.Sequential({', '.join(parts)})" if isinstance(module, Sequential) else f"nn.ModuleList([{', '.join(parts)}])"
+    listed = ", ".join(parts)
+    return f"nn.Sequential({listed})" if isinstance(module, Sequential) else f"nn.ModuleList([{listed}])"
+
+
+def _class_name(attribute: str) -> str:
+    return attribute.title().replace("_", "")
 
 
 def _class(module: Composite, name: str, classes: dict[Composite, str]) -> str:
     positional = [n for n in module.takes if n not in module.keywords]
     signature = ", ".join(["self", *positional, *(["*", *module.keywords] if module.keywords else [])])
-    construction = [f"self.{n} = {_construct(child, n.title().replace('_', ''), classes)}" for n, child in module.children]
+    construction = [f"self.{n} = {_construct(child, _class_name(n), classes)}" for n, child in module.children]
     lines = [
         f"class {name}(nn.Module):",
         f"{INDENT}def __init__(self):",

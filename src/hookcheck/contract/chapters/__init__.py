@@ -1,3 +1,3 @@
-"""The chapters of the contract. Importing this package declares every clause, in the order in which reports list them."""
+"""The chapters of the contract. Importing this package declares every clause, in the order of the reports."""
 
 from hookcheck.contract.chapters import firing, gradients, observers  # noqa: F401

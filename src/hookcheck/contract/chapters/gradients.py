@@ -53,7 +53,8 @@ def _none_at(observed: Copy, tensors: tuple[Tensor | None, ...], side: int) -> J
 
 @clause("GI-01", PROMISE, Subject.FIRING, since="1.8", source=f"{MODULE}, 'gradients with respect to the inputs'")
 def grad_input_values(case: Case, pair: Pair) -> Judgement:
-    """grad_input[i] is the gradient with respect to the i-th positional argument, along paths through this call only."""
+    """grad_input[i] is the gradient with respect to the i-th positional argument, along paths through this call
+    only."""
     return values_differ(case, pair.firing, _side(pair, 0), pair.firing.grad_input)
 
 
@@ -80,5 +81,3 @@ def grad_output_states(case: Case, pair: Pair) -> Judgement:
 def one_entry_per_output(case: Case, pair: Pair) -> Judgement:
     """grad_output has one entry for each output."""
     return lengths_differ(case, pair.firing, _side(pair, 1), pair.firing.grad_output)
-
-

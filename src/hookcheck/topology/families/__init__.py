@@ -33,7 +33,7 @@ FAMILIES = {
         Family("single-node", "A Conv2d, which autograd records as one Node.", single_node.topologies),
         Family(
             "multi-node",
-            "Linear on inputs of one to four dimensions, alone and in containers, which autograd records as several Nodes.",
+            "Linear on inputs of one to four dimensions, alone and in containers: several Nodes of autograd.",
             multi_node.topologies,
         ),
         Family(

@@ -97,9 +97,7 @@ def losses(draw: Draw, outputs: tuple[tuple[str, Ref, Shape], ...]) -> tuple[tup
     if not scalar:
         return cotangents, (Backward(tuple(r for _, r, _ in outputs), tuple(Ref(c.name) for c in cotangents)),)
     reduction = draw(st.sampled_from([Sum(), Mean()]))
-    weighted = tuple(
-        Apply(f"p_{label}", Mul(), (ref, Ref(c.name))) for (label, ref, _), c in zip(outputs, cotangents)
-    )
+    weighted = tuple(Apply(f"p_{label}", Mul(), (ref, Ref(c.name))) for (label, ref, _), c in zip(outputs, cotangents))
     reduced = tuple(Apply(f"loss_{label}", reduction, (Ref(f"p_{label}"),)) for label, _, _ in outputs)
     return cotangents, (*weighted, *reduced, Backward(tuple(Ref(f"loss_{label}") for label, _, _ in outputs)))
 

@@ -21,7 +21,7 @@ from hookcheck.topology.model import Call, Composite, Input, Leak, Module, Ref, 
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A module that leaks one of its intermediates, perhaps from deep inside, and a loss on that, on the output or both."""
+    """A module that leaks one of its intermediates, perhaps from deep inside, and a loss on that or on both ends."""
     shape = draw(shapes())
     first = draw(linears(shape[-1]))
     before = (first, *draw(chains(output_shape(first, shape), least=0, most=1)))

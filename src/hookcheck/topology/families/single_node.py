@@ -12,5 +12,6 @@ from hookcheck.topology.model import Module, Sequential, Topology
 def topologies(draw: Draw) -> Topology:
     """One convolution, alone or as the only child of a container."""
     layer, shape = draw(convolutions())
-    module: Module = draw(st.sampled_from([layer, Sequential((layer,))]))
+    choices: list[Module] = [layer, Sequential((layer,))]
+    module = draw(st.sampled_from(choices))
     return draw(trained(module, shape, output_shape(layer, shape)))

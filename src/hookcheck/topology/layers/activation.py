@@ -45,7 +45,8 @@ class Sigmoid(_Elementwise):
     def slope(self, x: Array) -> Array:
         """``σ(x) (1 − σ(x))``."""
         y = self.value(x)
-        return y * (1 - y)
+        slope: Array = y * (1 - y)
+        return slope
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,8 @@ class Tanh(_Elementwise):
 
     def slope(self, x: Array) -> Array:
         """``1 − tanh(x)²``."""
-        return 1 - self.value(x) ** 2
+        slope: Array = 1 - self.value(x) ** 2
+        return slope
 
 
 @dataclass(frozen=True)

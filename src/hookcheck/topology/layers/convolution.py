@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Conv2d(Layer):
 
     def parameters(self) -> dict[str, Shape]:
         """``weight`` (out_channels, in_channels / groups, kH, kW) and, if there is one, ``bias`` (out_channels,)."""
-        weight = {"weight": (self.out_channels, self.in_channels // self.groups, *self.kernel_size)}
+        weight: dict[str, Shape] = {"weight": (self.out_channels, self.in_channels // self.groups, *self.kernel_size)}
         return {**weight, "bias": (self.out_channels,)} if self.bias else weight
 
     def source(self) -> str:
@@ -54,7 +55,7 @@ class Conv2d(Layer):
         """``x`` (N, in_channels, H, W) to ``y`` (N, out_channels, H', W')."""
         padded, weight = self._padded(inputs[0]), self._grouped(parameters["weight"])
         h, w = self.extent(*inputs[0].shape[2:])
-        y = np.zeros((len(padded), self.groups, self.out_channels // self.groups, h, w))
+        y: Array = np.zeros((len(padded), self.groups, self.out_channels // self.groups, h, w))
         for p, q, window in self._windows(h, w):
             y += np.einsum("ngchw,goc->ngohw", padded[window], weight[..., p, q])
         y = y.reshape(len(padded), self.out_channels, h, w)
@@ -88,7 +89,7 @@ class Conv2d(Layer):
     def _grouped(self, weight: Array) -> Array:
         return weight.reshape(self.groups, self.out_channels // self.groups, *weight.shape[1:])
 
-    def _windows(self, h: int, w: int) -> Iterator[tuple[int, int, tuple[object, ...]]]:
+    def _windows(self, h: int, w: int) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
         """For each kernel offset, the slice of the padded input that meets it: (N, groups, channels, h, w)."""
         (sh, sw), (dh, dw) = self.stride, self.dilation
         for p, q in product(*map(range, self.kernel_size)):

@@ -21,7 +21,7 @@ class Linear(Layer):
 
     def parameters(self) -> dict[str, Shape]:
         """``weight`` (out_features, in_features) and, if there is one, ``bias`` (out_features,)."""
-        weight = {"weight": (self.out_features, self.in_features)}
+        weight: dict[str, Shape] = {"weight": (self.out_features, self.in_features)}
         return {**weight, "bias": (self.out_features,)} if self.bias else weight
 
     def source(self) -> str:
