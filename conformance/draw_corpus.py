@@ -14,12 +14,12 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hookcheck.contract.case import call_features
+from hookcheck.contract.case import call_features, firing_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import family_named
-from hookcheck.topology.model import Layer, Topology, size, walk
+from hookcheck.topology.model import Layer, Topology, needs, size, walk
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")
@@ -52,29 +52,32 @@ def rank(topology: Topology) -> tuple[int, tuple[int, int], str]:
 
 def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
     """The features of every call, the settings of every layer, and how the topology is run."""
-    calls = Expected(topology, values(topology)).trace.calls
+    expected = Expected(topology, values(topology))
+    features = [*map(call_features, expected.trace.calls), *map(firing_features, expected.firings)]
     settings_used = [
         tuple((f.name, getattr(layer, f.name) not in (f.default, 1, (1, 1))) for f in fields(layer))
         for _, layer in walk(topology.module)
         if isinstance(layer, Layer)
     ]
-    return {
+    found = {
         (("dtype", topology.dtype), ("training", topology.training)),
         *settings_used,
-        *(tuple((key, tuple(sorted(words))) for key, words in sorted(call_features(c).items())) for c in calls),
-        *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in calls),
+        *(tuple((key, tuple(sorted(words))) for key, words in sorted(found.items())) for found in features),
+        *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in expected.trace.calls),
     }
+    # Old releases run only a part of the corpus, and that part must not lack what the rest has.
+    return {(("since", needs(topology)[0]), *combination) for combination in found}
 
 
 def curated(known: tuple[Topology, ...], candidates: list[Topology], count: int) -> list[Topology]:
-    """``known`` and as many of ``candidates`` as make ``count`` together, those that add a combination first."""
+    """``known``, those of ``candidates`` that add a combination, and others until there are ``count`` in all."""
     seen = set().union(*map(combinations, known)) if known else set()
     adding, rest = [], []
     for topology in (t for t in candidates if t not in known):
         new = combinations(topology) - seen
         seen |= new
         (adding if new else rest).append(topology)
-    chosen = [*adding, *rest][: max(0, count - len(known))]
+    chosen = [*adding, *rest][: max(len(adding), count - len(known))]
     return [*known, *sorted(chosen, key=lambda topology: (size(topology), identify(topology)))]
 
 
@@ -82,7 +85,7 @@ def main() -> None:
     """Adds to the corpus file of one family."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("family")
-    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--count", type=int, default=80)
     parser.add_argument("--draws", type=int, default=2500)
     arguments = parser.parse_args()
     there = (FOLDER / f"{arguments.family}.jsonl").exists()

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from hookcheck.oracle.sweep import Gradient, Sweep, sweep
-from hookcheck.oracle.trace import CallTrace, Tensor, Trace, trace
+from hookcheck.oracle.trace import CallTrace, Node, Tensor, Trace, trace
 from hookcheck.topology.model import Array, Topology
 
 
@@ -59,10 +59,12 @@ class Expected:
         with respect to the outputs are; if no output requires grad either, never.
         """
         return tuple(
-            _firing(call, number, swept)
+            _firing(call, node, number, swept)
             for number, swept in enumerate(self.hooked)
             for call in self.trace.calls
-            if (call.entry or call.exit) and (call.entry or call.exit).index in swept.received  # type: ignore[union-attr]
+            for node in [call.entry or call.exit]
+            if node is not None and node.index in swept.received
+            if any(output is not None and output.requires_grad for output in call.made)
         )
 
     @cached_property
@@ -106,9 +108,7 @@ class Expected:
         return known
 
 
-def _firing(call: CallTrace, number: int, swept: Sweep) -> Firing:
-    node = call.entry or call.exit
-    assert node is not None
+def _firing(call: CallTrace, node: Node, number: int, swept: Sweep) -> Firing:
     inputs = swept.passed[node.index] if call.entry else ()
     outputs = swept.received.get(call.exit.index, ()) if call.exit else ()
     return Firing(

@@ -200,8 +200,9 @@ class Topology:
     """A module under test with its inputs, its loss and the way that it is run.
 
     ``ties`` are pairs of dotted paths below the root: after construction the first is made the very object that the
-    second is (a shared module or a shared parameter). ``frozen`` are parameters that do not require grad. ``dtype`` is
-    ``float32`` or ``float64``. ``device`` is ``any`` or the one kind of device that the topology is about.
+    second is (a shared module or a shared parameter), which must come earlier in torch's order of registration.
+    ``frozen`` are parameters that do not require grad. ``dtype`` is ``float32`` or ``float64``. ``device`` is ``any``
+    or the one kind of device that the topology is about.
     """
 
     module: Module

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hookcheck.oracle.tolerance import UNIT, close, tolerance
+
+
+def test_tolerance_is_4096_units_of_the_largest_number() -> None:
+    assert tolerance(np.array([1.0, -8.0]), "float64", "cpu") == 8 * 2.0**-40
+    assert tolerance(np.array([1.0, -8.0]), "float32", "cpu") == 8 * 2.0**-11
+
+
+def test_small_numbers_are_held_to_the_tolerance_of_one() -> None:
+    assert tolerance(np.array([2.0**-30]), "float64", "cpu") == 2.0**-40
+    assert tolerance(np.zeros((0, 3)), "float64", "cpu") == 2.0**-40
+
+
+@pytest.mark.parametrize(("dtype", "device"), UNIT)
+def test_numbers_are_close_up_to_the_tolerance_and_not_beyond(dtype: str, device: str) -> None:
+    expected = np.array([4.0, 0.0])
+    bound = tolerance(expected, dtype, device)
+    assert close(expected + bound, expected, dtype, device)
+    assert not close(expected + 1.01 * bound, expected, dtype, device)
+    assert not close(expected - 1.01 * bound, expected, dtype, device)
+
+
+def test_shapes_must_be_equal_even_where_they_broadcast() -> None:
+    assert not close(np.ones((1, 2)), np.ones((2,)), "float64", "cpu")
+    assert not close(np.ones((0, 3)), np.ones((0, 2)), "float64", "cpu")
+    assert close(np.ones((0, 3)), np.ones((0, 3)), "float64", "cpu")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_what_is_no_finite_number_is_never_close(number: float) -> None:
+    assert not close(np.array([number, 1.0]), np.array([1.0, 1.0]), "float64", "cpu")

@@ -1,0 +1,89 @@
+"""How tests run a topology on torch without hooks: as `build` does it, and as the printed script does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from hookcheck.oracle.tolerance import close
+from hookcheck.oracle.trace import Tensor
+from hookcheck.topology.build import build
+from hookcheck.topology.model import Topology
+from hookcheck.topology.source import source
+from hookcheck.topology.values import values
+
+Names = dict[str, Any]
+
+
+def built(topology: Topology) -> Names:
+    """The names that `build`'s run leaves, ``net`` and inputs included."""
+    return build(topology, values(topology)).run()
+
+
+def scripted(topology: Topology) -> Names:
+    """The names that the printed script leaves, run on its own."""
+    names: Names = {"__name__": "__main__"}
+    exec(compile(source(topology).script(), "<script>", "exec"), names)
+    return names
+
+
+def made(topology: Topology, names: Names) -> Names:
+    """What main has named: inputs, outputs, losses and leaks."""
+    hidden = {"__name__", "__builtins__", "torch", "nn", "net"}
+    return {k: v for k, v in names.items() if k not in hidden and not isinstance(v, type)}
+
+
+def gradients(topology: Topology, names: Names) -> dict[str, Any]:
+    """``.grad`` of every parameter and input."""
+    leaves = [*names["net"].named_parameters(), *((i.name, names[i.name]) for i in topology.inputs)]
+    return {name: leaf.grad for name, leaf in leaves}
+
+
+def tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """What lies in ``value``, containers opened, each with its place."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from tensors(item, f"{name}[{key!r}]")
+    elif isinstance(value, (tuple, list)):
+        yield name, type(value)
+        for key, item in enumerate(value):
+            yield from tensors(item, f"{name}[{key}]")
+    else:
+        yield name, value
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal bit by bit, in dtype, shape and requires_grad; what is no tensor equal in type and value."""
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        left, right = a.detach().numpy(), b.detach().numpy()
+        return (
+            a.requires_grad == b.requires_grad
+            and (left.dtype, left.shape) == (right.dtype, right.shape)
+            and left.tobytes() == right.tobytes()
+        )
+    return type(a) is type(b) and bool(a == b)
+
+
+def assert_same(a: Names, b: Names) -> None:
+    left, right = dict(tensors(a)), dict(tensors(b))
+    assert left.keys() == right.keys()
+    assert [name for name in left if not same(left[name], right[name])] == []
+
+
+def agrees(observed: Any, expected: Any, dtype: str) -> bool:
+    """Whether torch's value is the oracle's, to rounding, and requires grad where the oracle's does."""
+    if isinstance(expected, Tensor):
+        return (
+            isinstance(observed, torch.Tensor)
+            and observed.requires_grad == expected.requires_grad
+            and close(array(observed), expected.array, dtype, "cpu")
+        )
+    return type(observed) is type(expected) and bool(observed == expected)
+
+
+def array(tensor: Any) -> np.ndarray[Any, Any]:
+    found: np.ndarray[Any, Any] = tensor.detach().numpy()
+    return found

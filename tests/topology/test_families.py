@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from hookcheck.errors import HookcheckError
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.tolerance import close
+from hookcheck.topology.families import FAMILIES, Family, family_named
+from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
+from hookcheck.topology.layers.convolution import Conv2d
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Layer,
+    Leak,
+    Ref,
+    Sequential,
+    Topology,
+    Within,
+    size,
+    statements,
+    walk,
+)
+from hookcheck.topology.source import source
+from hookcheck.topology.values import values
+
+from .running import agrees, array, assert_same, built, gradients, made, scripted, tensors
+from .samples import runnable
+
+every = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+examples = settings(deadline=None, max_examples=60, suppress_health_check=())  # nothing is filtered, nothing is slow
+
+
+@every
+@examples
+@given(data=st.data())
+def test_every_topology_runs_and_the_oracle_agrees_with_torch(family: Family, data: st.DataObject) -> None:
+    topology = runnable(data.draw(family.topologies()))
+    names, expected = built(topology), Expected(topology, values(topology))
+
+    observed = dict(tensors(made(topology, names)))
+    for name, value in tensors({k: v for k, v in expected.trace.names.items() if k != "leaked" or v}):
+        assert agrees(observed.pop(name), value, topology.dtype), name
+    assert not observed
+
+    for name, gradient in gradients(topology, names).items():
+        known = expected.leaf_gradients.get(name)
+        if known is None or gradient is None:
+            assert known is gradient, name
+        else:
+            assert gradient.dtype == getattr(torch, topology.dtype)
+            assert close(array(gradient), known, topology.dtype, "cpu"), name
+
+
+@every
+@settings(examples, max_examples=25)
+@given(data=st.data())
+def test_the_script_of_every_topology_gives_the_same_bits(family: Family, data: st.DataObject) -> None:
+    topology = runnable(data.draw(family.topologies()))
+    ours, theirs = built(topology), scripted(topology)
+    assert_same(made(topology, ours), made(topology, theirs))
+    assert_same(gradients(topology, ours), gradients(topology, theirs))
+
+
+def modules(topology: Topology) -> list[Layer]:
+    return [module for _, module in walk(topology.module) if isinstance(module, Layer)]
+
+
+def convolves(topology: Topology) -> bool:
+    return [type(module) for module in modules(topology)] == [Conv2d]
+
+
+def begins_with_linear(topology: Topology) -> bool:
+    return isinstance(modules(topology)[0], Linear) and 1 <= len(topology.inputs[0].shape) <= 4
+
+
+def has_an_argument_without_grad(topology: Topology) -> bool:
+    calls = Expected(topology, values(topology)).trace.calls
+    return any(arg is not None and not arg.requires_grad for call in calls for arg in call.args)
+
+
+def has_a_loss_on_a_leak(topology: Topology) -> bool:
+    uses = [s.outputs if isinstance(s, Backward) else s.args for s in topology.main if isinstance(s, (Backward, Apply))]
+    leaked = {s.name for s in statements(topology) if isinstance(s, Leak)}
+    return bool(leaked) and leaked == {r.path[0] for refs in uses for r in refs if r.name == "leaked"}
+
+
+def evaluates(topology: Topology) -> bool:
+    first = topology.main[0]
+    return isinstance(first, Within) and first.mode in ("no_grad", "inference_mode") and isinstance(first.body[0], Call)
+
+
+PROMISES: dict[str, Callable[[Topology], bool]] = {
+    "single-node": convolves,
+    "multi-node": begins_with_linear,
+    "no-grad-input": has_an_argument_without_grad,
+    "intermediate-loss": has_a_loss_on_a_leak,
+    "no-grad-evaluation": evaluates,
+}
+
+
+@every
+def test_every_topology_keeps_the_promise_of_its_family(family: Family) -> None:
+    @settings(examples, max_examples=100)
+    @given(family.topologies())
+    def kept(topology: Topology) -> None:
+        assert PROMISES[family.name](topology)
+
+    kept()
+
+
+def smallest(name: str, condition: Callable[[Topology], bool]) -> Topology:
+    """The minimal member of a family that meets ``condition``; the explain phase, which only varies it, is left out."""
+    phases = (Phase.generate, Phase.shrink)
+    return find(
+        FAMILIES[name].topologies(), condition, settings=settings(database=None, phases=phases, max_examples=1000)
+    )
+
+
+X = Ref("x")
+CALLED = Call("y", "", (X,))
+BACKWARD = Backward((Ref("y"),), (Ref("v_y"),))
+PLAIN = Linear(1, 1, bias=False)
+MINIMAL = {
+    "single-node": Topology(
+        Conv2d(1, 1, (1, 1), bias=False),
+        (Input("x", (1, 1, 1, 1), requires_grad=True), Input("v_y", (1, 1, 1, 1))),
+        (CALLED, BACKWARD),
+    ),
+    "multi-node": Topology(PLAIN, (Input("x", (1,), requires_grad=True), Input("v_y", (1,))), (CALLED, BACKWARD)),
+    "no-grad-input": Topology(PLAIN, (Input("x", (1,)), Input("v_y", (1,))), (CALLED, BACKWARD)),
+    "intermediate-loss": Topology(
+        Composite(
+            (("m0", PLAIN), ("m1", PLAIN)),
+            ("x",),
+            (Call("h0", "m0", (X,)), Leak("h", Ref("h0")), Call("h1", "m1", (Ref("h0"),))),
+            Ref("h1"),
+        ),
+        (Input("x", (1,), requires_grad=True), Input("v_h", (1,))),
+        (CALLED, Backward((Ref("leaked", ("h",)),), (Ref("v_h"),))),
+    ),
+    "no-grad-evaluation": Topology(PLAIN, (Input("x", (1,)),), (Within("no_grad", (CALLED,)),), training=False),
+}
+
+
+@every
+def test_the_minimal_member_is_what_a_person_would_write(family: Family) -> None:
+    assert smallest(family.name, lambda _: True) == MINIMAL[family.name]
+
+
+@every
+def test_a_counterexample_shrinks_to_few_small_layers(family: Family) -> None:
+    found = smallest(family.name, lambda t: any(getattr(module, "bias", False) for module in modules(t)))
+    assert len(modules(found)) <= 2, source(found).script()
+    assert size(found)[1] <= size(MINIMAL[family.name])[1] + 2, source(found).script()
+
+
+def dimensions(count: int) -> Callable[[Topology], bool]:
+    return lambda t: len(t.inputs[0].shape) == count
+
+
+def uses(kind: type[Layer]) -> Callable[[Topology], bool]:
+    return lambda t: any(isinstance(module, kind) for module in modules(t))
+
+
+def rooted_in(kind: type) -> Callable[[Topology], bool]:
+    return lambda t: isinstance(t.module, kind)
+
+
+def differs(name: str) -> Callable[[Topology], bool]:
+    return lambda t: any(
+        isinstance(m, Conv2d) and getattr(m, name) not in ((1, 1), (0, 0), 1, True) for m in modules(t)
+    )
+
+
+def mode(name: str) -> Callable[[Topology], bool]:
+    return lambda t: any(isinstance(s, Within) and s.mode == name for s in statements(t))
+
+
+def backwards(count: int) -> Callable[[Topology], bool]:
+    return lambda t: sum(isinstance(s, Backward) for s in statements(t)) == count
+
+
+def requires(*flags: bool) -> Callable[[Topology], bool]:
+    return lambda t: tuple(i.requires_grad for i in t.inputs if not i.name.startswith("v_")) == flags
+
+
+def roots(count: int) -> Callable[[Topology], bool]:
+    return lambda t: any(isinstance(s, Backward) and len(s.outputs) == count for s in statements(t))
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"),
+    [
+        *[("single-node", differs(s)) for s in ("stride", "padding", "dilation", "groups", "bias", "kernel_size")],
+        ("single-node", rooted_in(Sequential)),
+        *[("multi-node", dimensions(count)) for count in (1, 2, 3, 4)],
+        *[("multi-node", uses(kind)) for kind in (Sigmoid, Tanh, ReLU)],
+        *[("multi-node", rooted_in(kind)) for kind in (Linear, Sequential, Composite)],
+        ("multi-node", lambda t: t.dtype == "float32"),
+        *[("no-grad-input", requires(*flags)) for flags in ((False,), (True, False), (False, True), (False, False))],
+        ("no-grad-input", lambda t: bool(t.frozen)),
+        ("no-grad-input", uses(Conv2d)),
+        *[("intermediate-loss", roots(count)) for count in (1, 2)],
+        *[("intermediate-loss", requires(flag)) for flag in (True, False)],
+        ("intermediate-loss", lambda t: sum(isinstance(m, Composite) for _, m in walk(t.module)) == 3),
+        *[("no-grad-evaluation", mode(m)) for m in ("no_grad", "inference_mode", "enable_grad")],
+        *[("no-grad-evaluation", backwards(count)) for count in (0, 1)],
+        *[("no-grad-evaluation", lambda t, flag=flag: t.training is flag) for flag in (True, False)],
+        ("no-grad-evaluation", uses(Conv2d)),
+    ],
+)
+def test_a_family_reaches_every_corner_that_it_speaks_of(name: str, condition: Callable[[Topology], bool]) -> None:
+    assert smallest(name, condition)
+
+
+def test_families_go_by_their_names() -> None:
+    assert all(family_named(name).name == name for name in FAMILIES)
+    assert all(family.statement.endswith(".") for family in FAMILIES.values())
+    with pytest.raises(HookcheckError, match=r"unknown family 'quantum'; choose from single-node, "):
+        family_named("quantum")
+
+
+def test_every_family_has_its_promise_and_its_minimal_member_here() -> None:
+    assert PROMISES.keys() == FAMILIES.keys() == MINIMAL.keys()

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from hookcheck.oracle.expected import Expected
+from hookcheck.topology.build import build
+from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Backward, Call, Composite, Input, Literal, Pack, Ref, Sequential, Topology, Within
+from hookcheck.topology.source import expression, literal, source
+from hookcheck.topology.values import draw, values
+
+from .running import agrees, assert_same, built, gradients, made, scripted, tensors
+from .samples import CALLED, HAND_MADE, SMALL, X, plain
+
+every = pytest.mark.parametrize("topology", HAND_MADE.values(), ids=HAND_MADE)
+
+
+def test_a_script_reads_as_a_person_would_write_it() -> None:
+    net = Composite(
+        (("fc", Linear(2, 1)), ("act", Tanh())),
+        ("x",),
+        (Call("h", "fc", (X,)), Within("no_grad", (Call("z", "act", (Ref("h"),)),))),
+        Pack("tuple", (Ref("h"), Ref("z"), Literal(None))),
+    )
+    topology = replace(SMALL, module=net, main=(CALLED, Backward((Ref("y", (0,)),), (Ref("v"),))), frozen=("fc.bias",))
+    assert source(topology).script() == (
+        """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2, 1)
+        self.act = nn.Tanh()
+
+    def forward(self, x):
+        h = self.fc(x)
+        with torch.no_grad():
+            z = self.act(h)
+        return (h, z, None)
+
+
+net = Net()
+net.to(torch.float64)
+net.fc.bias.requires_grad_(False)
+
+with torch.no_grad():
+    net.fc.weight.copy_(torch.tensor([[1.5, 0.75]]))
+    net.fc.bias.copy_(torch.tensor([0.375]))
+x = torch.tensor([1.25, -2.75], dtype=torch.float64, requires_grad=True)
+v = torch.tensor([0.75], dtype=torch.float64)
+
+y = net(x)
+y[0].backward(v)
+"""
+    )
+
+
+def main_of(topology: Topology) -> list[str]:
+    return source(topology).main.splitlines()
+
+
+def test_each_statement_has_its_line() -> None:
+    assert main_of(HAND_MADE["several forwards and backwards"]) == [
+        "y = net(x)",
+        "z = net(y)",
+        "y.backward(v, retain_graph=True)",
+        "p = z * v",
+        "l = p.sum()",
+        "m = z.mean()",
+        "l.backward(retain_graph=True)",
+        "torch.autograd.backward([l, m])",
+    ]
+    assert main_of(HAND_MADE["leak"]) == [
+        "leaked = {}",
+        "y = net(x)",
+        "torch.autograd.backward([leaked['h'], y], [v, v])",
+    ]
+    assert main_of(HAND_MADE["keyword arguments"])[0] == "y = net(x, factor=w, bias=b)"
+    assert "    def forward(self, x, *, factor, bias):" in source(HAND_MADE["keyword arguments"]).modules.splitlines()
+    assert main_of(HAND_MADE["gradient of the input alone"])[1] == "y.backward(v, inputs=[x], retain_graph=True)"
+    assert main_of(HAND_MADE["grad modes"]) == [
+        "with torch.no_grad():",
+        "    y = net(x)",
+        "    with torch.enable_grad():",
+        "        z = net(x)",
+        "y.backward(v)",
+    ]
+
+
+def test_the_lines_after_construction_tie_switch_mode_convert_and_freeze() -> None:
+    topology = replace(HAND_MADE["nested sequential"], ties=(("1.0", "0.0"),), frozen=("0.0.bias",), training=False)
+    assert source(topology).modules.splitlines() == [
+        "net = nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()), nn.Sequential(nn.Linear(3, 3)))",
+        "net[1][0] = net[0][0]",
+        "net.eval()",
+        "net.to(torch.float64)",
+        "net[0][0].bias.requires_grad_(False)",
+    ]
+
+
+def test_float32_is_the_default_of_torch_and_is_not_spelled_out() -> None:
+    text = source(replace(SMALL, dtype="float32")).script()
+    assert "float" not in text
+
+
+def test_classes_that_are_different_have_different_names_and_equal_ones_share_theirs() -> None:
+    inner = Composite((("net", Linear(3, 3)),), ("x",), (Call("h", "net", (X,)),), Ref("h"))
+    other = replace(inner, children=(("net", Linear(3, 3, bias=False)),))
+    net = Composite(
+        (("block", inner), ("again", inner), ("Block", Sequential((other,)))),
+        ("x",),
+        (Call("a", "block", (X,)), Call("b", "again", (Ref("a"),)), Call("c", "Block", (Ref("b"),))),
+        Ref("c"),
+    )
+    text = source(plain(net)).modules
+    assert text.count("class ") == 3
+    assert "self.again = Block()" in text
+    assert_same(made(plain(net), scripted(plain(net))), made(plain(net), built(plain(net))))
+
+
+def test_expressions() -> None:
+    tree = Pack(
+        "dict", (Pack("tuple", (Ref("y", (0, "a")),)), Pack("list", (Literal("it's"), Literal(-0.5)))), ("p", "q")
+    )
+    assert expression(tree) == """{'p': (y[0]['a'],), 'q': ["it's", -0.5]}"""
+    assert expression(Pack("tuple", ())) == "()"
+
+
+def test_a_printed_array_is_the_array() -> None:
+    array = draw(3, "x", (2, 2, 2))
+    assert eval(literal(array)) == array.tolist()
+
+
+@every
+def test_the_script_and_the_built_module_give_the_same_bits(topology: Topology) -> None:
+    ours, theirs = built(topology), scripted(topology)
+    assert_same(made(topology, ours), made(topology, theirs))
+    assert_same(gradients(topology, ours), gradients(topology, theirs))
+
+
+@every
+def test_the_oracle_sees_the_values_that_torch_computes(topology: Topology) -> None:
+    observed = dict(tensors(made(topology, built(topology))))
+    names = Expected(topology, values(topology)).trace.names
+    expected = dict(tensors({k: v for k, v in names.items() if k != "leaked" or v}))
+    assert observed.keys() == expected.keys()
+    assert [n for n in expected if not agrees(observed[n], expected[n], topology.dtype)] == []
+
+
+def test_scripts_need_nothing_but_torch(tmp_path: Path) -> None:
+    for number, topology in enumerate(HAND_MADE.values()):
+        (tmp_path / f"{number}.py").write_text(source(topology).script(), encoding="utf-8")
+    driver = tmp_path / "driver.py"
+    driver.write_text(
+        """\
+import json
+import sys
+from pathlib import Path
+
+for number in range(int(sys.argv[1])):
+    names = {}
+    exec(Path(__file__).with_name(f"{number}.py").read_text(encoding="utf-8"), names)
+    leaves = {**dict(names["net"].named_parameters()), "x": names["x"]}
+    print(json.dumps({k: None if t.grad is None else t.grad.tolist() for k, t in leaves.items()}))
+assert "hookcheck" not in sys.modules
+""",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-I", str(driver), str(len(HAND_MADE))]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    shown = [json.loads(line) for line in run.stdout.splitlines()]
+    for topology, seen in zip(HAND_MADE.values(), shown):
+        ours = gradients(topology, built(topology))
+        assert seen == {k: None if ours[k] is None else ours[k].tolist() for k in seen}
+    assert len(shown) == len(HAND_MADE)
+
+
+def test_a_tied_module_is_one_object() -> None:
+    net = build(HAND_MADE["shared module"], values(HAND_MADE["shared module"])).module
+    assert net.b is net.a
+    assert [name for name, _ in net.named_modules()] == ["", "a"]
+
+
+def test_a_tied_parameter_is_one_object_in_two_modules() -> None:
+    net = build(HAND_MADE["shared parameter"], values(HAND_MADE["shared parameter"])).module
+    assert net.b is not net.a
+    assert net.b.weight is net.a.weight
+    assert net.b.bias is not net.a.bias
+    assert [name for name, _ in net.named_parameters()] == ["a.weight", "a.bias", "b.bias"]
+
+
+def test_a_built_module_holds_the_drawn_numbers_in_its_dtype_mode_and_device() -> None:
+    topology = HAND_MADE["float32 in eval mode"]
+    ready = build(topology, values(topology))
+    assert not ready.module.training
+    held = {**dict(ready.module.named_parameters()), **ready.inputs}
+    assert held.keys() == values(topology).keys()
+    for name, tensor in held.items():
+        assert tensor.dtype == torch.float32
+        assert tensor.device.type == "cpu"
+        assert tensor.tolist() == values(topology)[name].tolist()
+
+
+def test_inputs_are_leaves_that_require_grad_where_they_should() -> None:
+    ready = build(SMALL, values(SMALL))
+    assert {name: (t.is_leaf, t.requires_grad) for name, t in ready.inputs.items()} == {
+        "x": (True, True),
+        "v": (True, False),
+    }
+
+
+def test_frozen_parameters_require_no_grad() -> None:
+    topology = HAND_MADE["frozen"]
+    net = build(topology, values(topology)).module
+    assert [name for name, p in net.named_parameters() if not p.requires_grad] == ["0.weight", "1.bias"]
+
+
+def test_building_twice_gives_modules_that_share_nothing() -> None:
+    first, second = (build(SMALL, values(SMALL)) for _ in range(2))
+    first.run()
+    assert all(p.grad is None for p in second.module.parameters())
+    assert first.inputs["x"] is not second.inputs["x"]
+
+
+def test_the_numbers_are_copied() -> None:
+    numbers = values(replace(SMALL, inputs=(Input("x", (2,)), Input("v", (1,)))))
+    ready = build(SMALL, numbers)
+    with torch.no_grad():
+        ready.inputs["x"].zero_()
+        for parameter in ready.module.parameters():
+            parameter.zero_()
+    assert all(array.all() for array in numbers.values())
