@@ -1,0 +1,1 @@
+"""What to file: one standalone script that shows a fault and needs torch alone."""

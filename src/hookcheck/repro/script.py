@@ -1,0 +1,106 @@
+"""What goes into a bug report? One script that needs torch alone and tells by its exit code whether the fault shows."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from functools import lru_cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from hookcheck.contract.clause import Clause
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import HookKind
+from hookcheck.repro.checks import CHECKS
+from hookcheck.repro.facts import Facts
+from hookcheck.repro.links import documentation, links
+from hookcheck.topology.codec import identify
+from hookcheck.topology.model import Topology, needs
+from hookcheck.topology.source import source
+
+WIDTH = 118
+
+
+def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cpu") -> str:
+    """The script that shows whether torch deviates from ``clause`` on ``topology`` with hooks of ``kind``.
+
+    It ends with exit code 1 where the fault shows, 0 where it does not, and 2 where its torch lacks what it needs.
+
+    Raises:
+        HookcheckError: the clause does not speak of that hook kind, or the topology is about another device.
+    """
+    if kind.name not in clause.kinds:
+        choices = ", ".join(clause.kinds)
+        raise HookcheckError(f"clause {clause.id} does not speak of hook kind {kind.name!r}; choose from {choices}")
+    if topology.device not in ("any", device):
+        raise HookcheckError(f"the topology is about {topology.device}; add --device {topology.device}")
+    check, facts = CHECKS[clause.id], Facts(topology, device)
+    shown = source(topology)
+    # The classes are separated by two empty lines from each other and from the lines that construct `net`.
+    *classes, construction = shown.modules.split("\n\n\n")
+    text = (
+        _templates()
+        .get_template(check.template)
+        .render(
+            header=_header(topology, clause, kind),
+            lacks=_lacks(topology, kind, device),
+            classes=classes,
+            construction=construction,
+            source=shown,
+            inputs=topology.inputs,
+            device=device,
+            kind=kind,
+            facts=facts,
+            due=facts.due(check.want) if check.want else [],
+            crowded=facts.crowded and check.want is not None,
+            side=check.side,
+        )
+    )
+    return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
+
+
+def _header(topology: Topology, clause: Clause, kind: HookKind) -> str:
+    """The comment at the top: what is promised, where, and how to read the result."""
+    paragraphs = [
+        f"{clause.id} ({clause.rank}, since torch {clause.since}): {clause.statement}",
+        f"Source: {clause.source}",
+        *(links(clause.source) or [documentation(kind)]),
+        f"Hook kind: {kind.name} ({kind.register}). Topology: {identify(topology)}.",
+        "Run it with python and torch. Exit code 1: the fault shows; 0: it does not; 2: this torch lacks something.",
+    ]
+    return "\n".join(line for text in paragraphs for line in _comment(text))
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, str]]:
+    """The conditions under which a torch cannot run the script, each with what it lacks."""
+    since, thing = needs(topology)
+    release = tuple(map(int, since.split(".")))
+    found = []
+    if release > (1, 7):
+        found.append((f'tuple(map(int, torch.__version__.split(".")[:2])) < {release}', f"{thing} (since {since})"))
+    owner = "nn.Module" if kind.scope == "module" else "torch.nn.modules.module"
+    found.append((f'not hasattr({owner}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
+    if device == "cuda":
+        found.append(("not torch.cuda.is_available()", "a CUDA device"))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("hookcheck.repro"),
+        autoescape=False,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["literal"] = repr
+    environment.globals["parts"] = environment.get_template("parts.j2").module
+    return environment

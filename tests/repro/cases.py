@@ -1,0 +1,239 @@
+"""Networks that show what scripts must cope with, and torches that are broken on purpose."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+from hookcheck.contract.verdict import CaseResult, Deviation
+from hookcheck.probe.state import preserved
+from hookcheck.record.model import (
+    CorpusFile,
+    Counterexample,
+    Footer,
+    Header,
+    Plan,
+    PlannedClause,
+    Record,
+    Torch,
+    tally,
+)
+from hookcheck.topology.codec import encode, identify
+from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Leak,
+    Literal,
+    Pack,
+    Ref,
+    Sequential,
+    Topology,
+    Within,
+)
+from hookcheck.topology.ops import Add
+from hookcheck.topology.source import source
+
+LINEAR = Topology(
+    Linear(2, 1),
+    (Input("x", (2, 2), requires_grad=True), Input("v_y", (2, 1))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v_y"),))),
+)
+
+MIXED = Topology(
+    Composite(
+        (("stem", Linear(2, 3)), ("fc", Linear(2, 3)), ("act", Sigmoid()), ("aside", Sigmoid())),
+        ("a", "b", "scale"),
+        (
+            Call("p", "stem", (Ref("a"),)),
+            Call("q", "fc", (Ref("b"),)),
+            Within("no_grad", (Call("r", "aside", (Ref("b"),)),)),
+            Apply("s", Add(), (Ref("p"), Ref("q"))),
+            Leak("s", Ref("s")),
+            Call("t", "act", (Ref("s"),)),
+        ),
+        Ref("t"),
+    ),
+    (Input("a", (2, 2)), Input("b", (2, 2), requires_grad=True), Input("v", (2, 3))),
+    (Call("y", "", (Ref("a"), Ref("b"), Literal(2.0))), Backward((Ref("y"),), (Ref("v"),))),
+    frozen=("stem.weight", "stem.bias"),
+)
+"""A frozen stem on plain data, a part without grad mode, an argument that is no tensor, a leak."""
+
+PACKED = Topology(
+    Composite(
+        (("fc", Linear(2, 2)),),
+        ("x",),
+        (Call("h", "fc", (Ref("x"),)),),
+        Pack("tuple", (Ref("h"), Literal(None), Pack("dict", (Ref("h"),), ("again",)))),
+    ),
+    (Input("x", (1, 2), requires_grad=True), Input("v", (1, 2))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y", (0,)),), (Ref("v"),))),
+)
+"""Outputs in containers, one of them None."""
+
+SHARED = Topology(
+    Sequential((Linear(2, 2), Sigmoid(), Linear(2, 2))),
+    (Input("x", (3, 2), requires_grad=True), Input("v", (3, 2))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+    ties=(("2", "0"),),
+)
+"""One layer in two places, so that its hook is due twice."""
+
+UNLIKE = Topology(
+    Composite(
+        (("fc", Linear(2, 2)),),
+        ("a", "b"),
+        (
+            Call("p", "fc", (Ref("a"),)),
+            Call("q", "fc", (Ref("b"),)),
+            Apply("s", Add(), (Ref("p"), Ref("q"))),
+        ),
+        Ref("s"),
+    ),
+    (Input("a", (2, 2)), Input("b", (2, 2), requires_grad=True), Input("v", (2, 2))),
+    (Call("y", "", (Ref("a"), Ref("b"))), Backward((Ref("y"),), (Ref("v"),))),
+    dtype="float32",
+)
+"""One layer called twice, due once under each firing rule."""
+
+AGAIN = Topology(
+    Sequential((Linear(2, 1), Sigmoid())),
+    (Input("x", (3, 2), requires_grad=True), Input("v", (3, 1)), Input("w", (3, 1))),
+    (
+        Call("y", "", (Ref("x"),)),
+        Backward((Ref("y"),), (Ref("v"),), retain_graph=True),
+        Backward((Ref("y"),), (Ref("w"),)),
+    ),
+)
+"""Two backward passes through one graph."""
+
+BY_HAND = {"linear": LINEAR, "mixed": MIXED, "packed": PACKED, "shared": SHARED, "unlike": UNLIKE, "again": AGAIN}
+
+
+def record_with(topology: Topology) -> Record:
+    """A sound record with one case, in which ``topology`` deviates."""
+    id = identify(topology)
+    deviation = Deviation("GI-01", "net#0", "wrong values", "1.0", "0.0")
+    case = CaseResult("multi-node", id, "backward", "exploration", "ran", "", {"GI-01": 1}, (deviation,))
+    clause = PlannedClause("GI-01", "promise", "It holds.", "1.8", "docs", ("backward",))
+    plan = Plan("default", 0, ("multi-node",), ("backward",), (clause,), {"multi-node": CorpusFile(0, "ab12")}, 0)
+    environment = {"python": "3.11.7", "platform": "Linux", "numpy": "2.1.0", "hypothesis": "6.170", "pytest": "9.2"}
+    return Record(
+        Header("0.1.0", "2026-11-21T04:40:00Z", environment, Torch("2.13.0+cpu", "0123abc", None), "cpu", plan),
+        (case,),
+        (Counterexample(id, encode(topology), source(topology).script()),),
+        Footer("2026-11-21T04:41:00Z", True, "", tally((case,))),
+    )
+
+
+def executed(script: str) -> tuple[int, str]:
+    """Exit code and last words of a script, run in this process, which is left as it was."""
+    out, err = io.StringIO(), io.StringIO()
+    with preserved(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+        except SystemExit as end:
+            return (1, end.code) if isinstance(end.code, str) else (int(end.code or 0), out.getvalue())
+    return 0, out.getvalue()
+
+
+Change = Callable[..., Any]
+"""Calls ``hook`` with what torch gives it, changed; what it returns torch takes for what the hook has returned."""
+
+
+def _twice(hook: Any, module: Any, inputs: Any, outputs: Any) -> None:
+    hook(module, inputs, outputs)
+    hook(module, inputs, outputs)
+
+
+def _doubling(hook: Any, module: Any, inputs: Any, outputs: Any) -> Any:
+    hook(module, inputs, outputs)
+    return tuple(None if g is None else 2 * g for g in inputs)
+
+
+def _filled(gradients: Any, others: Any) -> Any:
+    """``gradients`` with zeros for None."""
+    like = next(g for g in (*gradients, *others) if g is not None)
+    return tuple(0 * like if g is None else g for g in gradients)
+
+
+CHANGES: dict[str, tuple[Change, str]] = {
+    "calls twice": (_twice, "BW-05"),
+    "gives lists": (lambda hook, m, i, o: hook(m, list(i), list(o)), "BW-01"),
+    "wrong grad_input": (lambda hook, m, i, o: hook(m, tuple(g if g is None else g + 1 for g in i), o), "GI-01"),
+    "no grad_input": (lambda hook, m, i, o: hook(m, (None,) * len(i), o), "GI-02"),
+    "one grad_input more": (lambda hook, m, i, o: hook(m, (*i, None), o), "BW-07"),
+    "zeros for None": (lambda hook, m, i, o: hook(m, _filled(i, o), _filled(o, i)), "BW-08"),
+    "wrong grad_output": (lambda hook, m, i, o: hook(m, i, tuple(g if g is None else g + 1 for g in o)), "GO-01"),
+    "no grad_output": (lambda hook, m, i, o: hook(m, i, (None,) * len(o)), "GO-02"),
+    "one grad_output more": (lambda hook, m, i, o: hook(m, i, (*o, None)), "GO-03"),
+    "doubles gradients": (_doubling, "OB-03 AG-01"),
+}
+"""How a broken torch calls a hook, and the clauses that this breaks."""
+
+
+def _forward(act: Callable[..., Any]) -> Callable[..., Any]:
+    """A registration that puts ``act(hook, module, output)`` on forward, before the hook itself is registered."""
+
+    def register(original: Any, module: Any, hook: Any) -> Any:
+        module.register_forward_hook(lambda m, inputs, output: act(hook, m, output))
+        return original(module, hook)
+
+    return register
+
+
+def _raise(hook: Any, module: Any, output: Any) -> None:
+    raise ValueError("broken on purpose")
+
+
+def _frozen(original: Any, module: Any, hook: Any) -> Any:
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    return original(module, hook)
+
+
+def _warning(original: Any, module: Any, hook: Any) -> Any:
+    warnings.warn("broken on purpose", stacklevel=1)
+    return original(module, hook)
+
+
+REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
+    "never calls": (lambda original, module, hook: None, "BW-02"),
+    "calls in forward": (_forward(lambda hook, m, output: hook(m, (None,), (None,))), "BW-04 NG-01"),
+    "raises": (_forward(_raise), "OB-01"),
+    "negates outputs": (_forward(lambda hook, m, output: -output), "OB-02"),
+    "freezes": (_frozen, "OB-04"),
+    "warns": (_warning, "OB-05"),
+}
+"""How a broken torch registers a hook, and the clauses that this breaks."""
+
+
+@contextmanager
+def broken(register: str, how: str) -> Iterator[None]:
+    """A torch whose ``nn.Module.<register>`` is broken in one of the ways above."""
+    from torch import nn
+
+    original = getattr(nn.Module, register)
+
+    def patched(module: Any, hook: Any) -> Any:
+        if how in REGISTRATIONS:
+            return REGISTRATIONS[how][0](original, module, hook)
+        change = CHANGES[how][0]
+        return original(module, lambda *arguments: change(hook, *arguments))
+
+    setattr(nn.Module, register, patched)
+    try:
+        yield
+    finally:
+        setattr(nn.Module, register, original)

@@ -1,0 +1,90 @@
+"""Does a script say of torch what hookcheck itself says? Exit code 1 exactly where the judge finds a deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.examine import examine
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import NOT_OFFERED
+from hookcheck.probe.kinds import KINDS
+from hookcheck.repro.script import script
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.corpus import read
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.model import Topology, size
+
+from .cases import BY_HAND, CHANGES, MIXED, REGISTRATIONS, broken, executed
+
+
+def agree(topology: Topology, kinds: Iterable[str] = KINDS) -> set[str]:
+    """Holds every script on ``topology`` against the judge; gives the clauses that deviate."""
+    found = set()
+    for result in examine(topology, "by-hand", kinds, CLAUSES.values(), Ledger(())):
+        deviating = {deviation.clause for deviation in result.deviations}
+        for clause in CLAUSES.values():
+            if result.kind in clause.kinds:
+                code, words = executed(script(topology, clause, KINDS[result.kind]))
+                expected = 2 if result.outcome == NOT_OFFERED else int(clause.id in deviating)
+                assert code == expected, f"{clause.id} with {result.kind}: {words or 'no words'}"
+        found |= deviating
+    return found
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_on_networks_by_hand(name: str) -> None:
+    agree(BY_HAND[name])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_on_drawn_networks(family: str) -> None:
+    @settings(
+        max_examples=4,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=[*HealthCheck],
+    )
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        agree(data.draw(FAMILIES[family].topologies()))
+
+    run()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_on_the_smallest_of_the_corpus(family: str) -> None:
+    topologies = sorted(read(conformance_folder() / "corpus", family), key=size)
+    for topology in topologies[:3]:
+        agree(topology)
+
+
+BREAKS = {**CHANGES, **REGISTRATIONS}
+
+
+@pytest.mark.parametrize("how", BREAKS)
+def test_on_a_broken_torch(how: str) -> None:
+    kind = KINDS["full_backward"]
+    with broken(kind.register, how):
+        found = agree(MIXED, [kind.name])
+    # Old torches raise on this network before they come to what is broken on purpose.
+    if how == "raises" or "OB-01" not in found:
+        assert found >= set(BREAKS[how][1].split())
+
+
+@pytest.mark.parametrize("how", ["calls twice", "wrong grad_output", "never calls"])
+def test_on_a_broken_legacy_hook(how: str) -> None:
+    kind = KINDS["backward"]
+    with broken(kind.register, how):
+        assert "P2-11" in agree(MIXED, [kind.name])
+
+
+def test_every_clause_is_seen_broken() -> None:
+    seen_on_torch_itself = {"BW-03", "OR-01", "P2-11"}
+    assert {id for _, ids in BREAKS.values() for id in ids.split()} | seen_on_torch_itself == set(CLAUSES)
