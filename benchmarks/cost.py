@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -34,7 +35,9 @@ from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
-IMPORTED = "import time, torch, pytest; t = time.process_time(); import hookcheck.plugin; print(time.process_time() - t)"
+IMPORTED = (
+    "import time, torch, pytest; t = time.process_time(); import hookcheck.plugin; print(time.process_time() - t)"
+)
 
 
 def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
@@ -43,7 +46,7 @@ def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
         numbers = NUMBERS[topology]
         for kind in (None, *(name for name in KINDS if not unavailable(topology, name))):
             if not unavailable(topology, None):
-                with preserved(), warnings.catch_warnings():
+                with preserved() if hooked else nullcontext(), warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     built = build(topology, numbers)
                     if hooked and kind:

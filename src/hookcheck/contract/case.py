@@ -37,9 +37,12 @@ class Case:
     plain: Observation
 
     def close(self, observed: Copy, expected: Array) -> bool:
-        """Whether ``observed`` is the tensor ``expected``, within what rounding explains."""
-        return not isinstance(observed, (type(None), str, tuple, list, dict)) and close(
-            observed, expected, self.topology.dtype, self.device
+        """Whether ``observed`` is the tensor ``expected``: its shape, the topology's dtype, and its numbers within what
+        rounding explains."""
+        return (
+            not isinstance(observed, (type(None), str, tuple, list, dict))
+            and bool(observed.dtype == self.topology.dtype)
+            and close(observed, expected, self.topology.dtype, self.device)
         )
 
     @cached_property

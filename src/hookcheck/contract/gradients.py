@@ -91,6 +91,9 @@ def _gap(case: Case, observed: Copy, position: int, expected: tuple[Gradient, ..
 def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
     if not isinstance(observed, np.ndarray):
         return "unknown"
+    if observed.dtype != case.topology.dtype:
+        name = _name(case, observed.astype(case.topology.dtype), known)
+        return name if name == "unknown" else f"{name} as {observed.dtype}"
     for name, array in known.items():
         if case.close(observed, array):
             return name

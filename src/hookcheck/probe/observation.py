@@ -51,7 +51,7 @@ class Observation:
     """
 
     events: tuple[Event, ...]
-    values: Mapping[str, Copy]
+    values: dict[str, Copy]
     requires_grad: Mapping[str, bool]
     gradients: Mapping[str, Array | None]
     warnings: tuple[tuple[str, str], ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -38,8 +38,13 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
         return Observation(
             events=_events(kind or "", built.module, events),
             values={name: _copy(value) for name, value in names.items() if _is_value(name, value, built)},
-            requires_grad={name: v.requires_grad for name, v in names.items() if isinstance(v, torch.Tensor)},
-            gradients={name: None if leaf.grad is None else _array(leaf.grad) for name, leaf in _leaves(built)},
+            requires_grad=dict(_flags({name: v for name, v in names.items() if _is_value(name, v, built)})),
+            gradients={
+                name: None if leaf.grad is None else _array(leaf.grad)
+                for leaves in (built.parameters, built.inputs)
+                for name, leaf in leaves.items()
+                if leaf.is_leaf
+            },
             warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
             raised=raised,
         )
@@ -98,7 +103,7 @@ def _register(hook: HookKind, net: torch.nn.Module, events: list[tuple[str, Any,
 
 
 def _events(kind: str, net: torch.nn.Module, events: list[tuple[str, Any, tuple[Any, ...]]]) -> tuple[Event, ...]:
-    paths = {id(module): path for path, module in net.named_modules()}
+    paths = {id(module): path for path, module in net.named_modules()} if events else {}
     counts: dict[str, int] = {}
     found = []
     for registered, module, arguments in events:
@@ -128,8 +133,8 @@ def _copy(value: Any) -> Copy:
 
 
 def _array(tensor: torch.Tensor) -> Array:
-    """The tensor's numbers in its own dtype, in memory of their own."""
-    array: Array = tensor.detach().cpu().numpy().copy()
+    """The tensor's numbers in its own dtype; they may share its memory, which nothing writes to after the run."""
+    array: Array = tensor.detach().cpu().numpy()
     return array
 
 
@@ -138,5 +143,11 @@ def _is_value(name: str, value: Any, built: Built) -> bool:
     return plain and name not in built.inputs and not name.startswith("__")
 
 
-def _leaves(built: Built) -> list[tuple[str, torch.Tensor]]:
-    return [*built.module.named_parameters(), *built.inputs.items()]
+def _flags(value: Any, name: str = "") -> Iterator[tuple[str, bool]]:
+    """``requires_grad`` of every tensor in ``value``, by where it is: ``y``, ``y[0]``, ``leaked[h]``."""
+    if isinstance(value, torch.Tensor):
+        yield name, value.requires_grad
+    elif isinstance(value, (dict, tuple, list)):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from _flags(item, f"{name}[{key}]" if name else str(key))

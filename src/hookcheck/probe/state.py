@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
+_TABLES = tuple(name for name in vars(torch_module) if name.startswith("_global_"))
+
 
 @contextmanager
 def preserved() -> Iterator[None]:
@@ -18,7 +20,7 @@ def preserved() -> Iterator[None]:
     sticky: torch itself never resets it), grad mode, default dtype, and the random state of CPU and CUDA devices. What
     a module keeps (its hook family is as sticky) needs no care, since every case builds modules of its own.
     """
-    tables = {name: _copy(value) for name, value in vars(torch_module).items() if name.startswith("_global_")}
+    tables = {name: _copy(getattr(torch_module, name)) for name in _TABLES}
     grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_rng_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
@@ -40,7 +42,7 @@ def _copy(value: Any) -> Any:
 def _restore(name: str, value: Any) -> None:
     current = getattr(torch_module, name)
     if isinstance(current, dict):  # other modules of torch hold the table itself, so its content is what goes back
-        if dict(current) != value:
+        if current != value:
             current.clear()
             current.update(value)
     elif current is not value:

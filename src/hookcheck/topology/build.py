@@ -18,11 +18,12 @@ from hookcheck.topology.source import main_source, modules_source
 class Built:
     """A topology as torch objects, ready to run.
 
-    ``module`` is the root, in its mode, dtype and device; ``inputs`` are fresh leaf tensors by name; `run` executes
-    the main statements once.
+    ``module`` is the root, in its mode, dtype and device, and ``parameters`` are its parameters by dotted name;
+    ``inputs`` are fresh leaf tensors by name; `run` executes the main statements once.
     """
 
     module: torch.nn.Module
+    parameters: Mapping[str, torch.nn.Parameter]
     inputs: Mapping[str, torch.Tensor]
     _names: dict[str, Any]
     _main: CodeType
@@ -45,8 +46,9 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
     exec(modules, names)
     net: torch.nn.Module = names["net"] if device == "cpu" else names["net"].to(device)
+    parameters = dict(net.named_parameters())
     with torch.no_grad():
-        for name, parameter in net.named_parameters():
+        for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(numbers[name]))
     dtype = getattr(torch, topology.dtype)
     inputs = {
@@ -54,7 +56,7 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
         for i in topology.inputs
     }
     names.update(inputs)
-    return Built(net, inputs, names, main)
+    return Built(net, parameters, inputs, names, main)
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,6 @@ import numpy as np
 
 from hookcheck.topology.model import Array, Layer, Shape, Topology, walk
 
-
 _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one takes ten times as long as seeding it
 
 

@@ -37,8 +37,9 @@ def one_entry_per_argument(case: Case, pair: Pair) -> Judgement:
 def none_for_what_is_no_tensor(case: Case, pair: Pair) -> Judgement:
     """Positions that hold no Tensor are None in grad_input and grad_output, so positions stay aligned."""
     call = pair.firing.call
-    sides = [(_side(pair, 0), call.args, 0), (_side(pair, 1), call.outputs, 1)]
-    return next((m for m in (_none_at(*side) for side in sides) if m is not NOTHING), NOTHING)
+    judged = [_none_at(_side(pair, i), tensors, i) for i, tensors in enumerate((call.args, call.outputs))]
+    wrong = next((judgement for judgement in judged if isinstance(judgement, Mismatch)), None)
+    return NOTHING if all(judgement is NOTHING for judgement in judged) else wrong
 
 
 def _none_at(observed: Copy, tensors: tuple[Tensor | None, ...], side: int) -> Judgement:

@@ -30,15 +30,20 @@ def raises_nothing(case: Case, _: None) -> Judgement:
 @clause("OB-02", PROMISE, Subject.RUN, since="1.8", source=MODULE)
 def changes_no_output(case: Case, _: None) -> Judgement:
     """An observing hook leaves every output as it is, bit by bit, and requiring grad as it did."""
-    if case.observed.raised:
+    if case.observed.raised or case.plain.raised:
         return NOTHING
     with_hooks, without = dict(_flat(case.observed.values)), dict(_flat(case.plain.values))
-    for name, value in without.items():
-        if not _same(value, with_hooks.get(name)):
-            return Mismatch("wrong values", f"{name} = {shown((value,))}", shown((with_hooks.get(name),)))
-    if case.observed.requires_grad != case.plain.requires_grad:
-        return Mismatch("wrong arguments", str(case.plain.requires_grad), str(case.observed.requires_grad))
+    for name in {**without, **with_hooks}:
+        if not _same(without.get(name), with_hooks.get(name)):
+            return Mismatch("wrong values", f"{name} = {_told(without, name)}", _told(with_hooks, name))
+    for name, flag in case.plain.requires_grad.items():
+        if case.observed.requires_grad.get(name) != flag:
+            return Mismatch("wrong arguments", f"{name}.requires_grad = {flag}", str(not flag))
     return None
+
+
+def _told(values: Mapping[str, Copy], name: str) -> str:
+    return shown((values[name],)) if name in values else "nothing of that name"
 
 
 @clause("OB-03", PROMISE, Subject.RUN, since="1.8", source=RETURN)
@@ -96,8 +101,8 @@ def _same(a: Copy, b: Copy) -> bool:
     return type(a) is type(b) and a == b
 
 
-def _flat(copy: Copy | Mapping[str, Copy], name: str = "") -> Iterator[tuple[str, Copy]]:
-    if isinstance(copy, Mapping):
+def _flat(copy: Copy, name: str = "") -> Iterator[tuple[str, Copy]]:
+    if isinstance(copy, dict):
         for key, item in copy.items():
             yield from _flat(item, f"{name}[{key}]" if name else key)
     elif isinstance(copy, (tuple, list)):
