@@ -9,6 +9,7 @@ length 1 go first: where every side is 1, a transposed gradient looks like the r
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from dataclasses import fields
 from pathlib import Path
 
@@ -61,6 +62,7 @@ def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
     ]
     found = {
         (("dtype", topology.dtype), ("training", topology.training)),
+        *kind(topology),
         *settings_used,
         *(tuple((key, tuple(sorted(words))) for key, words in sorted(found.items())) for found in features),
         *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in expected.trace.calls),
@@ -69,15 +71,28 @@ def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
     return {(("since", needs(topology)[0]), *combination) for combination in found}
 
 
+def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
+    """What a topology is at a glance: its root, and how many dimensions its inputs have."""
+    root = topology.module
+    ranks = tuple(len(i.shape) for i in topology.inputs)
+    return ((("root", type(root).__name__), ("bias", getattr(root, "bias", None)), ("ranks", ranks)),)
+
+
 def curated(known: tuple[Topology, ...], candidates: list[Topology], count: int) -> list[Topology]:
     """``known``, those of ``candidates`` that add a combination, and others until there are ``count`` in all."""
     seen = set().union(*map(combinations, known)) if known else set()
     adding, rest = [], []
+    turns: Counter[object] = Counter()
     for topology in (t for t in candidates if t not in known):
         new = combinations(topology) - seen
         seen |= new
-        (adding if new else rest).append(topology)
-    chosen = [*adding, *rest][: max(len(adding), count - len(known))]
+        if new:
+            adding.append(topology)
+        else:
+            turns[kind(topology)] += 1
+            rest.append((turns[kind(topology)], topology))
+    rest.sort(key=lambda item: item[0])  # the kinds take turns, so that none fills the file alone
+    chosen = [*adding, *(topology for _, topology in rest)][: max(len(adding), count - len(known))]
     return [*known, *sorted(chosen, key=lambda topology: (size(topology), identify(topology)))]
 
 

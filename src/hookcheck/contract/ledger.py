@@ -92,9 +92,13 @@ class Ledger:
 
 
 def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledger:
-    """The part of the ledger that applies to a torch (local version labels do not count) and a device."""
-    version = Version(torch_version).public
-    return Ledger(tuple(e for e in entries if device in e.devices and e.torch.contains(version, prereleases=True)))
+    """The part of the ledger that applies to a torch and a device.
+
+    Local version labels do not count, and a nightly counts as the release that it leads to: by the rules of version
+    specifiers 2.8.0.dev1 would be neither ``<2.8`` nor ``>=2.8``.
+    """
+    version = Version(torch_version).base_version
+    return Ledger(tuple(e for e in entries if device in e.devices and e.torch.contains(version)))
 
 
 def load(path: Path = PATH) -> tuple[Entry, ...]:

@@ -94,12 +94,14 @@ class Expected:
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
         """Every gradient that has to do with ``call`` in one pass, by a name for people, parameters included."""
         swept = self.hooked[backward]
+        steps = {node.index for node in call.steps}
+        inside = [c for c in self.trace.calls if c.entry is not None and c.entry.index in steps]
         known: dict[str, Array] = {}
-        for side, boundary in (("input", call.entry), ("output", call.exit)):
-            if boundary is not None:
-                for slot, gradient in enumerate(swept.received.get(boundary.index, ())):
-                    if gradient is not None:
-                        known[f"{side}[{slot}]"] = gradient
+        for part in (call, *inside):
+            owner = f"{_below(part.path, call.path)}." if part is not call else ""
+            for side, boundary in (("input", part.entry), ("output", part.exit)):
+                gradients = swept.received.get(boundary.index, ()) if boundary is not None else ()
+                known.update({f"{owner}{side}[{i}]": g for i, g in enumerate(gradients) if g is not None})
         for node in call.steps:
             count = len(node.inputs) - len(node.parameters)
             for tensor, gradient in zip(node.inputs[count:], swept.passed.get(node.index, ())[count:]):

@@ -1,0 +1,166 @@
+"""Do the committed records say of each release what is known of it? The facts of the design, cell by cell.
+
+A fact that speaks of one layer is looked up in the corpus topologies that are just that layer. What the records must
+say is written here from the table of the design, with the corrections that the records led to marked at their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from packaging.version import Version
+
+from hookcheck.contract.verdict import CONFORMS, CaseResult, Deviation
+from hookcheck.oracle.expected import Expected, state
+from hookcheck.record.model import Record
+from hookcheck.record.reading import read
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.codec import identify
+from hookcheck.topology.corpus import read as read_corpus
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.convolution import Conv2d
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+RECORDS = Path(__file__).parents[1] / "reports" / "records"
+RELEASES = ["1.8.0", "2.0.1", "2.13.0", "2.15.0"]
+CORPUS = {f: {identify(t): t for t in read_corpus(conformance_folder() / "corpus", f)} for f in FAMILIES}
+LEGACY, FULL = ("backward", "global_backward"), ("full_backward", "global_full_backward")
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def record(request: pytest.FixtureRequest) -> Record:
+    return read(RECORDS / f"torch-{request.param}-cpu.jsonl")
+
+
+def release(record: Record) -> Version:
+    return Version(Version(record.header.torch.version).base_version)
+
+
+def cases(record: Record, family: str, kinds: tuple[str, ...]) -> Iterator[tuple[Topology, CaseResult]]:
+    """The cases of the corpus that ran, with their topologies."""
+    for case in record.cases:
+        if case.family == family and case.kind in kinds and case.origin == "corpus" and case.outcome == "ran":
+            yield CORPUS[family][case.topology], case
+
+
+def verdicts(record: Record, family: str, kinds: tuple[str, ...]) -> dict[str, set[str]]:
+    """Every verdict of the family's cells, by clause."""
+    found: dict[str, set[str]] = {}
+    for cell in record.cells():
+        if cell.family == family and cell.kind in kinds:
+            found.setdefault(cell.clause, set()).add(cell.verdict)
+    return found
+
+
+def layers(
+    record: Record, family: str, kinds: tuple[str, ...], like: Callable[[Topology], bool]
+) -> list[dict[str, Deviation]]:
+    """The deviations by clause of every case whose topology is one layer and is as ``like`` says; there is one."""
+    found = [{d.clause: d for d in case.deviations} for t, case in cases(record, family, kinds) if like(t)]
+    assert found
+    return found
+
+
+def really(deviation: Deviation) -> str:
+    return deviation.observed.rpartition("which is ")[2]
+
+
+def linear(rank: int, bias: bool) -> Callable[[Topology], bool]:
+    return lambda t: (
+        isinstance(t.module, Linear)
+        and t.module.bias is bias
+        and len(t.inputs[0].shape) == rank
+        and t.inputs[0].shape[:-1].count(1) < rank - 1
+        and t.module.out_features > 1
+    )
+
+
+def test_legacy_conv2d_has_the_parameters_gradients_and_the_first_is_right(record: Record) -> None:
+    for bias, third in ((True, "bias"), (False, "None")):
+        for deviations in layers(
+            record,
+            "single-node",
+            LEGACY,
+            lambda t, bias=bias: isinstance(t.module, Conv2d) and t.module.groups == 1 and t.module.bias is bias,
+        ):
+            assert really(deviations["BW-07"]) == f"(input[0], weight, {third})"
+            assert "GI-01" not in deviations
+
+
+def test_full_is_right_on_conv2d_and_linear(record: Record) -> None:
+    for family in ("single-node", "multi-node"):
+        judged = verdicts(record, family, FULL)
+        for clause in ("BW-01", "BW-02", "BW-05", "BW-07", "GI-01", "GI-02", "GO-01", "GO-02", "GO-03", "OR-01"):
+            assert judged[clause] == {CONFORMS}
+
+
+def test_legacy_linear_on_a_2d_input_begins_with_the_bias(record: Record) -> None:
+    for deviations in layers(record, "multi-node", LEGACY, linear(rank=2, bias=True)):
+        assert really(deviations["GI-01"]) == "(bias, input[0], weight transposed)"
+        assert deviations["GI-01"].gap == "parameter gradients mixed in"
+
+
+def test_legacy_linear_on_a_3d_input_belongs_to_the_bias_addition_or_to_a_view(record: Record) -> None:
+    """The design says of 1.12 and later: one entry, of the weight's shape transposed. It is one entry, the output's
+    gradient with the leading axes folded; the two shapes agree where rows and in_features are equally many."""
+    for deviations in layers(record, "multi-node", LEGACY, linear(rank=3, bias=True)):
+        if release(record) < Version("1.12"):
+            assert really(deviations["BW-07"]) == "(output[0], bias)"
+        else:
+            assert "BW-07" not in deviations
+            assert really(deviations["GI-01"]) == "(output[0] reshaped,)"
+
+
+def test_no_input_requires_grad(record: Record) -> None:
+    assert verdicts(record, "no-grad-input", LEGACY)["BW-03"] == {CONFORMS}
+    gaps = {d.gap for _, c in cases(record, "no-grad-input", FULL) for d in c.deviations if d.clause == "BW-03"}
+    assert gaps == ({"not fired", "raised"} if release(record) < Version("1.9") else set())
+    warned = [d for _, c in cases(record, "no-grad-input", FULL) for d in c.deviations if d.clause == "OB-05"]
+    assert bool(warned) is (release(record) >= Version("2.8"))
+    assert all("no inputs require gradients" in d.observed for d in warned)
+
+
+def test_without_a_gradient_grad_input_is_none_for_full_and_not_for_legacy(record: Record) -> None:
+    legacy = [d for _, c in cases(record, "no-grad-input", LEGACY) for d in c.deviations if d.clause == "GI-02"]
+    assert {d.gap for d in legacy} == {"a gradient instead of None"}
+    assert "GI-02" not in {d.clause for _, c in cases(record, "no-grad-input", FULL) for d in c.deviations}
+
+
+def test_loss_on_an_intermediate_only(record: Record) -> None:
+    legacy = [d for _, c in cases(record, "intermediate-loss", LEGACY) for d in c.deviations if d.clause == "BW-02"]
+    assert {d.gap for d in legacy} == {"not fired"}
+    full = [d for _, c in cases(record, "intermediate-loss", FULL) for d in c.deviations if d.clause == "BW-02"]
+    assert {d.gap for d in full} == ({"raised"} if release(record) < Version("1.13") else {"not fired"})
+    assert all(d.observed.startswith("RuntimeError") for d in full if d.gap == "raised")
+
+
+def test_forward_under_no_grad_with_an_input_that_requires_grad(record: Record) -> None:
+    """Legacy is not called, save where the module itself switches grad back on, of which the design does not speak."""
+    full = [d for _, c in cases(record, "no-grad-evaluation", FULL) for d in c.deviations if d.clause == "NG-01"]
+    if release(record) < Version("1.9"):
+        assert {d.observed.split(":")[0] for d in full} == {"AttributeError"}
+    else:
+        assert not full
+    for topology, case in cases(record, "no-grad-evaluation", LEGACY):
+        if any(d.clause == "NG-01" for d in case.deviations):
+            assert "enable_grad" in str(topology.module)
+
+
+def test_a_tensor_without_grad_beside_one_with_it_has_zeros(record: Record) -> None:
+    mixed = [
+        (topology, case)
+        for topology, case in cases(record, "no-grad-input", FULL)
+        if {True, False} == {i.requires_grad for i in topology.inputs if not i.name.startswith("v_")}
+    ]
+    assert mixed
+    for topology, case in mixed:
+        firing = Expected(topology, values(topology)).firings[0]
+        assert sorted(map(state, firing.grad_input)) == ["value", "zero"] or not case.deviations
+        judged = {d.clause: d.gap for d in case.deviations}
+        if release(record) >= Version("1.9"):
+            assert case.judged["GI-02"]
+            assert "GI-02" not in judged
