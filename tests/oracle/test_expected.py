@@ -406,8 +406,10 @@ def test_known_gradients_name_every_side_and_every_parameter_of_a_call() -> None
     known = {f.call.subject: e.known_gradients(f.call, f.backward) for f in e.firings}
     shown = {subject: {name: float(g.item()) for name, g in found.items()} for subject, found in known.items()}
     sides = {"input[0]": 30, "output[0]": 5}
-    assert shown["net.inner#0"] == {"a.weight": 105, "b.weight": 70, **sides}
-    assert shown["net#0"] == {"inner.a.weight": 105, "inner.b.weight": 70, **sides}
+    within = {"a.input[0]": 30, "a.output[0]": 15, "b.input[0]": 15, "b.output[0]": 5, "a.weight": 105, "b.weight": 70}
+    deeper = {f"inner.{name}": gradient for name, gradient in {**sides, **within}.items()}
+    assert shown["net.inner#0"] == {**sides, **within}
+    assert shown["net#0"] == {**sides, **deeper}
     assert shown["net.inner.b#0"] == {"weight": 70, "input[0]": 15, "output[0]": 5}
 
 

@@ -127,9 +127,12 @@ def test_a_boundary_joins_all_tensors_of_a_side_and_leaves_requires_grad_as_it_w
     call = traced(expected(two, [Call("y", "", (X, Ref("w")))], {"a": 2, "b": 1}, x=7, w=4).trace, "net#0")
     assert call.entry is not None
     assert call.exit is not None
-    assert [t.requires_grad for t in call.entry.outputs] == [True, False]
-    assert [t.requires_grad for t in call.exit.outputs] == [False, True]
-    assert [None if t is None else t.slot for t in call.outputs] == [0, 1, None]
+    assert [t.requires_grad for t in call.entry.inputs] == [True, False]
+    assert [t and (t.node, t.slot, t.requires_grad) for t in call.outputs] == [
+        (call.exit, 0, False),
+        (call.exit, 1, True),
+        None,
+    ]
 
 
 def test_a_call_knows_the_tensors_on_either_side_of_its_output_boundary() -> None:

@@ -50,7 +50,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         index = tensor.node.index
         masks[index] = masks.get(index, 0) | mask
         if gradient is not None:
-            slots = pending.setdefault(index, [None] * len(tensor.node.outputs))
+            slots = pending.setdefault(index, [None] * len(tensor.node.shapes))
             known = slots[tensor.slot]
             slots[tensor.slot] = gradient if known is None else known + gradient
 
@@ -72,7 +72,7 @@ def _through(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[
     """The gradients of a node's inputs, given those of its outputs."""
     if node.primitive is None and not joined:
         return received
-    cotangents = tuple(np.zeros_like(t.array) if g is None else g for t, g in zip(node.outputs, received))
+    cotangents = tuple(np.zeros(shape) if g is None else g for shape, g in zip(node.shapes, received))
     if node.primitive is None:
         return cotangents
     count = len(node.inputs) - len(node.parameters)

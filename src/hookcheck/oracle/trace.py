@@ -28,6 +28,7 @@ from hookcheck.topology.model import (
     Primitive,
     Ref,
     Sequential,
+    Shape,
     Statement,
     Topology,
     Tree,
@@ -50,12 +51,16 @@ class Tensor:
 
 @dataclass(eq=False)
 class Node:
-    """A step of the graph. ``primitive`` is None for a boundary; ``parameters`` names the last of the ``inputs``."""
+    """A step of the graph.
+
+    ``primitive`` is None for a boundary; ``parameters`` names the last of the ``inputs``; ``shapes`` are those of the
+    outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage collector).
+    """
 
     index: int
     primitive: Primitive | None
     inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...] = ()
+    shapes: tuple[Shape, ...]
     parameters: tuple[str, ...] = ()
 
 
@@ -199,22 +204,26 @@ class _Tracer:
         operands = (*inputs, *parameters.values())
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in operands):
             return tuple(Tensor(array, False) for array in arrays)
-        node = self.node(primitive, operands, tuple(parameters))
-        node.outputs = tuple(Tensor(array, True, node, slot) for slot, array in enumerate(arrays))
-        return node.outputs
+        node = self.node(primitive, operands, arrays, tuple(parameters))
+        return tuple(Tensor(array, True, node, slot) for slot, array in enumerate(arrays))
 
     def boundary(self, tensors: tuple[Tensor | None, ...]) -> tuple[Node | None, tuple[Tensor | None, ...]]:
         """The identity over those of ``tensors`` that are tensors; requires_grad of each stays as it was."""
         inputs = tuple(t for t in tensors if t is not None)
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in inputs):
             return None, tensors
-        node = self.node(None, inputs, ())
-        node.outputs = tuple(Tensor(t.array, t.requires_grad, node, slot) for slot, t in enumerate(inputs))
-        outputs = iter(node.outputs)
+        node = self.node(None, inputs, tuple(t.array for t in inputs), ())
+        outputs = iter([Tensor(t.array, t.requires_grad, node, slot) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 
-    def node(self, primitive: Primitive | None, inputs: tuple[Tensor, ...], parameters: tuple[str, ...]) -> Node:
-        node = Node(len(self.result.nodes), primitive, inputs, parameters=parameters)
+    def node(
+        self,
+        primitive: Primitive | None,
+        inputs: tuple[Tensor, ...],
+        outputs: tuple[Array, ...],
+        names: tuple[str, ...],
+    ) -> Node:
+        node = Node(len(self.result.nodes), primitive, inputs, tuple(array.shape for array in outputs), names)
         self.result.nodes.append(node)
         for call in self.open:
             call.steps.append(node)

@@ -35,7 +35,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             names = built.run()
         except Exception as error:
             raised = Raised(type(error).__name__, str(error))
-        return Observation(
+        observation = Observation(
             events=_events(kind or "", built.module, events),
             values={name: _copy(value) for name, value in names.items() if _is_value(name, value, built)},
             requires_grad=dict(_flags({name: v for name, v in names.items() if _is_value(name, v, built)})),
@@ -48,6 +48,10 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
             raised=raised,
         )
+        # What hooks and generated classes hold on to in cycles would wait for the garbage collector.
+        events.clear()
+        names.clear()
+        return observation
 
 
 def unavailable(topology: Topology, kind: str | None) -> str:
