@@ -16,11 +16,20 @@ import pytest
 from hypothesis import settings
 from rich.console import Console
 
+try:  # before the imports below, which need it
+    import torch
+except ImportError as error:
+    raise pytest.UsageError(
+        f"hookcheck: torch cannot be imported ({error}); install the release that you want to test, for example "
+        "`python -m pip install torch==2.13.0`"
+    ) from None
+
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.contract.ledger import load
 from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, Deviation, cells
 from hookcheck.errors import HookcheckError
 from hookcheck.plan import Request, discard_parts, from_controller, now, record, request, session, stands, to_workers
+from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.writing import write
 from hookcheck.report.counterexample import told
@@ -113,7 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Checks the request before anything runs, and makes the plan."""
     settings.load_profile(config.getoption("hypothesis_profile", None) or "default")
     try:
-        torch = _torch()
+        check_torch()
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
             _writable(Path(config.stash[REQUEST].reports))
@@ -151,8 +160,6 @@ def scope(nodeid: str) -> str:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Every setting of the run, so that a typo shows."""
-    import torch
-
     asked = config.stash[REQUEST]
     return [
         f"hookcheck: torch {torch.__version__}, device {', '.join(asked.devices)}, profile {asked.profile} "
@@ -189,7 +196,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """A device that is not there is *not run*, and said to be."""
     for name in ("cell", "exploration"):
         asked = getattr(item, "callspec", None) and item.callspec.params.get(name)  # type: ignore[attr-defined]
-        if asked and asked.device not in _devices():
+        if asked and asked.device not in available_devices():
             pytest.skip(f"not run: this machine has no {asked.device} device that torch can use")
 
 
@@ -202,8 +209,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     asked = config.stash[REQUEST]
     stopped = _stopped(session)
-    import torch
-
     under_test = Torch(torch.__version__, str(torch.version.git_version), torch.version.cuda)
     config.stash[RECORDS] = []
     for device in asked.devices:
@@ -231,7 +236,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write(text.getvalue())
         terminalreporter.line(f"record: {path}")
     for device in asked.devices:
-        if device not in _devices():
+        if device not in available_devices():
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
@@ -254,26 +259,6 @@ def _request(config: pytest.Config) -> Request:
         started=now(),
         run=f"{os.getpid()}",
     )
-
-
-def _torch() -> Any:
-    try:
-        import torch
-
-        from hookcheck.probe.run import check_torch
-    except ImportError as error:
-        raise HookcheckError(
-            f"torch cannot be imported ({error}); install the release that you want to test, for example "
-            "`python -m pip install torch==2.13.0`"
-        ) from None
-    check_torch()
-    return torch
-
-
-def _devices() -> tuple[str, ...]:
-    from hookcheck.probe.run import available_devices
-
-    return available_devices()
 
 
 def _writable(folder: Path) -> None:

@@ -106,6 +106,11 @@ class Case:
         return isinstance(outputs, tuple) and len(outputs) > 0 and self.close(outputs[0], gradient)
 
     @cached_property
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
+        return {}
+
+    @cached_property
     def features(self) -> Features:
         """What the run has about it: the features of all its calls and firings taken together."""
         total: dict[str, frozenset[str]] = {}

@@ -5,7 +5,7 @@ The one comparison behind all clauses on values, and the words in which it is to
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -27,10 +27,10 @@ def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     wrong = [(i, o) for i, o, e in both if not case.close(o, e)]
     if not wrong:
         return None
-    known = case.expected.known_gradients(firing.call, firing.backward)
-    gaps = [_gap(case, o, i, expected, known) for i, o in wrong]
+    names = identified(case, firing, observed)
+    gaps = [_gap(case, o, names[i], i, expected) for i, o in wrong]
     gap = next(g for g in ("wrong values", "parameter gradients mixed in", "wrong slots", "wrong shape") if g in gaps)
-    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {named(case, observed, known)}")
+    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {_tuple(names)}")
 
 
 def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
@@ -51,19 +51,24 @@ def lengths_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[G
     if len(observed) == len(expected):
         return None
     gap = "extra entries" if len(observed) > len(expected) else "missing entries"
-    known = case.expected.known_gradients(firing.call, firing.backward)
-    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {named(case, observed, known)}")
+    names = identified(case, firing, observed)
+    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {_tuple(names)}")
 
 
-def named(case: Case, observed: tuple[Copy, ...], known: Mapping[str, Array]) -> str:
-    """Which gradient each entry really is: ``(bias, input[0], weight transposed)``."""
-    names = ["None" if o is None else _name(case, o, known) for o in observed]
-    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[str, ...]:
+    """Which gradient each entry really is: ``("bias", "input[0]", "weight transposed")``."""
+    if id(observed) not in case.names:
+        known = case.expected.known_gradients(firing.call, firing.backward)
+        case.names[id(observed)] = tuple("None" if o is None else _name(case, o, known) for o in observed)
+    return case.names[id(observed)]
 
 
 def shown(copies: tuple[Copy, ...] | tuple[Gradient, ...]) -> str:
     """A tuple of gradients for people: shapes, and the numbers of those that are short."""
-    texts = [_text(copy) for copy in copies]
+    return _tuple([_text(copy) for copy in copies])
+
+
+def _tuple(texts: Sequence[str]) -> str:
     return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
 
@@ -76,8 +81,7 @@ def _text(copy: Copy) -> str:
     return f"[{first}, …] of shape {copy.shape}"
 
 
-def _gap(case: Case, observed: Copy, position: int, expected: tuple[Gradient, ...], known: Mapping[str, Array]) -> str:
-    name = _name(case, observed, known)
+def _gap(case: Case, observed: Copy, name: str, position: int, expected: tuple[Gradient, ...]) -> str:
     if not any(word in name for word in ("unknown", "input[", "output[")):
         return "parameter gradients mixed in"
     if any(e is not None and case.close(observed, e) for i, e in enumerate(expected) if i != position):
@@ -94,12 +98,13 @@ def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
     if observed.dtype != case.topology.dtype:
         name = _name(case, observed.astype(case.topology.dtype), known)
         return name if name == "unknown" else f"{name} as {observed.dtype}"
-    for name, array in known.items():
+    candidates = [(name, array) for name, array in known.items() if array.size == observed.size]
+    for name, array in candidates:
         if case.close(observed, array):
             return name
-    for name, array in known.items():
+    for name, array in candidates:
         if array.ndim == 2 and case.close(observed, array.T):
             return f"{name} transposed"
-        if observed.size == array.size and case.close(observed, array.reshape(observed.shape)):
+        if case.close(observed, array.reshape(observed.shape)):
             return f"{name} reshaped"
     return "unknown"

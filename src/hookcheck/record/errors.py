@@ -55,6 +55,6 @@ class UnwritableReports(HookcheckError):
     def __init__(self, folder: Path, fault: OSError) -> None:
         """``fault`` is what the operating system said."""
         super().__init__(
-            f"cannot write into {folder} ({fault.strerror or fault}); choose another folder with --reports"
+            f"cannot write into {folder} ({fault.strerror or fault}); choose another folder, or mend its permissions"
         )
         self.folder = folder

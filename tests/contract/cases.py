@@ -1,0 +1,129 @@
+"""Cases made by hand: what torch did is written down, not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+from hookcheck.contract.case import Case
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.judge import judge
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import Deviation
+from hookcheck.oracle.expected import Expected
+from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.observation import Event, Observation, Raised
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import (
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Literal,
+    Module,
+    Pack,
+    Ref,
+    Statement,
+    Topology,
+    Tree,
+    Within,
+)
+from hookcheck.topology.values import parameter_shapes
+
+TIMES = Linear(1, 1, bias=False)
+X, Y, V, H = Ref("x"), Ref("y"), Ref("v"), Ref("h")
+CALLED = Call("y", "", (X,))
+FROM_Y = Backward((Y,), (V,))
+
+
+def net(*body: Statement, gives: Tree = H, takes: tuple[str, ...] = ("x",)) -> Composite:
+    return Composite((("a", TIMES), ("b", TIMES)), takes, body, gives)
+
+
+CHAIN = net(Call("g", "a", (X,)), Call("h", "b", (Ref("g"),)))
+"""``h = b · a · x``."""
+TWICE = net(Call("g", "a", (X,)), Call("h", "a", (Ref("g"),)))
+WITH_LITERALS = (
+    net(Call("h", "a", (X,)), gives=Pack("tuple", (H, Literal(None))), takes=("flag", "x")),
+    (Call("y", "", (Literal(True), X)), Backward((Ref("y", (0,)),), (V,))),
+)
+UNDER_NO_GRAD = (Within("no_grad", (CALLED,)),)
+
+
+def case(
+    module: Module = TIMES,
+    main: tuple[Statement, ...] = (CALLED, FROM_Y),
+    kind: str = "full_backward",
+    grad: str = "x",
+    frozen: tuple[str, ...] = (),
+) -> Case:
+    """``module`` with weights 2 and 3 called on 5, its gradient 7; what was observed is all that is promised."""
+    topology = Topology(module, tuple(Input(n, (1,), n == grad) for n in ("x", "v")), main, frozen=frozen)
+    numbers = {name: np.array([[3.0 if name == "b.weight" else 2.0]]) for name in parameter_shapes(topology)}
+    numbers.update(x=np.array([5.0]), v=np.array([7.0]))
+    expected = Expected(topology, numbers)
+    leaves = {name: expected.leaf_gradients.get(name) for name in numbers}
+    plain = Observation((), {"y": np.array([1.0])}, {"y": True}, leaves, (), None)
+    counts: dict[str, int] = {}
+    events = []
+    for firing in ordered(expected):
+        path = firing.call.path
+        counts[path] = counts.get(path, -1) + 1
+        events.append(Event(kind, path, counts[path], path, (firing.grad_input, firing.grad_output)))
+    return Case(topology, KINDS[kind], "cpu", expected, replace(plain, events=tuple(events)), plain)
+
+
+def ordered(expected: Expected) -> list[Any]:
+    """The firings in an order that the graph allows."""
+    return sorted(expected.firings, key=lambda f: (f.backward, bin(f.earlier).count("1")))
+
+
+def with_events(case: Case, *events: Event) -> Case:
+    return again(case, events=events)
+
+
+def with_gradients(case: Case, grad_input: Any, grad_output: Any = ..., place: int = 0) -> Case:
+    """``case`` with other arguments of its event number ``place``; ``...`` keeps what was there."""
+    event = case.observed.events[place]
+    given = tuple(old if new is ... else new for old, new in zip(event.arguments, (grad_input, grad_output)))
+    return changed(case, place, arguments=given)
+
+
+def changed(case: Case, place: int = 0, **changes: Any) -> Case:
+    """``case`` with changes to its event number ``place``."""
+    events = list(case.observed.events)
+    events[place] = replace(events[place], **changes)
+    return again(case, events=tuple(events))
+
+
+def again(case: Case, plain: dict[str, Any] | None = None, **changes: Any) -> Case:
+    """``case`` with changes to what was observed, with hooks and (``plain``) without."""
+    return replace(case, observed=replace(case.observed, **changes), plain=replace(case.plain, **(plain or {})))
+
+
+def raising(case: Case) -> Case:
+    return again(case, events=(), raised=Raised("RuntimeError", "no such luck"))
+
+
+def numbers(*values: float | None) -> tuple[Any, ...]:
+    """A tuple of gradients."""
+    return tuple(None if v is None else np.array([float(v)]) for v in values)
+
+
+def deviations(case: Case, *ids: str) -> list[Deviation]:
+    """What the clauses (all of them if none is named) find to deviate."""
+    return list(judge(case, [CLAUSES[id] for id in ids or CLAUSES], "by-hand", Ledger(()))[1])
+
+
+def gaps(case: Case, *ids: str) -> Iterable[tuple[str, str]]:
+    """Clause and gap of every deviation."""
+    return [(d.clause, d.gap) for d in deviations(case, *ids)]
+
+
+def judged(case: Case, id: str) -> int:
+    """How many subjects the clause has a say on."""
+    return judge(case, [CLAUSES[id]], "by-hand", Ledger(()))[0].get(id, 0)

@@ -1,0 +1,227 @@
+"""Each clause: it conforms where its promise is kept, deviates where it is broken, and has no say elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hookcheck.contract.case import Case
+from hookcheck.contract.clause import CLAUSES, HookcheckError, clause_named, described
+from hookcheck.contract.verdict import GAPS
+from hookcheck.probe.kinds import KINDS
+from hookcheck.topology.model import Backward, Call, Leak, Ref
+
+from .cases import (
+    CALLED,
+    CHAIN,
+    FROM_Y,
+    TIMES,
+    TWICE,
+    UNDER_NO_GRAD,
+    WITH_LITERALS,
+    V,
+    X,
+    again,
+    case,
+    changed,
+    deviations,
+    gaps,
+    judged,
+    net,
+    numbers,
+    raising,
+    with_events,
+    with_gradients,
+)
+
+PLAIN = case()
+FROM_DATA = case(grad="")
+FROZEN = case(grad="", frozen=("weight",), main=(CALLED,))
+LITERALS = case(*WITH_LITERALS)
+LEAKING = net(Call("g", "a", (X,)), Leak("g", Ref("g")), Call("h", "b", (Ref("g"),)))
+INSIDE = case(LEAKING, (CALLED, Backward((Ref("leaked", ("g",)),), (V,))))
+BOTH = case(LEAKING, (CALLED, Backward((Ref("y"), Ref("leaked", ("g",))), (V, V))), kind="backward")
+TWO_PASSES = case(main=(CALLED, Backward((Ref("y"),), (V,), retain_graph=True), FROM_Y))
+EVALUATED = case(main=UNDER_NO_GRAD)
+LEGACY = case(kind="backward")
+SOUND = {
+    "plain": PLAIN,
+    "chain": case(CHAIN),
+    "called twice": case(TWICE),
+    "from data": FROM_DATA,
+    "frozen": FROZEN,
+    "literals": LITERALS,
+    "inside": INSIDE,
+    "two passes": TWO_PASSES,
+    "under no_grad": EVALUATED,
+    "legacy": LEGACY,
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_keeps_every_promise_conforms(name: str) -> None:
+    assert gaps(SOUND[name]) == []
+
+
+def last(c: Case, **changes: Any) -> Case:
+    return changed(c, len(c.observed.events) - 1, **changes)
+
+
+def without_last(c: Case) -> Case:
+    return with_events(c, *c.observed.events[:-1])
+
+
+def reversed_events(c: Case) -> Case:
+    return with_events(c, *c.observed.events[::-1])
+
+
+def fired(c: Case) -> Case:
+    return with_events(c, *case(kind=c.kind.name).observed.events)
+
+
+@pytest.mark.parametrize(
+    ("id", "broken", "gap"),
+    [
+        ("BW-01", changed(PLAIN, given=None), "wrong arguments"),
+        ("BW-01", changed(case(CHAIN), given="a"), "wrong arguments"),
+        ("BW-01", with_gradients(PLAIN, [*numbers(14)]), "wrong arguments"),
+        ("BW-01", with_gradients(PLAIN, ..., np.array([7.0])), "wrong arguments"),
+        ("BW-01", changed(PLAIN, arguments=(*numbers(14),)), "wrong arguments"),
+        ("BW-02", without_last(PLAIN), "not fired"),
+        ("BW-02", raising(PLAIN), "raised"),
+        ("BW-02", without_last(TWO_PASSES), "not fired"),
+        ("BW-03", without_last(FROM_DATA), "not fired"),
+        ("BW-03", raising(FROM_DATA), "raised"),
+        ("BW-04", fired(FROZEN), "fired too often"),
+        ("BW-05", with_events(PLAIN, *PLAIN.observed.events * 2), "fired too often"),
+        ("BW-05", without_last(TWO_PASSES), "not fired"),
+        ("BW-07", with_gradients(PLAIN, numbers(14, None)), "extra entries"),
+        ("BW-07", with_gradients(PLAIN, ()), "missing entries"),
+        ("BW-07", last(LITERALS, arguments=(numbers(14), numbers(7, None))), "missing entries"),
+        ("BW-08", last(LITERALS, arguments=(numbers(14, None), numbers(7, None))), "a gradient instead of None"),
+        ("BW-08", last(LITERALS, arguments=(numbers(None, 14), numbers(7, 0))), "a gradient instead of None"),
+        ("GI-01", with_gradients(PLAIN, numbers(14.001)), "wrong values"),
+        ("GI-02", with_gradients(PLAIN, numbers(None)), "None instead of a gradient"),
+        ("GI-02", with_gradients(FROM_DATA, numbers(0)), "a gradient instead of None"),
+        ("GO-01", with_gradients(PLAIN, ..., numbers(8)), "wrong values"),
+        ("GO-02", with_gradients(PLAIN, ..., numbers(None)), "None instead of a gradient"),
+        ("GO-02", last(INSIDE, arguments=(numbers(14), numbers(0))), "a gradient instead of None"),
+        ("GO-03", with_gradients(PLAIN, ..., numbers(7, 7)), "extra entries"),
+        ("GO-03", with_gradients(PLAIN, ..., ()), "missing entries"),
+        ("NG-01", fired(EVALUATED), "fired too often"),
+        ("NG-01", raising(EVALUATED), "raised"),
+        ("OB-01", raising(PLAIN), "raised"),
+        ("OB-02", again(PLAIN, values={"y": np.array([1.0 + 1e-15])}), "wrong values"),
+        ("OB-02", again(PLAIN, values={"y": np.array([1.0], np.float32)}), "wrong values"),
+        ("OB-02", again(PLAIN, values={"y": np.array([[1.0]])}), "wrong values"),
+        ("OB-02", again(PLAIN, values={"y": (np.array([1.0]),)}), "wrong values"),
+        ("OB-02", again(PLAIN, values={}), "wrong values"),
+        ("OB-02", again(PLAIN, requires_grad={"y": False}), "wrong arguments"),
+        ("OB-03", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": np.array([14 + 1e-14])}), "wrong values"),
+        ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": None}), "None instead of a gradient"),
+        ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "v": np.zeros(1)}), "a gradient instead of None"),
+        ("OB-05", again(PLAIN, warnings=(("UserWarning", "mind the hook"),)), "new warning"),
+        ("OR-01", reversed_events(case(CHAIN)), "wrong order"),
+        ("OR-01", reversed_events(case(CHAIN, grad="")), "wrong order"),
+        ("AG-01", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": np.array([15.0])}), "wrong values"),
+        ("AG-01", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": None}), "wrong values"),
+        ("AG-01", again(PLAIN, gradients={**PLAIN.plain.gradients, "v": np.ones(1)}), "wrong values"),
+        ("AG-01", again(PLAIN, {"raised": raising(PLAIN).observed.raised}), "raised"),
+        ("P2-11", without_last(LEGACY), "not fired"),
+        ("P2-11", with_events(LEGACY, *LEGACY.observed.events * 2), "fired too often"),
+        ("P2-11", with_gradients(LEGACY, ..., numbers(8)), "wrong values"),
+        ("P2-11", with_gradients(LEGACY, ..., ()), "wrong values"),
+    ],
+)
+def test_what_breaks_a_promise_deviates(id: str, broken: Case, gap: str) -> None:
+    assert (id, gap) in gaps(broken, id)
+    assert gap in GAPS
+
+
+def test_every_clause_is_broken_here() -> None:
+    (mark,) = [m for m in test_what_breaks_a_promise_deviates.pytestmark if m.name == "parametrize"]
+    assert {row[0] for row in mark.args[1]} == set(CLAUSES)
+
+
+@pytest.mark.parametrize(
+    ("id", "silent"),
+    [
+        ("BW-02", FROM_DATA),
+        ("BW-03", PLAIN),
+        ("BW-04", PLAIN),
+        ("BW-05", without_last(PLAIN)),
+        ("BW-08", PLAIN),
+        ("GI-01", with_gradients(PLAIN, numbers(None))),
+        ("GI-01", FROM_DATA),
+        ("GO-01", with_gradients(PLAIN, ..., numbers(None))),
+        ("NG-01", PLAIN),
+        ("OR-01", PLAIN),
+        ("OB-02", raising(PLAIN)),
+        ("OB-03", raising(PLAIN)),
+        ("AG-01", raising(PLAIN)),
+        ("P2-11", PLAIN),
+        ("P2-11", case(kind="backward", main=UNDER_NO_GRAD)),
+    ],
+)
+def test_a_clause_has_no_say_on_what_it_does_not_speak_of(id: str, silent: Case) -> None:
+    assert judged(silent, id) == 0
+    assert gaps(silent, id) == []
+
+
+def test_a_negative_zero_is_not_the_same_bit_by_bit() -> None:
+    zero = again(PLAIN, {"values": {"y": np.array([0.0])}}, values={"y": np.array([-0.0])})
+    assert gaps(zero, "OB-02") == [("OB-02", "wrong values")]
+
+
+def test_nan_is_the_same_as_itself_bit_by_bit() -> None:
+    nan = {"y": np.array([float("nan")])}
+    assert gaps(again(PLAIN, {"values": nan}, values=nan), "OB-02") == []
+
+
+def test_a_warning_that_is_there_without_hooks_is_none_of_the_hooks() -> None:
+    old = (("UserWarning", "an old friend"),)
+    assert gaps(again(PLAIN, {"warnings": old}, warnings=old), "OB-05") == []
+
+
+def test_a_run_that_raises_without_hooks_too_is_none_of_the_hooks() -> None:
+    raised = raising(PLAIN).observed.raised
+    assert gaps(again(PLAIN, {"raised": raised}, raised=raised), "OB-01") == []
+
+
+def test_the_legacy_pin_counts_what_bypasses_the_output() -> None:
+    """``g`` feeds ``b`` and leaks: the Node that made it sees 3 · 7 + 7, the module's output sees it too."""
+    (gradient,) = BOTH.of_first_output["a"]
+    assert gradient.item() == 28
+    assert gaps(BOTH, "P2-11") == []
+
+
+def test_the_legacy_pin_does_not_mind_the_order_of_calls() -> None:
+    twice = case(TWICE, kind="backward")
+    assert gaps(reversed_events(twice), "P2-11") == []
+
+
+def test_a_deviation_names_subject_expectation_and_observation() -> None:
+    (d,) = deviations(with_gradients(case(CHAIN), numbers(20), place=0), "GI-01")
+    assert (d.subject, d.expected, d.observed) == ("net.b#0", "([21.0],)", "([20.0],), which is (unknown,)")
+
+
+def test_a_clause_says_what_it_promises() -> None:
+    for id, clause in CLAUSES.items():
+        assert clause.id == id
+        assert clause.statement.endswith(".")
+        assert "\n" not in clause.statement
+        assert clause.source
+        assert set(clause.kinds) <= set(KINDS)
+        assert described(clause)["class"] == clause.rank
+    assert CLAUSES["P2-11"].kinds == ("backward", "global_backward")
+
+
+def test_an_unknown_clause_is_told_where_they_are_listed() -> None:
+    with pytest.raises(HookcheckError, match=r"unknown clause 'XX-1'; `hookcheck list` shows them all"):
+        clause_named("XX-1")
+
+
+def test_a_module_that_is_never_differentiated_is_not_judged_by_firings() -> None:
+    assert [judged(case(TIMES, (CALLED,)), id) for id in ("BW-02", "BW-03", "GI-01", "OR-01")] == [0, 0, 0, 0]

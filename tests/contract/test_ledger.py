@@ -1,0 +1,201 @@
+"""The ledger: strict about what stands in it, about what it explains, and about what it no longer explains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
+from hookcheck.contract.verdict import RAN, CaseResult, Deviation
+from hookcheck.errors import HookcheckError
+
+TEXT = """[[deviation]]
+id = "some-entry"
+clauses = ["GI-01", "BW-07"]
+families = ["multi-node"]
+kinds = ["backward"]
+torch = ">=1.13,<2.8"
+when = { last = ["Linear", "Conv2d"], rank = "2" }
+instead = ["wrong values"]
+why = "Because."
+link = "https://example.org"
+reviewed = 2026-01-31
+"""
+FEATURES = {"last": frozenset({"Linear"}), "rank": frozenset({"2", "3"})}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "ledger.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def loaded(folder: Path, text: str = TEXT) -> Entry:
+    (entry,) = load(written(folder, text))
+    return entry
+
+
+def test_an_entry_is_read_as_it_stands(tmp_path: Path) -> None:
+    assert loaded(tmp_path) == Entry(
+        id="some-entry",
+        clauses=("GI-01", "BW-07"),
+        families=("multi-node",),
+        kinds=("backward",),
+        torch=SpecifierSet(">=1.13,<2.8"),
+        instead=("wrong values",),
+        why="Because.",
+        link="https://example.org",
+        reviewed=date(2026, 1, 31),
+        devices=("cpu", "cuda"),
+        when=(("last", ("Linear", "Conv2d")), ("rank", ("2",))),
+    )
+
+
+def line(key: str) -> str:
+    (found,) = [line for line in TEXT.splitlines() if line.startswith(f"{key} =")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (line("why"), "", "entry 'some-entry' of the ledger has no 'why'; write down the reason for the deviation"),
+        (line("why"), 'why = " "', "entry 'some-entry' of the ledger has no 'why'; .*"),
+        (line("why"), "why = 3", "entry 'some-entry' of the ledger has no 'why'; .*"),
+        (line("link"), "", "entry 'some-entry' of the ledger has no 'link'; write down the address .*"),
+        (line("id"), "", "entry 'number 1' of the ledger has no 'id'; write down a short name of its own"),
+        (line("torch"), "", "entry 'some-entry' of the ledger has no 'torch'; write down the releases .*"),
+        (
+            line("torch"),
+            'torch = "1.13 and later"',
+            "entry 'some-entry' of the ledger: '1.13 and later' is no version specifier; write as .*",
+        ),
+        (line("reviewed"), "", "entry 'some-entry' of the ledger has no 'reviewed'; write down the date .*"),
+        (line("reviewed"), 'reviewed = "2026-01-31"', "entry 'some-entry' of the ledger has no 'reviewed'; .*"),
+        (line("reviewed"), "reviewed = 2026-01-31T10:00:00", "entry 'some-entry' of the ledger has no 'reviewed'; .*"),
+        ('"GI-01"', '"GI-99"', "entry 'some-entry' of the ledger: unknown name 'GI-99' in 'clauses'; choose from .*"),
+        ('"multi-node"', '"multi"', "entry 'some-entry' of the ledger: unknown name 'multi' in 'families'; .*"),
+        ('"backward"', '"forward"', "entry 'some-entry' of the ledger: unknown name 'forward' in 'kinds'; .*"),
+        ('"wrong values"', '"odd"', "entry 'some-entry' of the ledger: unknown name 'odd' in 'instead'; .*"),
+        (line("clauses"), "", "entry 'some-entry' of the ledger has no list 'clauses'; choose from .*"),
+        (line("families"), "families = []", "entry 'some-entry' of the ledger has no list 'families'; .*"),
+        (line("kinds"), 'kinds = "backward"', "entry 'some-entry' of the ledger has no list 'kinds'; .*"),
+        (line("instead"), 'devices = ["tpu"]\n' + line("instead"), ".*unknown name 'tpu' in 'devices'; .*"),
+        ("rank =", "colour =", "entry 'some-entry' of the ledger: 'when' is a table of features; choose from .*"),
+        (line("when"), 'when = "always"', "entry 'some-entry' of the ledger: 'when' is a table of features; .*"),
+        ("why =", "because =", r"entry 'some-entry' of the ledger has unknown fields \['because'\]; known are .*"),
+        ("[[deviation]]", "[[deviations]]", r"ledger.toml has unknown tables \['deviations'\]; entries are .*"),
+        (TEXT, TEXT * 2, "ledger.toml has two entries with the id 'some-entry'; give each its own"),
+        (TEXT, "[[deviation", "ledger.toml cannot be read: .*"),
+    ],
+)
+def test_an_entry_that_is_not_right_is_named_in_one_line(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in TEXT
+    with pytest.raises(LedgerError, match=f"^{message}$") as caught:
+        loaded(tmp_path, TEXT.replace(old, new, 1))
+    assert isinstance(caught.value, HookcheckError)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_ledger_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"ledger\.toml cannot be read: .*No such file"):
+        load(tmp_path / "ledger.toml")
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path: Path) -> None:
+    (tmp_path / "ledger.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(LedgerError, match=r"ledger\.toml cannot be read: "):
+        load(tmp_path / "ledger.toml")
+
+
+def test_a_ledger_may_be_empty(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "")) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "applies"),
+    [
+        ("1.12.1", False),
+        ("1.13.0", True),
+        ("1.13.1+cu117", True),
+        ("2.7.1", True),
+        ("2.7.1a0+gitabcdef", True),
+        ("2.7.0.dev20250101+cpu", True),
+        ("2.8.0.dev20250601+cpu", False),
+        ("1.13.0.dev20220901", True),
+        ("1.13.0rc1", True),
+        ("2.8.0", False),
+        ("2.8.0+cpu", False),
+    ],
+)
+def test_an_entry_applies_to_the_releases_of_its_specifier(tmp_path: Path, version: str, applies: bool) -> None:
+    assert bool(applying([loaded(tmp_path)], version, "cpu").entries) is applies
+
+
+def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
+    both = loaded(tmp_path)
+    cuda = replace(both, id="cuda-alone", devices=("cuda",))
+    assert applying([both, cuda], "2.0.1", "cpu").entries == (both,)
+    assert applying([both, cuda], "2.0.1", "cuda").entries == (both, cuda)
+
+
+@pytest.mark.parametrize(
+    ("changes", "explained"),
+    [
+        ({}, True),
+        ({"clause": "BW-07"}, True),
+        ({"clause": "GI-02"}, False),
+        ({"family": "single-node"}, False),
+        ({"kind": "full_backward"}, False),
+        ({"gap": "wrong slots"}, False),
+        ({"features": {**FEATURES, "last": frozenset({"Sigmoid"})}}, False),
+        ({"features": {**FEATURES, "rank": frozenset({"3"})}}, False),
+        ({"features": {"last": frozenset({"Linear"})}}, False),
+        ({"features": {}}, False),
+    ],
+)
+def test_an_entry_explains_what_agrees_in_every_field(tmp_path: Path, changes: dict[str, Any], explained: bool) -> None:
+    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "gap": "wrong values", "features": FEATURES}
+    found = Ledger((loaded(tmp_path),)).explain(**{**asked, **changes})
+    assert found == ("some-entry" if explained else None)
+
+
+def result(topology: str, *deviations: Deviation) -> CaseResult:
+    return CaseResult("multi-node", topology, "backward", "corpus", RAN, judged={"GI-01": 1}, deviations=deviations)
+
+
+KNOWN = Deviation("GI-01", "net#0", "wrong values", "1", "2", "some-entry")
+
+
+@pytest.mark.parametrize(
+    ("results", "cell", "stale"),
+    [
+        ([result("aa", KNOWN)], ("GI-01", "multi-node", "backward"), False),
+        ([result("aa"), result("bb", KNOWN)], ("GI-01", "multi-node", "backward"), False),
+        ([result("aa")], ("GI-01", "multi-node", "backward"), True),
+        ([], ("GI-01", "multi-node", "backward"), True),
+        ([result("aa", replace(KNOWN, ledger=None))], ("GI-01", "multi-node", "backward"), True),
+        ([result("aa", replace(KNOWN, ledger="another"))], ("GI-01", "multi-node", "backward"), True),
+        ([result("aa", KNOWN)], ("BW-07", "multi-node", "backward"), True),
+        ([result("aa")], ("GI-02", "multi-node", "backward"), False),
+        ([result("aa")], ("GI-01", "single-node", "backward"), False),
+        ([result("aa")], ("GI-01", "multi-node", "full_backward"), False),
+    ],
+)
+def test_an_entry_that_explains_nothing_in_its_cell_is_stale(
+    tmp_path: Path, results: list[CaseResult], cell: tuple[str, str, str], stale: bool
+) -> None:
+    entry = loaded(tmp_path)
+    assert Ledger((entry,)).stale(results, *cell) == ([entry] if stale else [])
+
+
+def test_the_shipped_ledger_is_in_order() -> None:
+    entries = load()
+    assert entries
+    assert all(entry.link.startswith("https://") for entry in entries)
+    assert {kind for entry in entries for kind in entry.kinds} >= {"backward", "full_backward"}

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import KINDS, kind_named
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_hook_kind_goes_by_its_name(name: str) -> None:
+    assert kind_named(name).name == name
+
+
+def test_an_unknown_name_is_told_with_the_choice() -> None:
+    with pytest.raises(HookcheckError) as caught:
+        kind_named("sideways")
+    assert str(caught.value) == (
+        "unknown hook kind 'sideways'; choose from backward, full_backward, global_backward, global_full_backward"
+    )
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_hook_kind_says_where_torch_has_it(name: str) -> None:
+    kind = KINDS[name]
+    assert hasattr(torch.nn.Module if kind.scope == "module" else torch.nn.modules.module, kind.register)
+    assert (kind.variant == "full") == ("full" in kind.register)
+    assert (kind.scope == "global") == ("_module_" in kind.register) == name.startswith("global_")
+    assert kind.since == {"full": "1.8", "legacy": "1.7"}[kind.variant]

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hookcheck.probe import run
+from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.observation import Observation, Raised
+from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import (
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Literal,
+    Module,
+    Pack,
+    Ref,
+    Sequential,
+    Statement,
+    Topology,
+    Tree,
+    Within,
+)
+from hookcheck.topology.values import values
+
+TIMES = Linear(1, 1, bias=False)
+X, Y, V, H = Ref("x"), Ref("y"), Ref("v"), Ref("h")
+MAIN = (Call("y", "", (X,)), Backward((Y,), (V,)))
+
+
+def topology(module: Module = TIMES, main: tuple[Statement, ...] = MAIN, **rest: Any) -> Topology:
+    return Topology(module, (Input("x", (1,), True), Input("v", (1,))), main, **rest)
+
+
+def net(*body: Statement, gives: Tree = H, names: tuple[str, ...] = ("a", "b")) -> Composite:
+    return Composite(tuple((name, TIMES) for name in names), ("x",), body, gives)
+
+
+def observed(t: Topology, kind: str | None = "full_backward", **numbers: float) -> Observation:
+    return observe(t, {**values(t), **{name: np.array([float(n)]) for name, n in numbers.items()}}, kind)
+
+
+CHAIN = topology(net(Call("g", "a", (X,)), Call("h", "b", (Ref("g"),))))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_events_come_in_order_with_path_number_and_the_module_given(kind: str) -> None:
+    found = observed(CHAIN, kind)
+    # Legacy hooks of b and of the root sit on one Node, in the order in which the calls ended.
+    order = {"full": ("b", "a", ""), "legacy": ("b", "", "a")}[KINDS[kind].variant]
+    assert [(e.kind, e.path, e.number, e.given) for e in found.events] == [(kind, path, 0, path) for path in order]
+    assert found.raised is None
+
+
+def test_an_event_holds_copies_of_the_gradients() -> None:
+    t = topology()
+    (event,) = observed(t, x=2, v=3).events
+    grad_input, grad_output = event.arguments
+    assert isinstance(grad_input, tuple)
+    assert isinstance(grad_output, tuple)
+    assert grad_output[0] == 3.0
+    assert grad_input[0] == 3.0 * values(t)["weight"].item()
+
+
+def test_copies_survive_what_torch_does_to_the_tensors_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[torch.Tensor] = []
+    original = torch.nn.Module._get_backward_hooks
+
+    def get(self: Any) -> Any:
+        def overwritten(hook: Any) -> Any:
+            def call(module: Any, grad_input: Any, grad_output: Any) -> None:
+                mine = grad_output[0].clone()
+                hook(module, grad_input, (mine,))
+                given.append(mine.fill_(99))
+
+            return call
+
+        return tuple([overwritten(hook) for hook in hooks] for hooks in original(self))
+
+    monkeypatch.setattr(torch.nn.Module, "_get_backward_hooks", get)
+    (event,) = observed(topology(), v=3).events
+    assert given[0].item() == 99
+    assert event.arguments[1] == (3.0,)
+
+
+def test_a_module_that_is_called_twice_has_numbered_events() -> None:
+    twice = topology(net(Call("g", "a", (X,)), Call("h", "a", (Ref("g"),)), names=("a",)))
+    assert [(e.path, e.number) for e in observed(twice).events] == [("a", 0), ("a", 1), ("", 0)]
+
+
+def test_a_shared_module_goes_by_the_path_under_which_torch_lists_it_first() -> None:
+    shared = topology(CHAIN.module, ties=(("b", "a"),))
+    for kind in ("full_backward", "global_full_backward"):
+        assert [(e.path, e.number, e.given) for e in observed(shared, kind).events] == [
+            ("a", 0, "a"),
+            ("a", 1, "a"),
+            ("", 0, ""),
+        ]
+    assert list(observed(shared).gradients) == ["a.weight", "x", "v"]
+
+
+def test_values_are_what_main_names_and_inputs_are_left_out() -> None:
+    t = topology(
+        net(Call("h", "a", (X,)), gives=Pack("tuple", (H, Literal(None), Literal(3))), names=("a",)),
+        (Call("y", "", (X,)), Backward((Ref("y", (0,)),), (V,))),
+    )
+    found = observed(t, None, x=2)
+    assert found.values["y"] == (2 * values(t)["a.weight"].item(), None, "3")
+    assert not {"x", "v", "net", "torch"} & set(found.values)
+
+
+def test_a_run_without_hooks_has_no_events_and_the_same_gradients() -> None:
+    plain, hooked = observed(CHAIN, None), observed(CHAIN)
+    assert plain.events == ()
+    assert plain.gradients.keys() == hooked.gradients.keys() == {"a.weight", "b.weight", "x", "v"}
+    assert plain.gradients["v"] is None
+    assert plain.gradients["x"] == hooked.gradients["x"] is not None
+
+
+def test_warnings_are_recorded_however_often_they_came_before(recwarn: pytest.WarningsRecorder) -> None:
+    for _ in range(2):
+        found = observed(topology(Sequential((TIMES, TIMES))), "backward")
+        assert {category for category, _ in found.warnings} <= {"UserWarning", "FutureWarning"}
+        assert any("backward hook" in text for _, text in found.warnings)
+    assert list(recwarn) == []
+
+
+def test_an_exception_is_part_of_the_observation() -> None:
+    found = observed(topology(main=(*MAIN, Backward((Y,), (V,)))))
+    assert found.raised is not None
+    assert found.raised.type == "RuntimeError"
+    assert "second time" in found.raised.text
+    assert len(found.events) == 1
+    assert found.gradients["x"] is not None
+
+
+def test_an_exception_is_told_by_its_first_line() -> None:
+    assert str(Raised("RuntimeError", "one\ntwo")) == "RuntimeError: one"
+    assert str(Raised("KeyError", "")) == "KeyError: "
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_is_not_swallowed(monkeypatch: pytest.MonkeyPatch, error: type[BaseException]) -> None:
+    def interrupted(self: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(run.Built, "run", interrupted)
+    with pytest.raises(error):
+        observed(topology(), "global_full_backward")
+    assert not torch.nn.modules.module._global_backward_hooks
+
+
+@pytest.mark.parametrize(("first", "second"), [("full", "legacy"), ("legacy", "full")])
+def test_one_family_of_global_hooks_does_not_lock_the_other_out(first: str, second: str) -> None:
+    by_variant = {kind.variant: name for name, kind in KINDS.items() if kind.scope == "global"}
+    for variant in (first, second, first):
+        found = observed(topology(), by_variant[variant])
+        assert found.raised is None
+        assert len(found.events) == 1
+
+
+@pytest.mark.skipif(hasattr(torch, "inference_mode"), reason="this torch has inference_mode")
+def test_inference_mode_is_unavailable_before_1_9() -> None:
+    inference = topology(main=(Within("inference_mode", MAIN[:1]),))
+    assert unavailable(inference, "backward") == "inference_mode came with torch 1.9"
+
+
+def test_what_a_topology_needs_is_held_against_the_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    inference = topology(main=(Within("inference_mode", MAIN[:1]),))
+    for release, reason in (("1.8.0+cpu", "inference_mode came with torch 1.9"), ("1.9.1", ""), ("2.15.0.dev1", "")):
+        monkeypatch.setattr(torch, "__version__", release)
+        assert unavailable(inference, None) == reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "function"),
+    [
+        ("full_backward", torch.nn.Module, "register_full_backward_hook"),
+        ("global_full_backward", torch.nn.modules.module, "register_module_full_backward_hook"),
+    ],
+)
+def test_a_hook_kind_that_this_torch_lacks_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch, kind: str, owner: Any, function: str
+) -> None:
+    assert unavailable(topology(), kind) == ""
+    monkeypatch.delattr(owner, function)
+    assert unavailable(topology(), kind) == f"{function} came with torch 1.8"
+    assert unavailable(topology(), "backward") == ""
+    assert unavailable(topology(), None) == ""
+
+
+def test_a_torch_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_torch()
+    monkeypatch.setattr(torch, "__version__", "1.6.0")
+    with pytest.raises(run.HookcheckError, match=r"torch 1\.6\.0 is too old: install torch 1\.7 or newer"):
+        check_torch()
+
+
+def test_the_devices_of_this_machine() -> None:
+    assert available_devices() == (("cpu", "cuda") if torch.cuda.is_available() else ("cpu",))
+
+
+def test_float32_is_kept_as_it_is() -> None:
+    (event,) = observed(topology(dtype="float32"), v=math.pi).events
+    (grad,) = event.arguments[1]
+    assert grad.dtype == np.float32
+    assert grad == np.float32(math.pi)
+
+
+def test_hooks_see_no_warning_filter_of_the_caller() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert observed(topology(Sequential((TIMES, TIMES))), "backward").raised is None
