@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from hookcheck.contract.clause import Mismatch
 from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
 from hookcheck.contract.verdict import RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
@@ -152,7 +153,7 @@ def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
         ({"clause": "GI-02"}, False),
         ({"family": "single-node"}, False),
         ({"kind": "full_backward"}, False),
-        ({"gap": "wrong slots"}, False),
+        ({"mismatch": Mismatch("wrong slots", "", "")}, False),
         ({"features": {**FEATURES, "last": frozenset({"Sigmoid"})}}, False),
         ({"features": {**FEATURES, "rank": frozenset({"3"})}}, False),
         ({"features": {"last": frozenset({"Linear"})}}, False),
@@ -160,9 +161,29 @@ def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_explains_what_agrees_in_every_field(tmp_path: Path, changes: dict[str, Any], explained: bool) -> None:
-    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "gap": "wrong values", "features": FEATURES}
+    mismatch = Mismatch("wrong values", "1", "2")
+    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "mismatch": mismatch}
     found = Ledger((loaded(tmp_path),)).explain(**{**asked, **changes})
     assert found == ("some-entry" if explained else None)
+
+
+WARNING = TEXT.replace('["wrong values"]', '["new warning"]\nsays = "is deprecated"')
+
+
+@pytest.mark.parametrize(("text", "explained"), [("this is deprecated", True), ("this is slow", False)])
+def test_of_a_warning_the_entry_explains_only_what_says_so(tmp_path: Path, text: str, explained: bool) -> None:
+    found = loaded(tmp_path, WARNING).matches(
+        "GI-01", "multi-node", "backward", Mismatch("new warning", "", text), FEATURES
+    )
+    assert found is explained
+
+
+@pytest.mark.parametrize(
+    "text", [WARNING.replace('says = "is deprecated"', ""), WARNING.replace('"new warning"', '"wrong values"')]
+)
+def test_an_entry_says_something_of_exceptions_and_warnings_alone(tmp_path: Path, text: str) -> None:
+    with pytest.raises(LedgerError, match="entry 'some-entry' of the ledger: 'says' is a part of the text"):
+        load(written(tmp_path, text))
 
 
 def result(topology: str, *deviations: Deviation) -> CaseResult:

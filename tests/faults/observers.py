@@ -124,8 +124,8 @@ OBSERVERS = (
     Fault("the first parameter is frozen", freezing, ("OB-04",), ALL),
     Fault("inputs get no gradient", losing_gradients, ()),
     Fault("inputs that require no grad come to require it", everything_differentiable, ("GI-02",)),
-    Fault("a module with hooks raises under no_grad", raising_without_grad_mode, ("OB-01", "NG-01"), ALL, "1.10"),
+    Fault("a module with hooks raises under no_grad", raising_without_grad_mode, ("OB-01", "NG-01"), ALL),
     Fault("a module with hooks raises", raising_in_forward, ("OB-01", "BW-02")),
-    Fault("a module with hooks warns", warning, ("OB-05",)),
+    Fault("a module with hooks warns", warning, ("OB-05",), ALL),
     Fault("gradients are doubled, with hooks or without", doubling_everything, ("AG-01", "GI-01"), ALL),
 )

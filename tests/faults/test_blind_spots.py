@@ -15,8 +15,7 @@ from hookcheck.contract.ledger import applying, load
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 
-from .engine import FULL, LEGACY, Fault, called, each, on_outputs, receiving, release, replaced
-from .observers import warning
+from .engine import FULL, Fault, called, each, on_outputs, receiving, release, replaced
 from .samples import BY_HAND, deviations, slices
 
 
@@ -46,7 +45,6 @@ BLIND_SPOTS = (
     Fault("the output is a copy: identity, views and memory are not observed", lambda: on_outputs(copied), ()),
     Fault("gradients require grad: only their numbers are copied", lambda: receiving(each(requiring_grad)), ()),
     Fault("gradients have other strides: only their numbers are copied", lambda: receiving(each(laid_out_anew)), ()),
-    Fault("a second warning: the ledger's entry for legacy hooks explains any", warning, (), LEGACY),
 )
 
 

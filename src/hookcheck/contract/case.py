@@ -106,6 +106,11 @@ class Case:
         return isinstance(outputs, tuple) and len(outputs) > 0 and self.close(outputs[0], gradient)
 
     @cached_property
+    def new_warnings(self) -> tuple[tuple[str, str], ...]:
+        """The warnings, each once, that the run without hooks does not give: category and text."""
+        return tuple(w for w in dict.fromkeys(self.observed.warnings) if w not in self.plain.warnings)
+
+    @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
         """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
         return {}

@@ -19,11 +19,13 @@ PROMISE, PIN, UNSPECIFIED = "promise", "pin", "unspecified"
 
 
 class Subject(Enum):
-    """What a clause judges: each call of a module, each firing that is due, each event, or the run as a whole."""
+    """What a clause judges: each call of a module, each firing that is due, each event, each new warning (None where
+    there is none), or the run as a whole."""
 
     CALL = "call"
     FIRING = "firing"
     EVENT = "event"
+    WARNING = "warning"
     RUN = "run"
 
 

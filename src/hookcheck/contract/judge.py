@@ -28,7 +28,7 @@ def judge(
             judged[clause.id] = judged.get(clause.id, 0) + 1
             if judgement is not None:
                 name, features = _described(case, clause.subject, subject)
-                entry = ledger.explain(clause.id, family, kind, judgement.gap, features)
+                entry = ledger.explain(clause.id, family, kind, judgement, features)
                 deviations.append(
                     Deviation(clause.id, name, judgement.gap, judgement.expected, judgement.observed, entry)
                 )
@@ -40,6 +40,8 @@ def _subjects(case: Case, subject: Subject) -> Iterable[Any]:
         return case.expected.trace.calls
     if subject is Subject.FIRING:
         return case.pairs
+    if subject is Subject.WARNING:
+        return case.new_warnings or (None,)
     return case.observed.events if subject is Subject.EVENT else (None,)
 
 

@@ -17,7 +17,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses that entries name
-from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.clause import CLAUSES, Mismatch
 from hookcheck.contract.verdict import GAPS, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS
@@ -43,7 +43,8 @@ class Entry:
 
     It concerns the cells clause × ``families`` × ``kinds`` on ``devices`` and on every torch in the version specifier
     ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of the gaps
-    ``instead``. ``why`` and ``link`` say what it rests on, ``reviewed`` when that was last looked at.
+    ``instead``; of an exception or a warning, ``says`` is a part of the text. ``why`` and ``link`` say what it rests
+    on, ``reviewed`` when that was last looked at.
     """
 
     id: str
@@ -57,14 +58,18 @@ class Entry:
     reviewed: date
     devices: tuple[str, ...] = DEVICES
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    says: str = ""
 
-    def matches(self, clause: str, family: str, kind: str, gap: str, features: Mapping[str, frozenset[str]]) -> bool:
+    def matches(
+        self, clause: str, family: str, kind: str, mismatch: Mismatch, features: Mapping[str, frozenset[str]]
+    ) -> bool:
         """Whether the entry explains a deviation with these properties."""
         return (
             clause in self.clauses
             and family in self.families
             and kind in self.kinds
-            and gap in self.instead
+            and mismatch.gap in self.instead
+            and self.says in mismatch.observed
             and all(features.get(key, frozenset()) & frozenset(words) for key, words in self.when)
         )
 
@@ -80,10 +85,10 @@ class Ledger:
     entries: tuple[Entry, ...]
 
     def explain(
-        self, clause: str, family: str, kind: str, gap: str, features: Mapping[str, frozenset[str]]
+        self, clause: str, family: str, kind: str, mismatch: Mismatch, features: Mapping[str, frozenset[str]]
     ) -> str | None:
         """The id of the first entry that explains the deviation, or None."""
-        return next((e.id for e in self.entries if e.matches(clause, family, kind, gap, features)), None)
+        return next((e.id for e in self.entries if e.matches(clause, family, kind, mismatch, features)), None)
 
     def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
         """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
@@ -134,7 +139,7 @@ _LISTS: dict[str, Iterable[str]] = {
 
 def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     label = f"entry {raw.get('id', f'number {number}')!r} of the ledger"
-    known = {*_TEXTS, *_LISTS, "reviewed", "when"}
+    known = {*_TEXTS, *_LISTS, "reviewed", "when", "says"}
     if set(raw) - known:
         raise LedgerError(f"{label} has unknown fields {sorted(set(raw) - known)}; known are {sorted(known)}")
     for key in _TEXTS:
@@ -154,6 +159,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
         link=raw["link"],
         reviewed=raw["reviewed"],
         when=_when(raw.get("when", {}), label),
+        says=_says(raw, label),
         **lists,
     )
 
@@ -174,6 +180,14 @@ def _names(raw: Mapping[str, Any], key: str, choices: Iterable[str], label: str)
     if unknown:
         raise LedgerError(f"{label}: unknown name {unknown[0]!r} in {key!r}; choose from {', '.join(choices)}")
     return tuple(names)
+
+
+def _says(raw: Mapping[str, Any], label: str) -> str:
+    says = raw.get("says", "")
+    talks = {"raised", "new warning"} & set(raw["instead"])
+    if not isinstance(says, str) or bool(talks) is not bool(says.strip()):
+        raise LedgerError(f"{label}: 'says' is a part of the text of an exception or warning, needed for those alone")
+    return says
 
 
 def _when(raw: Any, label: str) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -58,13 +58,10 @@ def keeps_none_apart_from_zero(case: Case, _: None) -> Judgement:
     return _gradients(case, lambda plain, hooked: (plain is None) == (hooked is None))
 
 
-@clause("OB-05", PROMISE, Subject.RUN, since="1.8", source=MODULE)
-def warns_of_nothing(case: Case, _: None) -> Judgement:
+@clause("OB-05", PROMISE, Subject.WARNING, since="1.8", source=MODULE)
+def warns_of_nothing(case: Case, warning: tuple[str, str] | None) -> Judgement:
     """An observing hook brings no warning with it."""
-    new = [text for text in dict.fromkeys(case.observed.warnings) if text not in case.plain.warnings]
-    if not new:
-        return None
-    return Mismatch("new warning", "no warning", "; ".join(f"{category}: {text}" for category, text in new))
+    return Mismatch("new warning", "no warning", ": ".join(warning)) if warning else None
 
 
 @clause("AG-01", PROMISE, Subject.RUN, since="1.7", source="the formulas of the oracle, each proved in tests/")
