@@ -60,5 +60,5 @@ def test_of_two_results_of_a_case_the_weightier_is_kept(turn: int) -> None:
 
 def test_a_part_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("a file")
-    with pytest.raises(UnwritableReports, match="choose another folder with --reports"):
+    with pytest.raises(UnwritableReports, match="choose another folder, or mend its permissions"):
         Part(tmp_path / "reports" / "gw0.jsonl").append({})

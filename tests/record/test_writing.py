@@ -43,7 +43,7 @@ def test_a_record_that_would_be_refused_is_not_written(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(tmp_path: Path) -> None:
     taken = tmp_path / "reports"
     taken.write_text("a file")
-    with pytest.raises(UnwritableReports, match=r"reports .*; choose another folder with --reports$"):
+    with pytest.raises(UnwritableReports, match=r"reports .*; choose another folder, or mend its permissions$"):
         write(record(), taken)
 
 

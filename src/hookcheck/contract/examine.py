@@ -11,7 +11,7 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.oracle.expected import Expected
 from hookcheck.probe.kinds import KINDS
-from hookcheck.probe.run import observe, unavailable
+from hookcheck.probe.run import lacking, observe, unavailable
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
@@ -33,9 +33,9 @@ def examine(
             CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
         )
         return
-    plain = None
+    plain, unable = None, unavailable(topology, None)
     for kind in kinds:
-        reason = unavailable(topology, kind)
+        reason = unable or lacking(kind)
         if reason:
             yield CaseResult(family, id, kind, origin, NOT_OFFERED, reason)
             continue

@@ -59,11 +59,15 @@ def unavailable(topology: Topology, kind: str | None) -> str:
     since, thing = needs(topology)
     if _release(since) > _release(torch.__version__):
         return f"{thing} came with torch {since}"
-    if kind is not None:
-        hook = KINDS[kind]
-        if not hasattr(_owner(hook, torch.nn.Module), hook.register):
-            return f"{hook.register} came with torch {hook.since}"
-    return ""
+    return "" if kind is None else lacking(kind)
+
+
+def lacking(kind: str) -> str:
+    """Why this torch has no hooks of ``kind``, or an empty text where it has."""
+    hook = KINDS[kind]
+    if hasattr(_owner(hook, torch.nn.Module), hook.register):
+        return ""
+    return f"{hook.register} came with torch {hook.since}"
 
 
 def available_devices() -> tuple[str, ...]:

@@ -11,8 +11,10 @@ any topology that exists (see `codec`).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Union
 
 import numpy as np
@@ -60,7 +62,7 @@ class Pack:
 Tree = Union[Ref, Literal, Pack]
 
 
-class Primitive:
+class Primitive(ABC):
     """One differentiable step: a layer of ``torch.nn`` or a functional operation.
 
     Subclasses are frozen dataclasses of the step's settings. All arrays are float64. The forward and the
@@ -74,31 +76,31 @@ class Primitive:
         """Name and shape of every parameter, in torch's order of registration."""
         return {}
 
+    @abstractmethod
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """The outputs for ``inputs``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """The gradients of inputs and of parameters, given one cotangent for each output."""
-        raise NotImplementedError
 
 
 class Layer(Primitive):
     """A module of ``torch.nn`` that takes tensors and gives one tensor."""
 
+    @abstractmethod
     def source(self) -> str:
         """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
-        raise NotImplementedError
 
 
 class Op(Primitive):
     """A functional operation between modules."""
 
+    @abstractmethod
     def source(self, *arguments: str) -> str:
         """The expression that applies the operation to argument expressions."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,14 @@ class Topology:
     seed: int = 0
     frozen: tuple[str, ...] = ()
     ties: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
+
+    def __hash__(self) -> int:
+        """The hash of the fields, worked out once: a topology is a key of caches, and it is deep."""
+        return self._hash
 
 
 def children(module: Module) -> tuple[tuple[str, Module], ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,13 +25,13 @@ class _Elementwise(Layer):
         """``v · f'(x)``, of ``x``'s shape."""
         return (cotangents[0] * self.slope(inputs[0]),), {}
 
+    @abstractmethod
     def value(self, x: Array) -> Array:
         """``f(x)``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def slope(self, x: Array) -> Array:
         """``f'(x)``."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""What else is expected: what a Node hook sees, the order of firings, and the names of gradients, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hookcheck.oracle.expected import Expected, state
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Leak,
+    Literal,
+    Ref,
+)
+from hookcheck.topology.ops import Add
+
+from .hand import (
+    CALLED,
+    CHAIN,
+    FROM_Y,
+    LEAKED,
+    LEAKING,
+    TIMES,
+    H,
+    V,
+    X,
+    Y,
+    expected,
+    firing,
+    leaves,
+    net,
+    pair,
+)
+
+Z, W = Ref("z"), Ref("w")
+
+
+class TestOfFirstOutput:
+    def seen(self, e: Expected) -> dict[str, float]:
+        return {call.subject: float(gradient.item()) for call, _, gradient in e.of_first_output}
+
+    def test_it_is_the_whole_gradient_of_the_first_output(self) -> None:
+        e = expected(CHAIN, [CALLED, FROM_Y], {"a": 2, "b": 3}, x=7, v=5)
+        assert self.seen(e) == {"net#0": 5, "net.a#0": 15, "net.b#0": 5}
+
+    def test_what_is_leaked_and_given_back_counts_with_all_its_uses(self) -> None:
+        both = net(H, Call("h", "a", (X,)), Leak("h", H))
+        e = expected(both, [CALLED, Backward((LEAKED, Y), (W, V))], {"a": 2, "b": 1}, x=1, v=5, w=7)
+        assert self.seen(e) == {"net#0": 12, "net.a#0": 12}
+
+    def test_a_module_that_a_loss_bypasses_has_none(self) -> None:
+        e = expected(LEAKING, [CALLED, Backward((LEAKED,), (V,))], {"a": 2, "b": 3}, x=1, v=7)
+        assert self.seen(e) == {"net.a#0": 7}
+
+    def test_the_first_output_is_the_first_tensor(self) -> None:
+        mixed = net(pair(Literal(3), H, Z), Call("h", "a", (X,)), Call("z", "b", (X,)))
+        main = [CALLED, Backward((Ref("y", (1,)), Ref("y", (2,))), (V, W))]
+        assert self.seen(expected(mixed, main, {"a": 2, "b": 3}, x=1, v=5, w=7))["net#0"] == 5
+
+    def test_a_module_whose_first_output_is_not_used_has_none(self) -> None:
+        two = net(pair(H, Z), Call("h", "a", (X,)), Call("z", "b", (X,)))
+        e = expected(two, [CALLED, Backward((Ref("y", (1,)),), (V,))], {"a": 2, "b": 3}, x=1, v=5)
+        assert self.seen(e) == {"net.b#0": 5}
+
+    def test_a_module_that_gives_its_input_back_has_the_node_that_made_it(self) -> None:
+        # b hands on h = 2x as it is, so its first output is a's: both see 5.
+        handing = Composite((), ("x",), (), X)
+        module = Composite((("a", TIMES), ("b", handing)), ("x",), (Call("h", "a", (X,)), Call("z", "b", (H,))), Z)
+        e = expected(module, [CALLED, FROM_Y], {"a": 2}, x=1, v=5)
+        assert self.seen(e) == {"net#0": 5, "net.a#0": 5, "net.b#0": 5}
+
+    def test_a_leaf_that_is_handed_through_has_no_node(self) -> None:
+        e = expected(Composite((), ("x",), (), X), [CALLED, FROM_Y], {}, x=1, v=5)
+        assert self.seen(e) == {}
+        assert leaves(e) == {"x": 5}
+
+
+class TestOrder:
+    def before(self, e: Expected, first: str, second: str) -> bool:
+        return bool(firing(e, second).earlier >> firing(e, first).node & 1)
+
+    def test_consumers_fire_before_producers_and_children_before_the_input_side_of_their_parent(self) -> None:
+        e = expected(CHAIN, [CALLED, FROM_Y], {"a": 2, "b": 3}, x=7, v=5)
+        order = ["net.b#0", "net.a#0", "net#0"]
+        for i, first in enumerate(order):
+            for second in order[i + 1 :]:
+                assert self.before(e, first, second)
+                assert not self.before(e, second, first)
+
+    def test_on_its_output_side_a_parent_fires_before_its_children(self) -> None:
+        # Only weights require grad, so the module fires when the gradient of its output is there.
+        e = expected(CHAIN, [CALLED, FROM_Y], {"a": 2, "b": 3}, grad="", x=7, v=5)
+        for first, second in (("net#0", "net.b#0"), ("net.b#0", "net.a#0"), ("net#0", "net.a#0")):
+            assert self.before(e, first, second)
+            assert not self.before(e, second, first)
+
+    def test_branches_beside_each_other_are_in_no_order(self) -> None:
+        wide = net(Ref("s"), Call("h", "a", (X,)), Call("z", "b", (X,)), Apply("s", Add(), (H, Z)))
+        e = expected(wide, [CALLED, FROM_Y], {"a": 2, "b": 3}, x=1, v=5)
+        assert not self.before(e, "net.a#0", "net.b#0")
+        assert not self.before(e, "net.b#0", "net.a#0")
+        assert self.before(e, "net.a#0", "net#0")
+        assert self.before(e, "net.b#0", "net#0")
+
+    def test_a_later_call_fires_before_the_earlier_one_that_it_consumes(self) -> None:
+        twice = net(Z, Call("h", "a", (X,)), Call("z", "a", (H,)))
+        e = expected(twice, [CALLED, FROM_Y], {"a": 3, "b": 1}, x=2, v=1)
+        assert self.before(e, "net.a#1", "net.a#0")
+        assert not self.before(e, "net.a#0", "net.a#1")
+
+    def test_a_layer_that_a_leak_bypasses_puts_no_one_off(self) -> None:
+        e = expected(LEAKING, [CALLED, Backward((LEAKED, Y), (W, V))], {"a": 2, "b": 3}, x=1, v=5, w=7)
+        assert self.before(e, "net.b#0", "net.a#0")
+        alone = expected(LEAKING, [CALLED, Backward((LEAKED,), (V,))], {"a": 2, "b": 3}, x=1, v=7)
+        _, a, b = alone.trace.calls
+        assert b.entry is not None
+        assert not firing(alone, a.subject).earlier >> b.entry.index & 1
+        assert self.before(alone, "net.a#0", "net#0")
+
+
+def test_known_gradients_name_every_side_and_every_parameter_of_a_call() -> None:
+    outer = Composite((("inner", CHAIN),), ("x",), (Call("z", "inner", (X,)),), Z)
+    e = expected(outer, [CALLED, FROM_Y], {"inner.a": 2, "inner.b": 3}, x=7, v=5)
+    known = {f.call.subject: e.known_gradients(f.call, f.backward) for f in e.firings}
+    shown = {subject: {name: float(g.item()) for name, g in found.items()} for subject, found in known.items()}
+    sides = {"input[0]": 30, "output[0]": 5}
+    within = {"a.input[0]": 30, "a.output[0]": 15, "b.input[0]": 15, "b.output[0]": 5, "a.weight": 105, "b.weight": 70}
+    deeper = {f"inner.{name}": gradient for name, gradient in {**sides, **within}.items()}
+    assert shown["net.inner#0"] == {**sides, **within}
+    assert shown["net#0"] == {**sides, **deeper}
+    assert shown["net.inner.b#0"] == {"weight": 70, "input[0]": 15, "output[0]": 5}
+
+
+def test_known_gradients_leave_out_what_is_absent() -> None:
+    e = expected(CHAIN, [CALLED, FROM_Y], {"a": 2, "b": 3}, grad="", frozen=("a.weight",), x=7, v=5)
+    call = firing(e, "net#0").call
+    assert {name: float(g.item()) for name, g in e.known_gradients(call, 0).items()} == {"b.weight": 70, "output[0]": 5}
+
+
+def test_the_three_states_of_a_gradient() -> None:
+    assert state(None) == "absent"
+    assert state(np.zeros((2, 2))) == "zero"
+    assert state(np.array([0.0, 1e-300])) == "value"
