@@ -30,6 +30,14 @@ def raising_without_grad_mode() -> AbstractContextManager[None]:
     return called(call)
 
 
+def drawing_numbers() -> AbstractContextManager[None]:
+    def call(forward: Any, module: Any, args: Any) -> Any:
+        torch.rand(1)
+        return forward(*args)
+
+    return called(call)
+
+
 def warning() -> AbstractContextManager[None]:
     def call(forward: Any, module: Any, args: Any) -> Any:
         warnings.warn("this module has hooks", stacklevel=2)
@@ -126,6 +134,7 @@ OBSERVERS = (
     Fault("inputs that require no grad come to require it", everything_differentiable, ("GI-02",)),
     Fault("a module with hooks raises under no_grad", raising_without_grad_mode, ("OB-01", "NG-01"), ALL),
     Fault("a module with hooks raises", raising_in_forward, ("OB-01", "BW-02")),
+    Fault("a module with hooks draws a random number", drawing_numbers, ("OB-06",), ALL),
     Fault("a module with hooks warns", warning, ("OB-05",), ALL),
     Fault("gradients are doubled, with hooks or without", doubling_everything, ("AG-01", "GI-01"), ALL),
 )

@@ -15,16 +15,8 @@ from hookcheck.contract.ledger import applying, load
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 
-from .engine import FULL, Fault, called, each, on_outputs, receiving, release, replaced
+from .engine import FULL, Fault, each, on_outputs, receiving, release, replaced
 from .samples import BY_HAND, deviations, slices
-
-
-def drawing_numbers() -> Any:
-    def call(forward: Any, module: Any, args: Any) -> Any:
-        torch.rand(1)
-        return forward(*args)
-
-    return called(call)
 
 
 def requiring_grad(gradient: Any) -> Any:
@@ -41,7 +33,6 @@ def copied(output: Any) -> Any:
 
 
 BLIND_SPOTS = (
-    Fault("a module with hooks moves the random state on: no layer is random", drawing_numbers, ()),
     Fault("the output is a copy: identity, views and memory are not observed", lambda: on_outputs(copied), ()),
     Fault("gradients require grad: only their numbers are copied", lambda: receiving(each(requiring_grad)), ()),
     Fault("gradients have other strides: only their numbers are copied", lambda: receiving(each(laid_out_anew)), ()),

@@ -203,6 +203,11 @@ def _frozen(original: Any, module: Any, hook: Any) -> Any:
     return original(module, hook)
 
 
+def _drawing(original: Any, module: Any, hook: Any) -> Any:
+    torch.rand(1)
+    return original(module, hook)
+
+
 def _warning(original: Any, module: Any, hook: Any) -> Any:
     warnings.warn("broken on purpose", stacklevel=1)
     return original(module, hook)
@@ -215,6 +220,7 @@ REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "negates outputs": (_forward(lambda hook, m, output: -output), "OB-02"),
     "freezes": (_frozen, "OB-04"),
     "warns": (_warning, "OB-05"),
+    "draws": (_drawing, "OB-06"),
 }
 """How a broken torch registers a hook, and the clauses that this breaks."""
 

@@ -47,7 +47,8 @@ class Observation:
 
     ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
-    where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early.
+    where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
+    ``random`` is a checksum of the CPU's random state at the end (every run begins with the same one).
     """
 
     events: tuple[Event, ...]
@@ -56,3 +57,4 @@ class Observation:
     gradients: Mapping[str, Array | None]
     warnings: tuple[tuple[str, str], ...]
     raised: Raised | None
+    random: int = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
     raised = None
     with preserved(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        torch.manual_seed(0)
         built = build(topology, numbers, device)
         names: dict[str, Any] = {}
         try:
@@ -47,6 +49,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             },
             warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
             raised=raised,
+            random=zlib.crc32(torch.get_rng_state().numpy().tobytes()),
         )
         # What hooks and generated classes hold on to in cycles would wait for the garbage collector.
         events.clear()

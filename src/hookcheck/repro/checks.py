@@ -70,6 +70,7 @@ CHECKS = {
     "OB-03": Check("gradients.j2"),
     "OB-04": Check("none_or_zero.j2"),
     "OB-05": Check("warns.j2"),
+    "OB-06": Check("random.j2"),
     "AG-01": Check("leaves.j2"),
 }
 """The check of every clause, by its id."""

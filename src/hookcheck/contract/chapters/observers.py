@@ -64,6 +64,16 @@ def warns_of_nothing(case: Case, warning: tuple[str, str] | None) -> Judgement:
     return Mismatch("new warning", "no warning", ": ".join(warning)) if warning else None
 
 
+@clause("OB-06", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+def draws_no_random_number(case: Case, _: None) -> Judgement:
+    """An observing hook leaves torch's random state as it is without the hook."""
+    if case.observed.raised or case.plain.raised:
+        return NOTHING
+    if case.observed.random == case.plain.random:
+        return None
+    return Mismatch("wrong values", "the random state of the run without hooks", "another random state")
+
+
 @clause("AG-01", PROMISE, Subject.RUN, since="1.7", source="the formulas of the oracle, each proved in tests/")
 def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
     """With hooks on every module, the gradient of every input and parameter is what the formulas give."""
