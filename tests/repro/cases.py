@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.probe.state import preserved
