@@ -28,7 +28,8 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
     raised = None
     with preserved(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        torch.manual_seed(0)
+        # torch.manual_seed would seed every device, and format the stack for those that have not been used yet.
+        torch.default_generator.manual_seed(0)
         built = build(topology, numbers, device)
         names: dict[str, Any] = {}
         try:
