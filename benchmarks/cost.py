@@ -65,7 +65,7 @@ def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
         ledger = applying(load(), torch.__version__, "cpu")
         clauses = tuple(CLAUSES.values())
         corpus = {family: topologies}
-        session = Session((family,), tuple(KINDS), clauses, {"cpu": ledger}, corpus, 0, Path(folder), "main")
+        session = Session(tuple(KINDS), clauses, {"cpu": ledger}, corpus, 0, Path(folder), "main")
         session.replayed(family, "cpu")
 
 

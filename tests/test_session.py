@@ -39,14 +39,13 @@ KINDS = ("full_backward", "global_full_backward")
 
 
 class Shares:
-    """Workers of one run, each a `Session`; all are closed at the end, which calls off their alarms."""
+    """Workers of one run, each a `Session`; all are closed at the end."""
 
     def __init__(self, parts: Path, stack: ExitStack) -> None:
         self.parts, self.stack = parts, stack
 
     def worker(self, name: str, **changes: Any) -> Session:
         settings: dict[str, Any] = {
-            "families": (FAMILY,),
             "kinds": KINDS,
             "clauses": tuple(CLAUSES.values()),
             "ledgers": {"cpu": applying(load(), torch.__version__, "cpu")},
@@ -67,6 +66,23 @@ class Shares:
 def shares(tmp_path: Path) -> Iterator[Shares]:
     with ExitStack() as stack:
         yield Shares(tmp_path, stack)
+
+
+@pytest.mark.parametrize("share", ["replayed", "explored"])
+def test_the_alarm_is_off_once_a_share_is_done(shares: Shares, monkeypatch: pytest.MonkeyPatch, share: str) -> None:
+    """Else it would end the process in the middle of whatever comes a minute later."""
+    calls = []
+    monkeypatch.setattr(module.faulthandler, "dump_traceback_later", lambda *_, **__: calls.append("set"))
+    monkeypatch.setattr(module.faulthandler, "cancel_dump_traceback_later", lambda: calls.append("off"))
+    worker = shares.worker("gw0")
+    for _ in range(2):
+        worker._found.clear()
+        if share == "replayed":
+            worker.replayed(FAMILY, "cpu")
+        else:
+            worker.explore(FAMILY, "cpu", 3)
+    assert calls[-1] == "off"
+    assert "set" in calls
 
 
 def begun(worker: Session, id: str, ago: float = 0) -> None:

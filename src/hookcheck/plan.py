@@ -110,7 +110,6 @@ def session(request: Request, worker: str, torch_version: str) -> Session:
     """The share of the process called ``worker``."""
     entries = load()
     return Session(
-        families=request.families,
         kinds=request.kinds,
         clauses=chosen(request),
         ledgers={device: applying(entries, torch_version, device) for device in request.devices},

@@ -8,6 +8,7 @@ that died finds there what was finished and what was in flight, and goes on behi
 from __future__ import annotations
 
 import faulthandler
+import math
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -38,7 +39,6 @@ class Unexplained(AssertionError):
 class Session:
     """The share of one process in a run: what is asked for, and what has been found so far."""
 
-    families: tuple[str, ...]
     kinds: tuple[str, ...]
     clauses: tuple[Clause, ...]
     ledgers: dict[str, Ledger]
@@ -48,12 +48,13 @@ class Session:
     worker: str
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
-    _watched: float = 0.0
+    _watched: float = -math.inf
 
     def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
         """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
         if (family, device) not in self._found:
             self._found[family, device] = tuple(self._replay(family, device))
+            self._calm()
         return self._found[family, device]
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
@@ -108,6 +109,8 @@ class Session:
             for result in results:
                 self._kept(result, device, topology)
             raise Unexplained(told(topology, family, kind, deviation)) from None
+        finally:
+            self._calm()
 
     def _examined(
         self, topology: Topology, family: str, kinds: Iterable[str], device: str, origin: str, keep: bool = True
@@ -122,6 +125,11 @@ class Session:
             faulthandler.dump_traceback_later(TIME_LIMIT + 1, exit=True)
             self._watched = time.monotonic()
 
+    def _calm(self) -> None:
+        """Calls off the alarm: what the process does after its share of torch may take as long as it likes."""
+        faulthandler.cancel_dump_traceback_later()
+        self._watched = -math.inf
+
     def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
         part.append(case_line(result))
@@ -135,8 +143,7 @@ class Session:
         return self._open[device]
 
     def close(self) -> None:
-        """Closes the part files and calls off the alarm; for the end of the process's share."""
-        faulthandler.cancel_dump_traceback_later()
+        """Closes the part files, for the end of the process's share."""
         for part in self._open.values():
             part.close()
 
