@@ -15,9 +15,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -62,15 +65,55 @@ class Pack:
 Tree = Union[Ref, Literal, Pack]
 
 
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a step must be given: its ``shape`` in elements and the ``domain`` that its numbers come from.
+
+    Domains are those of `hookcheck.topology.values`; ``below`` bounds the integer ones from above.
+    """
+
+    shape: Shape
+    domain: str = "real"
+    below: int = 0
+
+
 class Primitive(ABC):
     """One differentiable step: a layer of ``torch.nn`` or a functional operation.
 
-    Subclasses are frozen dataclasses of the step's settings. All arrays are float64. The forward and the
-    vector-Jacobian product (VJP) are written by hand from the formula that the subclass's docstring gives.
+    Subclasses are frozen dataclasses of the step's settings. Floating arrays are float64 (complex128 for complex
+    tensors), integer ones int64, masks bool. The forward and the vector-Jacobian product (VJP) are written by hand from
+    the formula that the subclass's docstring gives. Where a formula says ``parameters``, buffers are among them.
     """
 
-    since: ClassVar[str] = "1.7"
-    """The first torch release that has it."""
+    @property
+    def since(self) -> str:
+        """The first torch release that has it, with these settings."""
+        return "1.7"
+
+    @property
+    def complex_since(self) -> str:
+        """The first torch release in which it takes complex tensors; empty if none does."""
+        return ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it works in place: its output is its first input, overwritten."""
+        return False
+
+    @property
+    def passes(self) -> bool:
+        """Whether its output is its first input itself, untouched and without a step of autograd."""
+        return False
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Whether a first input of ``shape`` can be fitted; any that is not empty, unless the subclass narrows it."""
+        return all(shape)
+
+    @classmethod
+    @abstractmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
+        """Draws settings for a first input of ``shape`` (one that it `takes`), and says what all its inputs must be."""
 
     def parameters(self) -> dict[str, Shape]:
         """Name and shape of every parameter, in torch's order of registration."""
@@ -78,21 +121,49 @@ class Primitive(ABC):
 
     @abstractmethod
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """The outputs for ``inputs``."""
+        """The output tensors for ``inputs``."""
 
     @abstractmethod
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """The gradients of inputs and of parameters, given one cotangent for each output."""
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """The gradients of inputs and of parameters, given one cotangent for each output.
+
+        None for an input that has no gradient whatever its dtype: an index, a mask. Cotangents of integer outputs are
+        there, and mean nothing.
+        """
+
+    def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
+        """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
+        return None
 
 
 class Layer(Primitive):
-    """A module of ``torch.nn`` that takes tensors and gives one tensor."""
+    """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them."""
 
     @abstractmethod
     def source(self) -> str:
         """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
+
+    def buffers(self) -> dict[str, Array]:
+        """Name and first value of every buffer that a formula needs."""
+        return {}
+
+    def evaluated(self) -> Primitive:
+        """The step that the layer is in eval mode."""
+        return self
+
+    def updated(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> dict[str, Array]:
+        """What a forward in training mode leaves in the buffers."""
+        return {}
+
+    def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+        """How a call passes its tensors, positionally and by keyword; in that order they are ``inputs``."""
+        return operands, ()
+
+    def result(self, outputs: tuple[Any, ...]) -> Any:
+        """What the call gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
+        return outputs[0]
 
 
 class Op(Primitive):

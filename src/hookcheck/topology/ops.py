@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis.strategies import DrawFn
 
-from hookcheck.topology.model import Array, Op
+from hookcheck.topology.model import Array, Op, Operand, Shape
 
 
 @dataclass(frozen=True)
 class Add(Op):
     """``a + b`` of equal shapes; both gradients are the cotangent."""
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On real tensors of one shape."""
+        return cls(), (Operand(shape), Operand(shape))
 
     def source(self, *arguments: str) -> str:
         """``a + b``."""
@@ -32,6 +38,11 @@ class Add(Op):
 @dataclass(frozen=True)
 class Mul(Op):
     """``a * b`` of equal shapes; ``da = v b``, ``db = v a``."""
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On real tensors of one shape."""
+        return cls(), (Operand(shape), Operand(shape))
 
     def source(self, *arguments: str) -> str:
         """``a * b``."""
@@ -54,6 +65,11 @@ class Mul(Op):
 class Sum(Op):
     """``x.sum()`` over everything; the gradient is the cotangent in every place."""
 
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On real tensors of one shape."""
+        return cls(), (Operand(shape),)
+
     def source(self, *arguments: str) -> str:
         """``x.sum()``."""
         return f"{arguments[0]}.sum()"
@@ -72,6 +88,11 @@ class Sum(Op):
 @dataclass(frozen=True)
 class Mean(Op):
     """``x.mean()`` over everything; the gradient is the cotangent over the number of elements."""
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On real tensors of one shape."""
+        return cls(), (Operand(shape),)
 
     def source(self, *arguments: str) -> str:
         """``x.mean()``."""

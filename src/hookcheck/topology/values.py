@@ -2,13 +2,14 @@
 
 Each tensor has a stream of its own, ``numpy.random.RandomState`` seeded with the topology's seed and the tensor's name:
 that generator's stream is frozen for good, and shrinking one part of a topology leaves the numbers of the rest alone.
-Every number is a multiple of 1/8 between -3 and 3 and never 0: exact in every floating type down to bfloat16, off the
-kinks of the activations, and short to print.
+Real numbers are odd multiples of 1/32 between -3 and 3: exact in every floating type down to bfloat16, off the kinks of
+activations and losses (which lie at multiples of 1/16), without ties among up to 96 of them, and short to print.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -17,11 +18,66 @@ from hookcheck.topology.model import Array, Layer, Shape, Topology, walk
 _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one takes ten times as long as seeding it
 
 
-def draw(seed: int, name: str, shape: Shape) -> Array:
-    """The float64 values of the tensor ``name`` under ``seed``, of the given shape."""
+def _odd(count: int, size: int) -> Array:
+    """``size`` odd numbers below ``2 * count``, all different as long as there are enough."""
+    turns = -(-size // count)
+    return np.concatenate([2 * _STREAM.permutation(count) + 1 for _ in range(turns)])[:size] if size else np.zeros(0)
+
+
+def _real(shape: Shape, below: int) -> Array:
+    return (_odd(96, _count(shape)) - 96).reshape(shape) / 32
+
+
+def _positive(shape: Shape, below: int) -> Array:
+    return _odd(48, _count(shape)).reshape(shape) / 32
+
+
+def _unit(shape: Shape, below: int) -> Array:
+    return _odd(32, _count(shape)).reshape(shape) / 64
+
+
+def _sign(shape: Shape, below: int) -> Array:
+    return 2.0 * _STREAM.randint(0, 2, size=shape) - 1
+
+
+def _index(shape: Shape, below: int) -> Array:
+    return _STREAM.randint(0, below, size=shape).astype(np.int64)
+
+
+def _distinct(shape: Shape, below: int) -> Array:
+    rows, columns = _count(shape[:2]), _count(shape[2:])
+    drawn = [_STREAM.permutation(below)[:columns] for _ in range(rows)]
+    return np.array(drawn, dtype=np.int64).reshape(shape)
+
+
+def _mask(shape: Shape, below: int) -> Array:
+    drawn = _STREAM.randint(0, 2, size=shape).astype(bool)
+    drawn[..., :1] = False
+    return drawn
+
+
+def _count(shape: Shape) -> int:
+    return int(np.prod(shape, dtype=np.int64))
+
+
+DOMAINS: dict[str, Callable[[Shape, int], Array]] = {
+    "real": _real,
+    "positive": _positive,
+    "unit": _unit,
+    "sign": _sign,
+    "index": _index,
+    "distinct": _distinct,
+    "mask": _mask,
+}
+"""What an input's numbers can be: ``real``; ``positive`` (between 0 and 3); ``unit`` (between 0 and 1); ``sign`` (-1.0
+or 1.0); ``index`` (integers from 0, less than ``below``); ``distinct`` (the same, all different among those that share
+the first two indices); ``mask`` (bool, the first of the last axis False)."""
+
+
+def draw(seed: int, name: str, shape: Shape, domain: str = "real", below: int = 0) -> Array:
+    """The values of the tensor ``name`` under ``seed``: float64, int64 or bool, as the domain says."""
     _STREAM.seed([seed, zlib.crc32(name.encode())])
-    numbers = _STREAM.randint(1, 25, size=shape) * (2 * _STREAM.randint(0, 2, size=shape) - 1)
-    return np.asarray(numbers / 8.0)
+    return np.asarray(DOMAINS[domain](shape, below))
 
 
 def parameter_shapes(topology: Topology) -> dict[str, Shape]:

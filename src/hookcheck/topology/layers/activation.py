@@ -6,11 +6,22 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from hypothesis.strategies import DrawFn
 
-from hookcheck.topology.model import Array, Layer
+from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
 class _Elementwise(Layer):
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape, empty ones too."""
+        return True
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """The layer, on a real tensor of any shape."""
+        return cls(), (Operand(shape),)
+
     def source(self) -> str:
         """The constructor call."""
         return f"nn.{type(self).__name__}()"

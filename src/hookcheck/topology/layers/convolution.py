@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Layer, Shape
+from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 Pair = tuple[int, int]
 
@@ -31,6 +32,32 @@ class Conv2d(Layer):
     dilation: Pair = (1, 1)
     groups: int = 1
     bias: bool = True
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C, H, W)."""
+        return len(shape) == 4 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A kernel that the padded input covers."""
+        channels = shape[1]
+        groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0]))
+        padding = draw(st.tuples(st.integers(0, 1), st.integers(0, 1)))
+        room = [n + 2 * p for n, p in zip(shape[2:], padding)]
+        h, w = (draw(st.integers(1, min(3, n))) for n in room)
+        dilation = tuple(draw(st.integers(1, 2)) if 2 * (k - 1) < n else 1 for k, n in zip((h, w), room))
+        layer = cls(
+            channels,
+            groups * draw(st.integers(1, 2)),
+            (h, w),
+            draw(st.tuples(st.integers(1, 2), st.integers(1, 2))),
+            padding,
+            (dilation[0], dilation[1]),
+            groups,
+            draw(st.booleans()),
+        )
+        return layer, (Operand(shape),)
 
     def parameters(self) -> dict[str, Shape]:
         """``weight`` (out_channels, in_channels / groups, kH, kW) and, if there is one, ``bias`` (out_channels,)."""

@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hookcheck.topology.model import Array, Layer, Shape
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
 @dataclass(frozen=True)
 class Linear(Layer):
     """``nn.Linear``: ``x`` (..., in_features) to ``y`` (..., out_features), ``y = x Wᵀ + b``.
 
-    With cotangent ``v``: ``dx = v W``, ``dW = Σ vᵀ x`` and ``db = Σ v``, the sums over all leading axes.
+    With cotangent ``v``: ``dx = v W̄``, ``dW = Σ vᵀ x̄`` and ``db = Σ v``, the sums over all leading axes, the bars complex
+    conjugates (notes on autograd, 'Autograd for Complex Numbers').
     Source: the documentation of ``torch.nn.Linear``; the VJP is the product rule.
     """
 
     in_features: int
     out_features: int
     bias: bool = True
+
+    @property
+    def complex_since(self) -> str:
+        """Complex matrix products, with conjugated gradients, are in every release from this one on."""
+        return "1.9"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(..., in_features); leading axes may be empty."""
+        return len(shape) > 0 and shape[-1] > 0
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """From the last axis to one to four features."""
+        return cls(shape[-1], draw(st.integers(1, 4)), draw(st.booleans())), (Operand(shape),)
 
     def parameters(self) -> dict[str, Shape]:
         """``weight`` (out_features, in_features) and, if there is one, ``bias`` (out_features,)."""
@@ -40,7 +58,7 @@ class Linear(Layer):
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
         (x,), (v,) = inputs, cotangents
         rows = v.reshape(-1, self.out_features)
-        gradients = {"weight": rows.T @ x.reshape(-1, self.in_features)}
+        gradients = {"weight": rows.T @ x.reshape(-1, self.in_features).conj()}
         if self.bias:
             gradients["bias"] = rows.sum(0)
-        return (v @ parameters["weight"],), gradients
+        return (v @ parameters["weight"].conj(),), gradients

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hookcheck.topology.model import Array, Layer
+from hypothesis.strategies import DrawFn
+
+from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
 @dataclass(frozen=True)
 class Flatten(Layer):
     """``nn.Flatten()``: (N, ...) to (N, product of the rest); the VJP restores the shape."""
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, ...), at least two dimensions."""
+        return len(shape) > 1 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """The layer, on a real tensor (N, ...)."""
+        return cls(), (Operand(shape),)
 
     def source(self) -> str:
         """The constructor call."""

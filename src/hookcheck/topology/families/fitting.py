@@ -1,0 +1,45 @@
+"""Which shapes can a step start from, and what does it give? What the grammar and the proofs of formulas draw from."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Operand, Primitive, Shape
+
+MOST = 5
+"""The most dimensions that a tensor has."""
+
+
+@cache
+def ranks(kind: type[Primitive]) -> tuple[int, ...]:
+    """The numbers of dimensions that a first input of ``kind`` may have."""
+    return tuple(rank for rank in range(MOST + 1) if kind.takes((4,) * rank))
+
+
+@st.composite
+def shapes_for(draw: st.DrawFn, kind: type[Primitive], longest: int = 4) -> Shape:
+    """A shape that ``kind`` takes, each side from 1 to ``longest``."""
+    rank = draw(st.sampled_from(ranks(kind)))
+    sides = st.tuples(*[st.integers(1, longest)] * rank)
+    return draw(sides.filter(kind.takes))
+
+
+def placeholder(operand: Operand) -> Array:
+    """Numbers that an operand may hold, for working out shapes."""
+    if operand.domain == "distinct":
+        count = int(np.prod(operand.shape[2:], dtype=int))
+        return np.broadcast_to(np.arange(count).reshape(operand.shape[2:]), operand.shape)
+    if operand.domain == "mask":
+        return np.zeros(operand.shape, bool)
+    return np.zeros(operand.shape, np.int64) if operand.domain == "index" else np.full(operand.shape, 0.5)
+
+
+def output_shapes(primitive: Primitive, operands: tuple[Operand, ...]) -> tuple[Shape, ...]:
+    """The shapes of the outputs for such operands."""
+    buffers: dict[str, Array] = getattr(primitive, "buffers", dict)()
+    parameters = {name: np.full(shape, 0.5) for name, shape in primitive.parameters().items()}
+    outputs = primitive.forward(tuple(map(placeholder, operands)), {**parameters, **buffers})
+    return tuple(output.shape for output in outputs)
