@@ -169,6 +169,16 @@ class Layer(Primitive):
 class Op(Primitive):
     """A functional operation between modules."""
 
+    @property
+    def views(self) -> bool:
+        """Whether its outputs share the memory of its first input."""
+        return False
+
+    @property
+    def casts(self) -> str:
+        """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
+        return ""
+
     @abstractmethod
     def source(self, *arguments: str) -> str:
         """The expression that applies the operation to argument expressions."""

@@ -13,8 +13,8 @@ from hookcheck.topology.model import Array, Layer, Operand, Shape
 class Linear(Layer):
     """``nn.Linear``: ``x`` (..., in_features) to ``y`` (..., out_features), ``y = x Wᵀ + b``.
 
-    With cotangent ``v``: ``dx = v W̄``, ``dW = Σ vᵀ x̄`` and ``db = Σ v``, the sums over all leading axes, the bars complex
-    conjugates (notes on autograd, 'Autograd for Complex Numbers').
+    With cotangent ``v``: ``dx = v W̄``, ``dW = Σ vᵀ x̄`` and ``db = Σ v``, the sums over all leading axes, the bars
+    complex conjugates (notes on autograd, 'Autograd for Complex Numbers').
     Source: the documentation of ``torch.nn.Linear``; the VJP is the product rule.
     """
 
