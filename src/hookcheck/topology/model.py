@@ -55,7 +55,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Pack:
-    """A container of values. ``kind`` is ``tuple``, ``list`` or ``dict``; only a dict has ``keys``."""
+    """A container of values.
+
+    ``kind`` is ``tuple``, ``list``, ``dict``, ``namedtuple`` or ``dataclass``; the last three have ``keys``. What lies
+    inside is reached by index or key, in a dataclass by ``.key``: ``Ref("y", (".a",))``.
+    """
 
     kind: str
     items: tuple[Tree, ...]
@@ -137,6 +141,10 @@ class Primitive(ABC):
         """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
         return None
 
+    def result(self, outputs: tuple[Any, ...]) -> Any:
+        """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
+        return outputs[0]
+
 
 class Layer(Primitive):
     """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them."""
@@ -161,9 +169,23 @@ class Layer(Primitive):
         """How a call passes its tensors, positionally and by keyword; in that order they are ``inputs``."""
         return operands, ()
 
-    def result(self, outputs: tuple[Any, ...]) -> Any:
-        """What the call gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
-        return outputs[0]
+
+class Assembled(Layer):
+    """A layer of ``torch.nn`` that is made of others, whose hooks fire too: it has no formula but theirs."""
+
+    @abstractmethod
+    def assembled(self) -> Module:
+        """The same as a module of our own: torch's children by torch's names, and what torch's forward calls."""
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """Never asked for: `assembled` says what is run."""
+        raise NotImplementedError
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """Never asked for."""
+        raise NotImplementedError
 
 
 class Op(Primitive):
@@ -196,11 +218,20 @@ class Call:
 
 @dataclass(frozen=True)
 class Apply:
-    """``out = op(*args)``."""
+    """``out = op(*args)``; an operation in place hands its first argument on under a new name."""
 
     out: str
     op: Op
     args: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
+class Recurse:
+    """``out = self(value, depth - 1) if depth else value``, with the module's own parameter ``depth`` (bodies only)."""
+
+    out: str
+    value: Ref
+    depth: str
 
 
 @dataclass(frozen=True)
@@ -220,6 +251,14 @@ class Within:
 
 
 @dataclass(frozen=True)
+class Train:
+    """``net.target.train()``, or ``.eval()``; the empty target is the root (main only)."""
+
+    target: str = ""
+    training: bool = True
+
+
+@dataclass(frozen=True)
 class Backward:
     """``torch.autograd.backward(outputs, cotangents)``; ``cotangents`` is empty for a scalar loss (main only).
 
@@ -230,16 +269,33 @@ class Backward:
     cotangents: tuple[Ref, ...] = ()
     inputs: tuple[Ref, ...] = ()
     retain_graph: bool = False
+    create_graph: bool = False
 
 
-Statement = Union[Call, Apply, Leak, Within, Backward]
+@dataclass(frozen=True)
+class Grad:
+    """``out = torch.autograd.grad(outputs, inputs, cotangents, allow_unused=True)``, a tuple (main only).
+
+    ``inputs`` are leaves, parameters or intermediates.
+    """
+
+    out: str
+    outputs: tuple[Ref, ...]
+    inputs: tuple[Ref, ...]
+    cotangents: tuple[Ref, ...] = ()
+    retain_graph: bool = False
+    create_graph: bool = False
+
+
+Statement = Union[Call, Apply, Recurse, Leak, Within, Train, Backward, Grad]
 
 
 @dataclass(frozen=True)
 class Composite:
     """A module of our own: children, the names that ``forward`` takes, its body and what it gives back.
 
-    ``keywords`` names those of ``takes`` that are keyword-only.
+    ``keywords`` names those of ``takes`` that are keyword-only. ``parameters`` are its own, by name and shape; a body
+    refers to them, and to those of children, as ``Ref("self.weight")``, main as ``Ref("net.weight")``.
     """
 
     children: tuple[tuple[str, Module], ...]
@@ -247,6 +303,7 @@ class Composite:
     body: tuple[Statement, ...]
     gives: Tree
     keywords: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, Shape], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -263,19 +320,45 @@ class ModuleList:
     children: tuple[Module, ...]
 
 
-Module = Union[Layer, Composite, Sequential, ModuleList]
+@dataclass(frozen=True)
+class ModuleDict:
+    """``nn.ModuleDict``: holds named children for a body to call as ``name.key``; it is never called itself."""
+
+    children: tuple[tuple[str, Module], ...]
+
+
+@dataclass(frozen=True)
+class ParameterList:
+    """``nn.ParameterList``: parameters of such shapes for a body to use as ``Ref("self.name.0")``; never called."""
+
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class ParameterDict:
+    """``nn.ParameterDict``: named parameters for a body to use as ``Ref("self.name.key")``; never called."""
+
+    shapes: tuple[tuple[str, Shape], ...]
+
+
+Module = Union[Layer, Composite, Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict]
 
 
 @dataclass(frozen=True)
 class Input:
     """A tensor that main starts from: an argument of the root module, or a cotangent.
 
-    ``shape`` in elements; values come from the topology's seed and the name (see `values`).
+    ``shape`` in elements; the numbers come from the topology's seed, the name and the ``domain`` (see `values`), of
+    which integer ones are less than ``below``. ``dtype`` is that of the topology where it is empty and the domain is
+    not one of integers or masks.
     """
 
     name: str
     shape: Shape
     requires_grad: bool = False
+    domain: str = "real"
+    below: int = 0
+    dtype: str = ""
 
 
 @dataclass(frozen=True)
@@ -284,8 +367,8 @@ class Topology:
 
     ``ties`` are pairs of dotted paths below the root: after construction the first is made the very object that the
     second is (a shared module or a shared parameter), which must come earlier in torch's order of registration.
-    ``frozen`` are parameters that do not require grad. ``dtype`` is ``float32`` or ``float64``. ``device`` is ``any``
-    or the one kind of device that the topology is about.
+    ``frozen`` are parameters that do not require grad. ``dtype`` is one of `DTYPES`. ``device`` is ``any`` or the one
+    kind of device that the topology is about.
     """
 
     module: Module
@@ -309,11 +392,24 @@ class Topology:
 
 def children(module: Module) -> tuple[tuple[str, Module], ...]:
     """The named children of a module, in torch's order of registration."""
-    if isinstance(module, Composite):
+    if isinstance(module, Assembled):
+        return children(module.assembled())
+    if isinstance(module, (Composite, ModuleDict)):
         return module.children
     if isinstance(module, (Sequential, ModuleList)):
         return tuple((str(i), child) for i, child in enumerate(module.children))
     return ()
+
+
+def own_parameters(module: Module) -> dict[str, Shape]:
+    """Name and shape of the parameters that are the module's own, its children's left out."""
+    if isinstance(module, ParameterList):
+        return {str(i): shape for i, shape in enumerate(module.shapes)}
+    if isinstance(module, ParameterDict):
+        return dict(module.shapes)
+    if isinstance(module, Composite):
+        return dict(module.parameters)
+    return module.parameters() if isinstance(module, Layer) else {}
 
 
 def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
@@ -340,17 +436,36 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
 MODES = {"no_grad": "1.7", "enable_grad": "1.7", "inference_mode": "1.9"}
 """The grad modes, each with the first torch release that has it."""
 
+DTYPES = {
+    "float64": "1.7",
+    "float32": "1.7",
+    "complex128": "1.9",
+    "complex64": "1.9",
+    "bfloat16": "2.2",
+    "float16": "2.2",
+}
+"""The floating dtypes, each with the first release in which the CPU computes with it in all steps that are drawn."""
+
 
 def needs(topology: Topology) -> tuple[str, str]:
     """The newest thing that the topology uses: the first torch release that can run it, and the thing's name."""
-    used = [(module.since, type(module).__name__) for _, module in walk(topology.module) if isinstance(module, Layer)]
+    dtypes = {topology.dtype, *(i.dtype for i in topology.inputs if i.dtype in DTYPES)}
+    steps: list[Primitive] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
+    used = []
     for statement in statements(topology):
         if isinstance(statement, Apply):
-            used.append((statement.op.since, type(statement.op).__name__))
+            steps.append(statement.op)
+            dtypes.add(statement.op.casts or topology.dtype)
         elif isinstance(statement, Within):
             used.append((MODES[statement.mode], statement.mode))
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.8", "backward(inputs=…)"))
+    used += [(step.since, type(step).__name__) for step in steps]
+    used += [(DTYPES[dtype], dtype) for dtype in sorted(dtypes)]
+    if any(dtype.startswith("complex") for dtype in dtypes):
+        used += [
+            (step.complex_since, f"{type(step).__name__} on complex tensors") for step in steps if step.complex_since
+        ]
     return max(used, key=lambda item: tuple(map(int, item[0].split("."))), default=("1.7", "hooks"))
 
 
