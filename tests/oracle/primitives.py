@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
-import hookcheck.topology.layers
-import hookcheck.topology.ops  # noqa: F401 -- both are imported for the classes that they define
+from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.families.fitting import shapes_for
-from hookcheck.topology.model import Array, Layer, Primitive
+from hookcheck.topology.model import Array, Assembled, Layer, Primitive
 from hookcheck.topology.values import draw
 
 
@@ -25,12 +23,10 @@ class Step:
     cotangents: tuple[Array, ...]
 
 
-def existing(base: type[Primitive] = Primitive) -> Iterator[type[Primitive]]:
-    """Every layer and operation that hookcheck has; base classes, which are no dataclasses, are left out."""
-    for child in base.__subclasses__():
-        if is_dataclass(child) and child.__module__.startswith("hookcheck."):
-            yield child
-        yield from existing(child)
+def existing() -> list[type[Primitive]]:
+    """Every layer and operation that has a formula of its own."""
+    kinds = [*layer_classes().values(), *op_classes().values()]
+    return [kind for kind in kinds if not issubclass(kind, Assembled)]
 
 
 def number(seed: int, name: str, shape: tuple[int, ...], kind: str) -> Array:

@@ -17,7 +17,7 @@ ONE_OF_TWO = [CALLED, Backward((Ref("y", (0,)),), (V,))]
 
 
 def floats(swept: Sweep) -> dict[str, float]:
-    return {name: float(gradient.item()) for name, gradient in swept.leaves.items()}
+    return {name: float(gradient.item()) for name, gradient in swept.asked.items()}
 
 
 def both(e_trace: Trace) -> tuple[Sweep, Sweep]:
@@ -117,7 +117,7 @@ def test_asked_for_the_input_alone_every_side_runs_and_no_weight_is_kept(chain: 
 
 def test_asked_for_a_leaf_that_is_not_there_nothing_runs(chain: Trace) -> None:
     swept = asked(chain, "elsewhere")
-    assert (swept.leaves, swept.received) == ({}, {})
+    assert (swept.asked, swept.received) == ({}, {})
 
 
 def test_a_root_that_is_a_leaf_gets_its_cotangent() -> None:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.oracle.tolerance import close
-from hookcheck.oracle.trace import CallTrace
+from hookcheck.oracle.graph import CallTrace
 from hookcheck.probe.kinds import HookKind
-from hookcheck.probe.observation import Copy, Event, Observation
+from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers
 from hookcheck.topology.model import Array, Composite, Layer, Sequential, Topology
 
 Features = Mapping[str, frozenset[str]]
@@ -36,14 +37,13 @@ class Case:
     observed: Observation
     plain: Observation
 
-    def close(self, observed: Copy, expected: Array) -> bool:
-        """Whether ``observed`` is the tensor ``expected``: its shape, the topology's dtype, and its numbers within what
-        rounding explains."""
-        return (
-            not isinstance(observed, (type(None), str, tuple, list, dict))
-            and bool(observed.dtype == self.topology.dtype)
-            and close(observed, expected, self.topology.dtype, self.device)
-        )
+    def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
+        """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
+        return isinstance(observed, np.ndarray) and dtype_of(observed) == dtype and self.alike(observed, expected)
+
+    def alike(self, observed: Array, expected: Array) -> bool:
+        """Whether both have one shape and, within what rounding explains, the same numbers."""
+        return self.expected.close(numbers(observed), expected, self.device)
 
     @cached_property
     def events(self) -> dict[str, list[Event]]:
@@ -80,8 +80,15 @@ class Case:
         return len(event.arguments) == 2 and all(
             isinstance(observed, tuple)
             and len(observed) == len(expected)
-            and all(o is None if e is None else self.close(o, e) for o, e in zip(observed, expected))
-            for observed, expected in zip(event.arguments, (firing.grad_input, firing.grad_output))
+            and all(
+                o is None if e is None or t is None else self.close(o, e, t.dtype)
+                for o, e, t in zip(observed, expected, tensors)
+            )
+            for observed, expected, tensors in zip(
+                event.arguments,
+                (firing.grad_input, firing.grad_output),
+                (firing.call.args, firing.call.outputs),
+            )
         )
 
     @cached_property
@@ -103,7 +110,8 @@ class Case:
     def carries_output(self, event: Event, gradient: Array) -> bool:
         """Whether the event's grad_output begins with ``gradient``."""
         outputs = event.arguments[1] if len(event.arguments) > 1 else None
-        return isinstance(outputs, tuple) and len(outputs) > 0 and self.close(outputs[0], gradient)
+        first = outputs[0] if isinstance(outputs, tuple) and outputs else None
+        return isinstance(first, np.ndarray) and self.alike(first, gradient)
 
     @cached_property
     def new_warnings(self) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.oracle.expected import Firing
 from hookcheck.oracle.sweep import Gradient
-from hookcheck.probe.observation import Copy
+from hookcheck.probe.observation import Copy, dtype_of
 from hookcheck.topology.model import Array
 
 
@@ -21,10 +21,12 @@ def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     """The costliest mismatch among the positions at which both sides have a gradient."""
     if not isinstance(observed, tuple):
         return NOTHING
-    both = [(i, o, e) for i, (o, e) in enumerate(zip(observed, expected)) if o is not None and e is not None]
+    tensors = firing.call.args if expected is firing.grad_input else firing.call.outputs
+    sides = enumerate(zip(observed, expected, tensors))
+    both = [(i, o, e, t) for i, (o, e, t) in sides if o is not None and e is not None and t is not None]
     if not both:
         return NOTHING
-    wrong = [(i, o) for i, o, e in both if not case.close(o, e)]
+    wrong = [(i, o) for i, o, e, t in both if not case.close(o, e, t.dtype)]
     if not wrong:
         return None
     names = identified(case, firing, observed)
@@ -37,8 +39,9 @@ def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     """The first position at which one side has a gradient and the other has None."""
     if not isinstance(observed, tuple) or not observed or not expected:
         return NOTHING
-    for o, e in zip(observed, expected):
-        if (o is None) != (e is None):
+    unsure = firing.open if expected is firing.grad_output else frozenset()
+    for i, (o, e) in enumerate(zip(observed, expected)):
+        if (o is None) != (e is None) and i not in unsure:
             gap = "None instead of a gradient" if o is None else "a gradient instead of None"
             return Mismatch(gap, shown(expected), shown(observed))
     return None
@@ -84,7 +87,8 @@ def _text(copy: Copy) -> str:
 def _gap(case: Case, observed: Copy, name: str, position: int, expected: tuple[Gradient, ...]) -> str:
     if not any(word in name for word in ("unknown", "input[", "output[")):
         return "parameter gradients mixed in"
-    if any(e is not None and case.close(observed, e) for i, e in enumerate(expected) if i != position):
+    others = (e for i, e in enumerate(expected) if e is not None and i != position)
+    if isinstance(observed, np.ndarray) and any(case.alike(observed, e) for e in others):
         return "wrong slots"
     wanted = expected[position]
     if wanted is not None and isinstance(observed, np.ndarray) and observed.shape != wanted.shape:
@@ -95,16 +99,15 @@ def _gap(case: Case, observed: Copy, name: str, position: int, expected: tuple[G
 def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
     if not isinstance(observed, np.ndarray):
         return "unknown"
-    if observed.dtype != case.topology.dtype:
-        name = _name(case, observed.astype(case.topology.dtype), known)
-        return name if name == "unknown" else f"{name} as {observed.dtype}"
+    dtype = dtype_of(observed)
+    cast = "" if dtype in case.expected.trace.dtypes else f" as {dtype}"
     candidates = [(name, array) for name, array in known.items() if array.size == observed.size]
     for name, array in candidates:
-        if case.close(observed, array):
-            return name
+        if case.alike(observed, array):
+            return f"{name}{cast}"
     for name, array in candidates:
-        if array.ndim == 2 and case.close(observed, array.T):
-            return f"{name} transposed"
-        if case.close(observed, array.reshape(observed.shape)):
-            return f"{name} reshaped"
+        if array.ndim == 2 and case.alike(observed, array.T):
+            return f"{name} transposed{cast}"
+        if case.alike(observed, array.reshape(observed.shape)):
+            return f"{name} reshaped{cast}"
     return "unknown"

@@ -9,8 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace
+from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
 from hookcheck.oracle.sweep import Gradient, Sweep, sweep
-from hookcheck.oracle.trace import CallTrace, Node, Tensor, Trace, trace
+from hookcheck.oracle.tolerance import DIFFERENCES, close, coarsest, tolerance
+from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Array, Topology
 
 
@@ -22,6 +25,10 @@ class Firing:
     an entry is None where the gradient is absent. ``early`` tells the rule under which it fires: False when the
     gradients with respect to the inputs are computed, True when those of the outputs are, since no input requires grad.
     ``node`` is the node at which it fires, and ``earlier`` a bit mask of the nodes that run before that one.
+
+    Joined boundaries make gradients that a run without hooks does not compute: an enclosing module of whose outputs one
+    is used hands zeros to whatever made the others, or nothing, as the release has it. ``certain`` is False for a
+    firing that owes itself to nothing else, and ``open`` are the places of ``grad_output`` that may be None or zero.
     """
 
     call: CallTrace
@@ -31,15 +38,58 @@ class Firing:
     early: bool
     node: int
     earlier: int
+    certain: bool = True
+    open: frozenset[int] = frozenset()
 
 
 class Expected:
     """Everything that the oracle has to say about one topology; each part is worked out when first asked for."""
 
-    def __init__(self, topology: Topology, numbers: Mapping[str, Array]) -> None:
+    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None) -> None:
         """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them."""
         self.topology = topology
-        self.trace: Trace = trace(topology, numbers)
+        self.numbers = numbers
+        self.trace: Trace = trace(topology, numbers, noise)
+
+    @cached_property
+    def dtype(self) -> str:
+        """The coarsest floating dtype of the network: that whose rounding decides how close torch can come."""
+        return coarsest(self.trace.dtypes)
+
+    def close(self, observed: Array, expected: Array, device: str) -> bool:
+        """Whether ``observed`` differs from ``expected``, one of the gradients given here, by no more than rounding."""
+        if close(observed, expected, self.dtype, device):
+            return True
+        if observed.shape != expected.shape or id(expected) not in self._places:
+            return False
+        largest = max(1.0, float(abs(expected).max()))
+        slack = DIFFERENCES * largest if self.trace.doubled else tolerance(expected, self.dtype, device)
+        others = (again._gradients[self._places[id(expected)]] for again in self._again(device))
+        changes = [np.abs(other - expected) for other in others if other is not None]
+        allowed = slack + MARGIN * np.max(changes, axis=0) if changes else slack
+        return bool(np.all(np.abs(observed - expected) <= allowed))
+
+    def _again(self, device: str) -> tuple[Expected, ...]:
+        """The same network, worked out with rounding at every step."""
+        if not self._noisy:
+            noises = [noise(trial, self.dtype, device) for trial in range(TRIALS)]
+            self._noisy += [Expected(self.topology, self.numbers, each) for each in noises]
+        return tuple(self._noisy)
+
+    @cached_property
+    def _noisy(self) -> list[Expected]:
+        return []
+
+    @cached_property
+    def _gradients(self) -> list[Gradient]:
+        """Every gradient that is given out here, in an order that depends on the topology alone."""
+        fired = [g for firing in self.firings for g in (*firing.grad_input, *firing.grad_output)]
+        return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values()]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Where in that order a gradient stands, by its ``id``."""
+        return {id(gradient): place for place, gradient in enumerate(self._gradients) if gradient is not None}
 
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:
@@ -59,8 +109,8 @@ class Expected:
         with respect to the outputs are; if no output requires grad either, never.
         """
         return tuple(
-            _firing(call, node, number, swept)
-            for number, swept in enumerate(self.hooked)
+            _firing(call, node, number, swept, plain)
+            for number, (swept, plain) in enumerate(zip(self.hooked, self.plain))
             for call in self.trace.calls
             for node in [call.entry or call.exit]
             if node is not None and node.index in swept.received
@@ -77,7 +127,7 @@ class Expected:
         found = []
         for number, swept in enumerate(self.plain):
             for call in self.trace.calls:
-                gradient = _received(swept, next((t for t in call.made if t is not None), None))
+                gradient = _received(swept, call.first)
                 if gradient is not None:
                     found.append((call, number, gradient))
         return tuple(found)
@@ -86,9 +136,10 @@ class Expected:
     def leaf_gradients(self) -> dict[str, Array]:
         """``.grad`` of every leaf that has one at the end of a run without hooks, by name; shapes are the leaves'."""
         total: dict[str, Array] = {}
-        for swept in self.plain:
-            for name, gradient in swept.leaves.items():
-                total[name] = total[name] + gradient if name in total else gradient
+        for backward, swept in zip(self.trace.passes, self.plain):
+            for name, gradient in swept.asked.items():
+                if isinstance(name, str) and backward.accumulates:
+                    total[name] = total[name] + gradient if name in total else gradient
         return total
 
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
@@ -110,9 +161,12 @@ class Expected:
         return known
 
 
-def _firing(call: CallTrace, node: Node, number: int, swept: Sweep) -> Firing:
+def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep) -> Firing:
     inputs = swept.passed[node.index] if call.entry else ()
     outputs = swept.received.get(call.exit.index, ()) if call.exit else ()
+    without = plain.received.get(call.exit.index, (None,) * len(outputs)) if call.exit else ()
+    doubtful = [i for i, (joined, alone) in enumerate(zip(outputs, without)) if joined is not None and alone is None]
+    places = [i for i, t in enumerate(call.outputs) if t is not None]
     return Firing(
         call=call,
         backward=number,
@@ -121,6 +175,8 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep) -> Firing:
         early=call.entry is None,
         node=node.index,
         earlier=swept.earlier[node.index],
+        certain=node.index in plain.received,
+        open=frozenset(places[i] for i in doubtful),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Optional
 
 import numpy as np
 
-from hookcheck.oracle.trace import Node, Pass, Tensor, Trace
+from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
 from hookcheck.topology.model import Array
 
 Gradient = Optional[Array]
@@ -23,13 +23,14 @@ class Sweep:
     """What one backward pass did.
 
     For each node that ran, by index: ``received``, the gradient of each of its outputs; ``passed``, that of each of its
-    inputs; ``earlier``, the nodes (as a bit mask) that must have run before it. ``leaves`` holds those of the leaves.
+    inputs; ``earlier``, the nodes (as a bit mask) that must have run before it. ``asked`` holds the gradients that the
+    pass was asked for: those of leaves and, where they are named, of intermediates.
     """
 
     received: dict[int, tuple[Gradient, ...]] = field(default_factory=dict)
     passed: dict[int, tuple[Gradient, ...]] = field(default_factory=dict)
     earlier: dict[int, int] = field(default_factory=dict)
-    leaves: dict[str, Array] = field(default_factory=dict)
+    asked: dict[Key, Array] = field(default_factory=dict)
 
 
 def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
@@ -37,15 +38,18 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     result = Sweep()
     pending: dict[int, list[Gradient]] = {}
     masks: dict[int, int] = {}
-    needed = _leading_to(trace, backward.wanted)
+    wanted = backward.wanted
+    needed = _leading_to(trace, wanted)
 
     def give(tensor: Tensor, gradient: Gradient, mask: int) -> None:
         if not tensor.requires_grad:
             return
+        if gradient is not None and gradient.dtype.kind == "c" and tensor.array.dtype.kind == "f":
+            gradient = gradient.real
         if tensor.node is None:
-            if gradient is not None and (backward.wanted is None or tensor.name in backward.wanted):
-                known = result.leaves.get(tensor.name)
-                result.leaves[tensor.name] = gradient if known is None else known + gradient
+            if gradient is not None and (wanted is None or tensor.name in wanted):
+                known = result.asked.get(tensor.name)
+                result.asked[tensor.name] = gradient if known is None else known + gradient
             return
         index = tensor.node.index
         masks[index] = masks.get(index, 0) | mask
@@ -60,34 +64,53 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if node.index not in pending or (needed is not None and node.index not in needed):
             continue
         received = tuple(pending[node.index])
-        passed = _through(node, received, joined)
+        passed = _handed_on(node, received, joined)
+        if trace.noise and node.primitive:
+            passed = tuple(g if g is None else trace.noise(g) for g in passed)
         result.received[node.index], result.passed[node.index] = received, passed
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):
             give(tensor, gradient, masks[node.index] | 1 << node.index)
+    for key in wanted or ():
+        gradient = pending.get(key[0], [None] * (key[1] + 1))[key[1]] if isinstance(key, tuple) else None
+        if gradient is not None:
+            result.asked[key] = gradient
     return result
 
 
-def _through(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:
+def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:
     """The gradients of a node's inputs, given those of its outputs."""
     if node.primitive is None and not joined:
         return received
     cotangents = tuple(np.zeros(shape) if g is None else g for shape, g in zip(node.shapes, received))
     if node.primitive is None:
         return cotangents
-    count = len(node.inputs) - len(node.parameters)
-    parameters = {name: t.array for name, t in zip(node.parameters, node.inputs[count:])}
-    gradients, of_parameters = node.primitive.vjp(tuple(t.array for t in node.inputs[:count]), parameters, cotangents)
+    gradients = through(node, tuple(t.array for t in node.inputs), cotangents)
+    reached = node.primitive.reaches(tuple(g is not None for g in received))
+    if reached is None:
+        return gradients
+    return tuple(g if i >= len(reached) or reached[i] else None for i, g in enumerate(gradients))
+
+
+def through(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ...]) -> tuple[Gradient, ...]:
+    """The gradients of a step's operands, parameters last, by its hand-written VJP."""
+    assert node.primitive is not None
+    count = len(operands) - len(node.parameters)
+    parameters = {**dict(zip(node.parameters, operands[count:])), **node.buffers}
+    gradients, of_parameters = node.primitive.vjp(operands[:count], parameters, cotangents)
     return (*gradients, *(of_parameters[name] for name in node.parameters))
 
 
-def _leading_to(trace: Trace, wanted: frozenset[str] | None) -> set[int] | None:
-    """The nodes from which a wanted leaf can be reached, or None where all leaves are wanted."""
+def _leading_to(trace: Trace, wanted: frozenset[Key] | None) -> set[int] | None:
+    """The nodes from which a wanted gradient can be reached, or None where those of all leaves are wanted."""
     if wanted is None:
         return None
     leading: set[int] = set()
     for node in trace.nodes:
         sources = (t for t in node.inputs if t.requires_grad)
-        if any(t.name in wanted if t.node is None else t.node.index in leading for t in sources):
+        if any(
+            t.name in wanted if t.node is None else t.node.index in leading or (t.node.index, t.slot) in wanted
+            for t in sources
+        ):
             leading.add(node.index)
     return leading

@@ -4,14 +4,23 @@ The oracle computes in float64; torch rounds at each step to the tensor's own dt
 most ``2**8`` products (the largest contraction that the families draw) over at most ``2**2`` layers whose intermediate
 terms are at most ``2**2`` times as large as what is left after cancellation. By the usual bound ``|error| <= n u
 Σ|terms|`` (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1) that gives ``2**12`` units of rounding,
-relative to the largest number of the tensor. Values are drawn as multiples of 1/8, so nothing is lost on the way in.
+relative to the largest number of the tensor. Inputs are exact in every dtype, so nothing is lost on the way in. The
+16-bit types are summed in float32 and rounded once a step, so of the chain only its ``2**2`` layers and its ``2**2`` of
+cancellation remain.
+
+Where a network amplifies rounding more than that (a normalisation of nearly equal numbers), or decides by it (a maximum
+of two equal ones), `hookcheck.oracle.rounding` measures by how much on the very network.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from hookcheck.oracle.dtypes import REAL
 from hookcheck.topology.model import Array
 
-_STEPS = 2.0**12
+STEPS = {"float64": 2.0**12, "float32": 2.0**12, "float16": 2.0**4, "bfloat16": 2.0**4}
+"""How many units of rounding a chain of steps may add up to."""
 
 UNIT = {
     ("float64", "cpu"): 2.0**-52,
@@ -20,14 +29,28 @@ UNIT = {
     # Convolutions on CUDA multiply in TF32 by default: 10 explicit bits of mantissa (notes on CUDA, TensorFloat-32),
     # rounded once a product and summed in float32, so the steps above count for little: 2**6 units of 2**-10 in all.
     ("float32", "cuda"): 2.0**-16,
+    ("float16", "cpu"): 2.0**-10,
+    ("float16", "cuda"): 2.0**-10,
+    ("bfloat16", "cpu"): 2.0**-7,
+    ("bfloat16", "cuda"): 2.0**-7,
 }
 """One unit of rounding, by dtype and device."""
 
+DIFFERENCES = 2.0**-20
+"""What central differences leave of a number, relative to the largest: gradients of gradients rest on them. Their step
+of ``2**-17`` errs by its square times a third derivative of at most ``2**10``, and by rounding over the step."""
+
+
+def coarsest(dtypes: Iterable[str]) -> str:
+    """That of the floating dtypes (a complex one counts as its parts) which rounds most."""
+    reals = {REAL.get(dtype, dtype) for dtype in dtypes} & STEPS.keys()
+    return max(reals, key=lambda dtype: UNIT[dtype, "cpu"], default="float64")
+
 
 def tolerance(expected: Array, dtype: str, device: str) -> float:
-    """The largest absolute difference from ``expected`` that rounding explains, by dtype and device."""
+    """The largest absolute difference from ``expected`` that rounding explains, by the coarsest dtype and device."""
     largest = float(abs(expected).max()) if expected.size else 0.0
-    return _STEPS * UNIT[dtype, device] * max(1.0, largest)
+    return STEPS[dtype] * UNIT[dtype, device] * max(1.0, largest)
 
 
 def close(observed: Array, expected: Array, dtype: str, device: str) -> bool:

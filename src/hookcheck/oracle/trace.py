@@ -9,159 +9,130 @@ everything that a hook must see follows from these boundaries in one reverse `sw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Union
+from collections import namedtuple
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
+from hookcheck.oracle.dtypes import FLOATING, result_dtype
+from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace
+from hookcheck.oracle.memory import aliased, overwritten, viewed
+from hookcheck.oracle.rounding import Noise
+from hookcheck.oracle.second import differentiated
+from hookcheck.oracle.sweep import sweep
 from hookcheck.topology.model import (
     Apply,
     Array,
+    Assembled,
     Backward,
     Call,
     Composite,
+    Grad,
+    Input,
+    Layer,
     Leak,
     Literal,
     Module,
-    ModuleList,
+    Pack,
     Primitive,
+    Recurse,
     Ref,
     Sequential,
-    Shape,
     Statement,
     Topology,
+    Train,
     Tree,
     Within,
     children,
+    statements,
     walk,
 )
+from hookcheck.topology.values import WHOLE
+
+Names = dict[str, Any]
 
 
-@dataclass(eq=False)
-class Tensor:
-    """A tensor of the forward pass. ``node`` made it as its output ``slot``; a leaf has a ``name`` instead."""
+def trace(topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None) -> Trace:
+    """Runs the main program of ``topology`` on the given values of parameters and inputs.
 
-    array: Array
-    requires_grad: bool
-    node: Node | None = None
-    slot: int = 0
-    name: str = ""
-
-
-@dataclass(eq=False)
-class Node:
-    """A step of the graph.
-
-    ``primitive`` is None for a boundary; ``parameters`` names the last of the ``inputs``; ``shapes`` are those of the
-    outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage collector).
+    ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`).
     """
-
-    index: int
-    primitive: Primitive | None
-    inputs: tuple[Tensor, ...]
-    shapes: tuple[Shape, ...]
-    parameters: tuple[str, ...] = ()
-
-
-@dataclass(eq=False)
-class CallTrace:
-    """One call of a module.
-
-    ``path`` is dotted below the root (empty for the root), ``number`` counts the calls of that module from 0. ``args``
-    and ``outputs`` hold, position by position, the tensor *outside* of the call's boundary, or None where there is no
-    tensor; ``made`` holds the outputs inside of it. ``entry`` and ``exit`` are the boundary nodes, None where nothing
-    requires grad or grad mode is off. ``steps`` are the nodes that the call has put into the graph.
-    """
-
-    path: str
-    number: int
-    module: Module
-    mode: str
-    args: tuple[Tensor | None, ...] = ()
-    made: tuple[Tensor | None, ...] = ()
-    outputs: tuple[Tensor | None, ...] = ()
-    entry: Node | None = None
-    exit: Node | None = None
-    steps: list[Node] = field(default_factory=list)
-
-    @property
-    def subject(self) -> str:
-        """How people are told of the call: ``net.block.fc#0``."""
-        return f"{'.'.join(['net', self.path] if self.path else ['net'])}#{self.number}"
-
-
-@dataclass(frozen=True)
-class Pass:
-    """One backward: its roots with a cotangent each, and the names of the leaves asked for (None for all)."""
-
-    roots: tuple[Tensor, ...]
-    cotangents: tuple[Array, ...]
-    wanted: frozenset[str] | None
-
-
-@dataclass(frozen=True)
-class Trace:
-    """The whole forward pass: nodes in order of creation, calls in order of entry, backward passes, and leaves."""
-
-    nodes: list[Node]
-    calls: list[CallTrace]
-    passes: list[Pass]
-    leaves: dict[str, Tensor]
-    names: Mapping[str, Value]
-
-
-Value = Union[Tensor, None, bool, int, float, str, "tuple[Any, ...]", "list[Any]", "dict[str, Any]"]
-
-
-def trace(topology: Topology, numbers: Mapping[str, Array]) -> Trace:
-    """Runs the main program of ``topology`` on the given values of parameters and inputs."""
-    return _Tracer(topology, numbers).run()
+    return _Tracer(topology, numbers, noise).run()
 
 
 class _Tracer:
-    """The one place with state: the graph so far, the grad mode, and the calls that are open."""
+    """The one place with state: the graph so far, modes, buffers, and the calls that are open."""
 
-    def __init__(self, topology: Topology, numbers: Mapping[str, Array]) -> None:
+    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None) -> None:
         self.topology = topology
+        self.writing = _writes(topology)
         self.modes = ["grad"]
         self.open: list[CallTrace] = []
-        self.leaked: dict[str, Value] = {}
+        self.leaked: Names = {}
         self.counts: dict[str, int] = {}
         self.modules = dict(walk(topology.module))
-        inputs = {i.name: i.requires_grad for i in topology.inputs}
-        self.leaves = {
-            name: Tensor(array, inputs.get(name, name not in topology.frozen), name=name)
+        self.training = dict.fromkeys(self.modules, topology.training)
+        self.buffers: dict[str, dict[str, Array]] = {}
+        inputs = {i.name: i for i in topology.inputs}
+        leaves = {
+            name: Tensor(array, inputs[name].requires_grad, _dtype(inputs[name], topology), name=name)
+            if name in inputs
+            else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
             for name, array in numbers.items()
         }
-        self.names: dict[str, Value] = {name: self.leaves[name] for name in inputs}
-        self.names["leaked"] = self.leaked
-        self.result = Trace([], [], [], self.leaves, self.names)
+        names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
+        self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
+        self.main = names
 
     def run(self) -> Trace:
-        self.body(self.topology.main, "", self.names)
+        self.body(self.topology.main, "", self.main)
         return self.result
 
-    def body(self, body: tuple[Statement, ...], path: str, names: dict[str, Value]) -> None:
+    def body(self, body: tuple[Statement, ...], path: str, names: Names) -> None:
         for statement in body:
             if isinstance(statement, Call):
-                target = f"{path}.{statement.target}" if path and statement.target else path or statement.target
-                args = tuple(_resolve(arg, names) for arg in statement.args)
-                kwargs = {key: _resolve(arg, names) for key, arg in statement.kwargs}
+                target = _joined(path, statement.target)
+                args = tuple(self.resolve(arg, path, names) for arg in statement.args)
+                kwargs = {key: self.resolve(arg, path, names) for key, arg in statement.kwargs}
                 names[statement.out] = self.call(target, args, kwargs)
             elif isinstance(statement, Apply):
-                inputs = tuple(_tensor(_resolve(ref, names)) for ref in statement.args)
-                (names[statement.out],) = self.step(statement.op, inputs, {})
+                inputs = tuple(self.resolve(ref, path, names) for ref in statement.args)
+                names[statement.out] = self.apply(statement.op, inputs, {}, {})
+            elif isinstance(statement, Recurse):
+                value, depth = self.resolve(statement.value, path, names), names[statement.depth]
+                names[statement.out] = self.call(path, (value, depth - 1), {}) if depth else value
             elif isinstance(statement, Leak):
-                self.leaked[statement.name] = _resolve(statement.value, names)
+                self.leaked[statement.name] = self.resolve(statement.value, path, names)
             elif isinstance(statement, Within):
                 self.modes.append("grad" if statement.mode == "enable_grad" else statement.mode)
                 self.body(statement.body, path, names)
                 self.modes.pop()
-            elif isinstance(statement, Backward):
-                self.result.passes.append(_pass(statement, names))
+            elif isinstance(statement, Train):
+                below = [at for at in self.training if _is_below(at, statement.target)]
+                self.training.update(dict.fromkeys(below, statement.training))
+            else:
+                self.backward(statement, names)
 
-    def call(self, target: str, args: tuple[Value, ...], kwargs: Mapping[str, Value]) -> Value:
+    def backward(self, statement: Backward | Grad, names: Names) -> None:
+        """Notes a pass; works it out at once where its gradients are used later on."""
+        outputs, cotangents, inputs = (
+            tuple(self.resolve(ref, "", names) for ref in refs)
+            for refs in (statement.outputs, statement.cotangents, statement.inputs)
+        )
+        given = tuple(v.array for v in cotangents) or tuple(np.ones_like(root.array) for root in outputs)
+        wanted = frozenset(map(_key, inputs)) or None
+        noted = Pass(outputs, given, wanted, isinstance(statement, Backward), self.result.doubled)
+        self.result.passes.append(noted)
+        if isinstance(statement, Grad):
+            swept = sweep(self.result, noted, joined=False)
+            made = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}
+            found = (made.get(_key(t)) or _constant(swept.asked.get(_key(t)), t) for t in inputs)
+            names[statement.out] = tuple(found)
+
+    def call(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         path = self.canonical(target)
         module = self.modules[path]
         number = self.counts[path] = self.counts.get(path, -1) + 1
@@ -169,43 +140,96 @@ class _Tracer:
         self.result.calls.append(call)
         call.args = tuple(arg if isinstance(arg, Tensor) else None for arg in args)
         call.entry, inner = self.boundary(call.args)
-        args = tuple(inside or outside for inside, outside in zip(inner, args))
+        inward = [inside or outside for inside, outside in zip(inner, args)]
         self.open.append(call)
-        result = self.forward(module, path, args, kwargs)
+        result = self.forward(module, path, tuple(inward), kwargs)
         self.open.pop()
         outputs = result if isinstance(result, tuple) else (result,)
         call.made = tuple(o if isinstance(o, Tensor) else None for o in outputs)
+        call.first = next(_tensors(result), None)
+        call.container = "tensor" if isinstance(result, Tensor) else type(result).__name__
         call.exit, call.outputs = self.boundary(call.made)
-        shown = tuple(outside or inside for outside, inside in zip(call.outputs, outputs))
-        return shown if isinstance(result, tuple) else shown[0]
+        shown = [outside or inside for outside, inside in zip(call.outputs, outputs)]
+        if not isinstance(result, tuple):
+            return shown[0]
+        named: Any = type(result)
+        return named(*shown) if hasattr(result, "_fields") else tuple(shown)
 
-    def forward(self, module: Module, path: str, args: tuple[Value, ...], kwargs: Mapping[str, Value]) -> Value:
-        if isinstance(module, Composite):
-            positional = [name for name in module.takes if name not in module.keywords]
-            names = {**dict(zip(positional, args)), **kwargs}
-            self.body(module.body, path, names)
-            return _resolve(module.gives, names)
-        if isinstance(module, Sequential):
+    def forward(self, module: Module, path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        own = module.assembled() if isinstance(module, Assembled) else module
+        if isinstance(own, Composite):
+            positional = [name for name in own.takes if name not in own.keywords]
+            names: Names = {**dict.fromkeys(own.takes), **dict(zip(positional, args)), **kwargs}
+            self.body(own.body, path, names)
+            return self.resolve(own.gives, path, names)
+        if isinstance(own, Sequential):
             (value,) = args
-            for name, _ in children(module):
-                value = self.call(f"{path}.{name}" if path else name, (value,), {})
+            for name, _ in children(own):
+                value = self.call(_joined(path, name), (value,), {})
             return value
-        if isinstance(module, ModuleList):
-            raise TypeError("an nn.ModuleList is never called")
-        prefix = f"{path}." if path else ""
-        parameters = {key: self.leaves[self.canonical(f"{prefix}{key}")] for key in module.parameters()}
-        (output,) = self.step(module, tuple(_tensor(v) for v in (*args, *kwargs.values())), parameters)
-        return output
+        if not isinstance(own, Layer):
+            raise TypeError(f"an nn.{type(own).__name__} is never called")
+        parameters = {key: self.leaf(path, key) for key in own.parameters()}
+        if path not in self.buffers:
+            self.buffers[path] = own.buffers()
+        buffers = self.buffers[path]
+        tensors = tuple(tensor for value in (args, kwargs) for tensor in _tensors(value))
+        if not self.training[path]:
+            return own.result(self.step(own.evaluated(), tensors, parameters, buffers))
+        if buffers:
+            arrays = {**{key: t.array for key, t in parameters.items()}, **buffers}
+            self.buffers[path] = {**buffers, **own.updated(tuple(t.array for t in tensors), arrays)}
+        return own.result(self.step(own, tensors, parameters, buffers))
+
+    def apply(
+        self,
+        primitive: Primitive,
+        inputs: tuple[Tensor, ...],
+        parameters: dict[str, Tensor],
+        buffers: Mapping[str, Array],
+    ) -> Any:
+        return primitive.result(self.step(primitive, inputs, parameters, buffers))
 
     def step(
-        self, primitive: Primitive, inputs: tuple[Tensor, ...], parameters: dict[str, Tensor]
+        self,
+        primitive: Primitive,
+        inputs: tuple[Tensor, ...],
+        parameters: dict[str, Tensor],
+        buffers: Mapping[str, Array],
     ) -> tuple[Tensor, ...]:
-        arrays = primitive.forward(tuple(t.array for t in inputs), {k: t.array for k, t in parameters.items()})
+        """The outputs of one step, and its node if one of its operands requires grad."""
+        if primitive.passes:
+            return inputs[:1]
+        arrays = primitive.forward(
+            tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
+        )
+        if self.result.noise:
+            arrays = tuple(map(self.result.noise, arrays))
         operands = (*inputs, *parameters.values())
+        dtypes = [primitive.casts or _result(operands, array) for array in arrays]
+        self.result.dtypes.update(dtypes)
+        if primitive.writes and inputs[0].bound and self.result.allowed is None:
+            self.result.allowed = len(self.result.passes)
+        node = (
+            self.node(primitive, operands, arrays, tuple(parameters), buffers)
+            if self.leads(primitive, operands, len(arrays))
+            else None
+        )
+        outputs = tuple(
+            Tensor(array, node is not None and dtype in FLOATING, dtype, node, slot)
+            for slot, (array, dtype) in enumerate(zip(arrays, dtypes))
+        )
+        if primitive.writes:
+            return (overwritten(self, inputs[0], outputs[0]),)
+        return viewed(primitive, inputs[0], outputs) if primitive.views and self.writing else outputs
+
+    def leads(self, primitive: Primitive, operands: tuple[Tensor, ...], count: int) -> bool:
+        """Whether autograd records the step: grad mode is on, and it leads to an operand that requires grad."""
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in operands):
-            return tuple(Tensor(array, False) for array in arrays)
-        node = self.node(primitive, operands, arrays, tuple(parameters))
-        return tuple(Tensor(array, True, node, slot) for slot, array in enumerate(arrays))
+            return False
+        reached = primitive.reaches((True,) * count)
+        of_inputs = reached is None or any(there and t.requires_grad for there, t in zip(reached, operands))
+        return of_inputs or any(t.requires_grad for t in operands[len(reached or ()) :])
 
     def boundary(self, tensors: tuple[Tensor | None, ...]) -> tuple[Node | None, tuple[Tensor | None, ...]]:
         """The identity over those of ``tensors`` that are tensors; requires_grad of each stays as it was."""
@@ -213,7 +237,7 @@ class _Tracer:
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in inputs):
             return None, tensors
         node = self.node(None, inputs, tuple(t.array for t in inputs), ())
-        outputs = iter([Tensor(t.array, t.requires_grad, node, slot) for slot, t in enumerate(inputs)])
+        outputs = iter([_through(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 
     def node(
@@ -222,12 +246,17 @@ class _Tracer:
         inputs: tuple[Tensor, ...],
         outputs: tuple[Array, ...],
         names: tuple[str, ...],
+        buffers: Mapping[str, Array] | None = None,
     ) -> Node:
-        node = Node(len(self.result.nodes), primitive, inputs, tuple(array.shape for array in outputs), names)
+        shapes = tuple(array.shape for array in outputs)
+        node = Node(len(self.result.nodes), primitive, inputs, shapes, names, buffers or {})
         self.result.nodes.append(node)
         for call in self.open:
             call.steps.append(node)
         return node
+
+    def leaf(self, path: str, name: str) -> Tensor:
+        return self.result.leaves[self.canonical(_joined(path, name))]
 
     def canonical(self, path: str) -> str:
         """The path under which torch lists the module first: ties lead back to their source."""
@@ -236,30 +265,86 @@ class _Tracer:
                 return self.canonical(source + path[len(target) :])
         return path
 
-
-def _resolve(tree: Tree, names: Mapping[str, Value]) -> Value:
-    if isinstance(tree, Literal):
-        return tree.value
-    if isinstance(tree, Ref):
-        value: Any = names[tree.name]
-        for part in tree.path:
-            value = value[part]
-        found: Value = value
-        return found
-    items = [_resolve(item, names) for item in tree.items]
-    if tree.kind == "dict":
-        return dict(zip(tree.keys, items))
-    return tuple(items) if tree.kind == "tuple" else items
+    def resolve(self, tree: Tree, path: str, names: Names) -> Any:
+        """What a tree stands for: the newest versions of tensors, containers, and what is no tensor."""
+        if isinstance(tree, Literal):
+            return tree.value
+        if isinstance(tree, Ref):
+            owner, _, attribute = tree.name.partition(".")
+            value: Any = self.leaf(path, attribute) if attribute else names[owner]
+            for part in tree.path:
+                dotted = isinstance(part, str) and part.startswith(".")
+                value = getattr(value, str(part)[1:]) if dotted else value[part]
+            return _newest(value)
+        return _packed(tree, [self.resolve(item, path, names) for item in tree.items])
 
 
-def _tensor(value: Value) -> Tensor:
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{value!r} stands where a tensor is needed")
+def _packed(pack: Pack, items: list[Any]) -> Any:
+    if pack.kind == "dict":
+        return dict(zip(pack.keys, items))
+    if pack.kind == "namedtuple":
+        return namedtuple("Pair", pack.keys)(*items)
+    if pack.kind == "dataclass":
+        return SimpleNamespace(**dict(zip(pack.keys, items)))
+    return tuple(items) if pack.kind == "tuple" else items
+
+
+def _newest(value: Any) -> Any:
+    while isinstance(value, Tensor) and value.newer is not None:
+        value = value.newer
     return value
 
 
-def _pass(statement: Backward, names: Mapping[str, Value]) -> Pass:
-    roots = tuple(_tensor(_resolve(ref, names)) for ref in statement.outputs)
-    given = tuple(_tensor(_resolve(ref, names)).array for ref in statement.cotangents)
-    wanted = frozenset(_tensor(_resolve(ref, names)).name for ref in statement.inputs)
-    return Pass(roots, given or tuple(np.ones_like(root.array) for root in roots), wanted or None)
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in a value, in order; those in a dataclass are out of sight, as they are to torch."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
+
+
+def _through(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
+    """The output of a boundary: the same memory under another version."""
+    out = Tensor(tensor.array, tensor.requires_grad, tensor.dtype, node, slot)
+    if writing:
+        aliased(out, tensor, tensor.positions)
+        out.bound = tensor.requires_grad
+    return out
+
+
+@lru_cache(maxsize=256)
+def _writes(topology: Topology) -> bool:
+    """Whether any step works in place: only then it matters which tensors share memory."""
+    ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
+    return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, Layer))))
+
+
+def _result(operands: tuple[Tensor, ...], array: Array) -> str:
+    first = operands[0].dtype
+    if array.dtype.kind == "f" and first in ("float64", "float32") and all(t.dtype == first for t in operands):
+        return first
+    return result_dtype([(t.dtype, t.array.ndim) for t in operands], array.dtype.kind)
+
+
+def _dtype(i: Input, topology: Topology) -> str:
+    if i.domain in WHOLE:
+        return "bool" if i.domain == "mask" else "int64"
+    return i.dtype or topology.dtype
+
+
+def _key(tensor: Tensor) -> Key:
+    """How a pass names the gradient of a tensor."""
+    return tensor.name if tensor.node is None else (tensor.node.index, tensor.slot)
+
+
+def _constant(gradient: Array | None, of: Tensor) -> Tensor | None:
+    return None if gradient is None else Tensor(gradient, False, of.dtype)
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path and name else path or name
+
+
+def _is_below(path: str, target: str) -> bool:
+    return not target or path == target or path.startswith(f"{target}.")

@@ -10,7 +10,17 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Copy = Union[Array, None, str, "tuple[Any, ...]", "list[Any]", "dict[str, Any]"]
-"""A copied value: an array for a tensor, containers of copies, None, and the ``repr`` of anything else."""
+"""A copied value: an array for a tensor (see `numbers`), containers of copies, None, the ``repr`` of all else."""
+
+
+def dtype_of(array: Array) -> str:
+    """The name of the dtype that the copied tensor had in torch."""
+    return "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+
+
+def numbers(array: Array) -> Array:
+    """The numbers of a copied tensor; those of bfloat16 are kept as their 16 bits, the upper half of a float32."""
+    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from hookcheck.errors import HookcheckError
@@ -145,8 +146,14 @@ def _copy(value: Any) -> Copy:
 
 
 def _array(tensor: torch.Tensor) -> Array:
-    """The tensor's numbers in its own dtype; they may share its memory, which nothing writes to after the run."""
-    array: Array = tensor.detach().cpu().numpy()
+    """The tensor's numbers in its own dtype; they may share its memory, which nothing writes to after the run.
+
+    NumPy has no bfloat16: the 16 bits are kept as they are.
+    """
+    plain = tensor.detach().cpu()
+    if plain.dtype == torch.bfloat16:
+        return plain.contiguous().view(torch.int16).numpy().view(np.uint16)
+    array: Array = (plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain).numpy()
     return array
 
 

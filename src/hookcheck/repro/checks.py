@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookcheck.oracle.expected import Firing
-from hookcheck.oracle.trace import Tensor
+from hookcheck.oracle.graph import Tensor
 from hookcheck.repro.facts import numbers, occasion
 
 

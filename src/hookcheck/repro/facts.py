@@ -31,7 +31,7 @@ class Facts:
     @cached_property
     def tolerance(self) -> float:
         """The largest difference that rounding explains where no number of a tensor is larger than 1."""
-        return tolerance(np.zeros(1), self.topology.dtype, self.device)
+        return tolerance(np.zeros(1), self.expected.dtype, self.device)
 
     @cached_property
     def crowded(self) -> bool:

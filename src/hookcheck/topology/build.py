@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-from hookcheck.topology.model import Array, Topology
+from hookcheck.topology.model import Array, Input, Topology
 from hookcheck.topology.source import main_source, modules_source
+from hookcheck.topology.values import WHOLE
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,18 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(numbers[name]))
-    dtype = getattr(torch, topology.dtype)
     inputs = {
-        i.name: torch.tensor(numbers[i.name], dtype=dtype, device=device, requires_grad=i.requires_grad)
+        i.name: torch.tensor(numbers[i.name], dtype=_dtype(i, topology), device=device, requires_grad=i.requires_grad)
         for i in topology.inputs
     }
     names.update(inputs)
     return Built(net, parameters, inputs, names, main)
+
+
+def _dtype(i: Input, topology: Topology) -> torch.dtype | None:
+    """The dtype of an input; None, that of its numbers, for integers and masks."""
+    found: torch.dtype | None = None if i.domain in WHOLE else getattr(torch, i.dtype or topology.dtype)
+    return found
 
 
 @lru_cache(maxsize=256)

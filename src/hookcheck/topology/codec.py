@@ -12,11 +12,10 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-import hookcheck.topology.layers
-import hookcheck.topology.ops  # noqa: F401 -- both are imported for the classes that they define
 from hookcheck.errors import HookcheckError
 from hookcheck.topology import model
-from hookcheck.topology.model import Primitive, Topology
+from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.model import Topology
 
 
 class TopologyError(HookcheckError):
@@ -77,10 +76,5 @@ def _decode(content: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _classes() -> dict[str, Any]:
-    plain = [c for c in vars(model).values() if isinstance(c, type) and is_dataclass(c)]
-    return {c.__name__: c for c in [*plain, *_leaves(Primitive)] if is_dataclass(c)}
-
-
-def _leaves(base: type[Any]) -> list[type[Any]]:
-    children: list[type[Any]] = base.__subclasses__()
-    return [c for child in children for c in [child, *_leaves(child)]]
+    plain = {name: c for name, c in vars(model).items() if isinstance(c, type) and is_dataclass(c)}
+    return {**plain, **layer_classes(), **op_classes()}

@@ -109,6 +109,21 @@ class Primitive(ABC):
         """Whether its output is its first input itself, untouched and without a step of autograd."""
         return False
 
+    @property
+    def views(self) -> bool:
+        """Whether its outputs share the memory of its first input."""
+        return False
+
+    @property
+    def casts(self) -> str:
+        """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
+        return ""
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The places of floating inputs that torch lets require no grad."""
+        return ()
+
     @classmethod
     def takes(cls, shape: Shape) -> bool:
         """Whether a first input of ``shape`` can be fitted; any that is not empty, unless the subclass narrows it."""
@@ -190,16 +205,6 @@ class Assembled(Layer):
 
 class Op(Primitive):
     """A functional operation between modules."""
-
-    @property
-    def views(self) -> bool:
-        """Whether its outputs share the memory of its first input."""
-        return False
-
-    @property
-    def casts(self) -> str:
-        """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
-        return ""
 
     @abstractmethod
     def source(self, *arguments: str) -> str:

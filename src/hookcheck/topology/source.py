@@ -5,6 +5,7 @@ There is one rendering, not one for people and one for the machine: what a repor
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hookcheck.topology.model import (
@@ -13,17 +14,28 @@ from hookcheck.topology.model import (
     Backward,
     Call,
     Composite,
+    Grad,
+    Input,
     Layer,
     Leak,
     Literal,
     Module,
+    ModuleDict,
+    ModuleList,
+    Pack,
+    ParameterDict,
+    ParameterList,
+    Recurse,
     Ref,
-    Sequential,
+    Shape,
     Statement,
     Topology,
+    Train,
     Tree,
     Within,
     children,
+    statements,
+    walk,
 )
 from hookcheck.topology.values import values
 
@@ -48,7 +60,7 @@ class Source:
 
 
 def modules_source(topology: Topology) -> str:
-    """The definition of every module class, outermost last, and the line that constructs ``net``."""
+    """The definition of every class, the root's last, and the lines that construct ``net``."""
     classes: dict[Composite, str] = {}
     construction = f"net = {_construct(topology.module, 'Net', classes)}"
     definitions = [_class(module, name, classes) for module, name in classes.items()]
@@ -56,13 +68,14 @@ def modules_source(topology: Topology) -> str:
     mode = [] if topology.training else ["net.eval()"]
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
     frozen = [f"{_attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
-    return "\n\n\n".join([*definitions, "\n".join([construction, *ties, *mode, *dtype, *frozen])])
+    containers = list(dict.fromkeys(_containers(topology)))
+    return "\n\n\n".join([*containers, *definitions, "\n".join([construction, *ties, *mode, *dtype, *frozen])])
 
 
 def main_source(topology: Topology) -> str:
     """The statements that call ``net``, compute losses and run backward."""
-    leaks = ["leaked = {}"] if "leaked[" in modules_source(topology) else []
-    return "\n".join([*leaks, *_lines(topology.main, "net")])
+    leaking = any(isinstance(statement, Leak) for statement in statements(topology))
+    return "\n".join([*(["leaked = {}"] if leaking else []), *_lines(topology.main, "net")])
 
 
 def source(topology: Topology) -> Source:
@@ -70,22 +83,51 @@ def source(topology: Topology) -> Source:
     numbers = values(topology)
     inputs = {i.name: i for i in topology.inputs}
     parameters = [
-        f"{INDENT}{_attribute('net', name)}.copy_(torch.tensor({literal(array)}))"
+        f"{INDENT}{_attribute('net', name)}.copy_({literal(array)})"
         for name, array in numbers.items()
         if name not in inputs
     ]
-    dtype = "" if topology.dtype == "float32" else f", dtype=torch.{topology.dtype}"
-    tensors = [
-        f"{name} = torch.tensor({literal(numbers[name])}{dtype}{', requires_grad=True' if i.requires_grad else ''})"
-        for name, i in inputs.items()
-    ]
+    tensors = [f"{name} = {_input(i, numbers[name], topology)}" for name, i in inputs.items()]
     fill = ["with torch.no_grad():", *parameters] if parameters else []
     return Source(modules_source(topology), "\n".join([*fill, *tensors]), main_source(topology))
 
 
-def literal(array: Array) -> str:
-    """An array as a nested Python list."""
-    return repr(array.tolist())
+def _input(i: Input, array: Array, topology: Topology) -> str:
+    dtype = (i.dtype or topology.dtype) if array.dtype.kind in "fc" else ""
+    return literal(array, dtype if dtype != "float32" else "", ", requires_grad=True" if i.requires_grad else "")
+
+
+def literal(array: Array, dtype: str = "", more: str = "") -> str:
+    """The expression that makes a tensor of an array; an empty one by its shape."""
+    settings = (f", dtype=torch.{dtype}" if dtype else "") + more
+    return f"torch.tensor({array.tolist()!r}{settings})" if array.size else f"torch.zeros({array.shape}{settings})"
+
+
+def _containers(topology: Topology) -> Iterator[str]:
+    """The definitions of the namedtuples and dataclasses that a program makes."""
+    trees: list[Tree] = [m.gives for _, m in walk(topology.module) if isinstance(m, Composite)]
+    for statement in statements(topology):
+        if isinstance(statement, Call):
+            trees += [*statement.args, *(tree for _, tree in statement.kwargs)]
+    for pack in (pack for tree in trees for pack in _packs(tree)):
+        name = _container_name(pack)
+        if pack.kind == "namedtuple":
+            yield f"from collections import namedtuple\n\n{name} = namedtuple({name!r}, {list(pack.keys)!r})"
+        elif pack.kind == "dataclass":
+            body = "\n".join(f"{INDENT}{key}: object" for key in pack.keys)
+            yield f"from dataclasses import dataclass\n\n\n@dataclass\nclass {name}:\n{body}"
+
+
+def _packs(tree: Tree) -> Iterator[Pack]:
+    if isinstance(tree, Pack):
+        yield tree
+        for item in tree.items:
+            yield from _packs(item)
+
+
+def _container_name(pack: Pack) -> str:
+    """The name of the class of a namedtuple or dataclass."""
+    return "".join(map(str.title, pack.keys)) + ("Tuple" if pack.kind == "namedtuple" else "Data")
 
 
 def _construct(module: Module, name: str, classes: dict[Composite, str]) -> str:
@@ -99,9 +141,19 @@ def _construct(module: Module, name: str, classes: dict[Composite, str]) -> str:
             taken = set(classes.values())
             classes[module] = next(n for n in (name, *(f"{name}{i}" for i in range(2, 99))) if n not in taken)
         return f"{classes[module]}()"
-    parts = [_construct(child, f"{name}{i}", classes) for i, child in children(module)]
-    listed = ", ".join(parts)
-    return f"nn.Sequential({listed})" if isinstance(module, Sequential) else f"nn.ModuleList([{listed}])"
+    if isinstance(module, ParameterList):
+        return f"nn.ParameterList([{', '.join(map(_parameter, module.shapes))}])"
+    if isinstance(module, ParameterDict):
+        return f"nn.ParameterDict({{{', '.join(f'{key!r}: {_parameter(s)}' for key, s in module.shapes)}}})"
+    parts = [(key, _construct(child, f"{name}{key.title()}", classes)) for key, child in children(module)]
+    if isinstance(module, ModuleDict):
+        return f"nn.ModuleDict({{{', '.join(f'{key!r}: {part}' for key, part in parts)}}})"
+    listed = ", ".join(part for _, part in parts)
+    return f"nn.ModuleList([{listed}])" if isinstance(module, ModuleList) else f"nn.Sequential({listed})"
+
+
+def _parameter(shape: Shape) -> str:
+    return f"nn.Parameter(torch.zeros({shape}))"
 
 
 def _class_name(attribute: str) -> str:
@@ -111,7 +163,8 @@ def _class_name(attribute: str) -> str:
 def _class(module: Composite, name: str, classes: dict[Composite, str]) -> str:
     positional = [n for n in module.takes if n not in module.keywords]
     signature = ", ".join(["self", *positional, *(["*", *module.keywords] if module.keywords else [])])
-    construction = [f"self.{n} = {_construct(child, _class_name(n), classes)}" for n, child in module.children]
+    construction = [f"self.{n} = {_parameter(shape)}" for n, shape in module.parameters]
+    construction += [f"self.{n} = {_construct(child, _class_name(n), classes)}" for n, child in module.children]
     lines = [
         f"class {name}(nn.Module):",
         f"{INDENT}def __init__(self):",
@@ -144,15 +197,29 @@ def _line(statement: Statement, owner: str) -> str:
         return f"{statement.out} = {statement.op.source(*map(expression, statement.args))}"
     if isinstance(statement, Leak):
         return f"leaked[{statement.name!r}] = {expression(statement.value)}"
+    if isinstance(statement, Recurse):
+        depth = statement.depth
+        value = expression(statement.value)
+        return f"{statement.out} = {owner}({value}, {depth} - 1) if {depth} else {value}"
+    if isinstance(statement, Train):
+        return f"{_attribute(owner, statement.target)}.{'train' if statement.training else 'eval'}()"
+    if isinstance(statement, Grad):
+        lists = [_list(statement.outputs), _list(statement.inputs)]
+        lists += [_list(statement.cotangents)] if statement.cotangents else []
+        return f"{statement.out} = torch.autograd.grad({', '.join([*lists, *_graph(statement), 'allow_unused=True'])})"
     if isinstance(statement, Backward):
         settings = [f"inputs={_list(statement.inputs)}"] if statement.inputs else []
-        settings += ["retain_graph=True"] if statement.retain_graph else []
+        settings += _graph(statement)
         if len(statement.outputs) == 1:
             cotangents = [expression(c) for c in statement.cotangents]
             return f"{expression(statement.outputs[0])}.backward({', '.join([*cotangents, *settings])})"
         cotangents = [_list(statement.cotangents)] if statement.cotangents else []
         return f"torch.autograd.backward({', '.join([_list(statement.outputs), *cotangents, *settings])})"
     raise TypeError(f"{type(statement).__name__} is no simple statement")
+
+
+def _graph(statement: Backward | Grad) -> list[str]:
+    return [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(statement, name)]
 
 
 def _attribute(owner: str, target: str) -> str:
@@ -164,7 +231,8 @@ def _attribute(owner: str, target: str) -> str:
 def expression(tree: Tree) -> str:
     """A value, a literal or a container of them, as a Python expression."""
     if isinstance(tree, Ref):
-        return tree.name + "".join(f"[{part!r}]" for part in tree.path)
+        owner, _, target = tree.name.partition(".")
+        return _attribute(owner, target) + "".join(map(_subscript, tree.path))
     if isinstance(tree, Literal):
         return repr(tree.value)
     items = [expression(item) for item in tree.items]
@@ -172,7 +240,13 @@ def expression(tree: Tree) -> str:
         return "{" + ", ".join(f"{key!r}: {item}" for key, item in zip(tree.keys, items)) + "}"
     if tree.kind == "list":
         return f"[{', '.join(items)}]"
-    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    if tree.kind == "tuple":
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+    return f"{_container_name(tree)}({', '.join(items)})"
+
+
+def _subscript(part: int | str) -> str:
+    return part if isinstance(part, str) and part.startswith(".") else f"[{part!r}]"
 
 
 def _list(refs: tuple[Ref, ...]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hookcheck.topology.model import Array, Layer, Shape, Topology, walk
+from hookcheck.topology.model import Array, Operand, Shape, Topology, own_parameters, walk
 
 _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one takes ten times as long as seeding it
 
@@ -74,6 +74,10 @@ or 1.0); ``index`` (integers from 0, less than ``below``); ``distinct`` (the sam
 the first two indices); ``mask`` (bool, the first of the last axis False)."""
 
 
+WHOLE = ("index", "distinct", "mask")
+"""The domains whose numbers are integers or bools, whatever the topology's dtype."""
+
+
 def draw(seed: int, name: str, shape: Shape, domain: str = "real", below: int = 0) -> Array:
     """The values of the tensor ``name`` under ``seed``: float64, int64 or bool, as the domain says."""
     _STREAM.seed([seed, zlib.crc32(name.encode())])
@@ -86,14 +90,26 @@ def parameter_shapes(topology: Topology) -> dict[str, Shape]:
     return {
         name: shape
         for path, module in walk(topology.module)
-        if isinstance(module, Layer)
-        for key, shape in module.parameters().items()
+        for key, shape in own_parameters(module).items()
         for name in [f"{path}.{key}" if path else key]
         if not any(name == target or name.startswith(f"{target}.") for target in replaced)
     }
 
 
 def values(topology: Topology) -> dict[str, Array]:
-    """The values of every parameter (by dotted name) and of every input (by name) of a topology."""
-    shapes = {**parameter_shapes(topology), **{i.name: i.shape for i in topology.inputs}}
-    return {name: draw(topology.seed, name, shape) for name, shape in shapes.items()}
+    """The values of every parameter (by dotted name) and of every input (by name) of a topology.
+
+    Floating ones are float64, or complex128 where the tensor is complex; integers and masks int64 and bool.
+    """
+    seed, dtype = topology.seed, topology.dtype
+    found = {name: _number(seed, name, Operand(shape), dtype) for name, shape in parameter_shapes(topology).items()}
+    for i in topology.inputs:
+        found[i.name] = _number(seed, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
+    return found
+
+
+def _number(seed: int, name: str, operand: Operand, dtype: str) -> Array:
+    real = draw(seed, name, operand.shape, operand.domain, operand.below)
+    if not dtype.startswith("complex") or operand.domain in WHOLE:
+        return real
+    return real + 1j * draw(seed, f"{name}, imaginary part", operand.shape, operand.domain, operand.below)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hookcheck.contract.case import Case, Pair
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
 from hookcheck.contract.gradients import lengths_differ, shown, states_differ, values_differ
-from hookcheck.oracle.trace import Tensor
+from hookcheck.oracle.graph import Tensor
 from hookcheck.probe.observation import Copy, Event
 
 MODULE = "torch.nn.Module.register_full_backward_hook"

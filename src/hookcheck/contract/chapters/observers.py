@@ -84,7 +84,8 @@ def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
     for name, gradient in case.observed.gradients.items():
         expected = case.expected.leaf_gradients.get(name)
         absent = expected is None and (gradient is None or not np.any(gradient))
-        if not absent and (expected is None or not case.close(gradient, expected)):
+        dtype = case.expected.trace.leaves[name].dtype
+        if not absent and (expected is None or not case.close(gradient, expected, dtype)):
             return Mismatch("wrong values", f"{name}.grad = {shown((expected,))}", shown((gradient,)))
     return None if case.observed.gradients else NOTHING
 

@@ -37,9 +37,9 @@ def placeholder(operand: Operand) -> Array:
     return np.zeros(operand.shape, np.int64) if operand.domain == "index" else np.full(operand.shape, 0.5)
 
 
-def output_shapes(primitive: Primitive, operands: tuple[Operand, ...]) -> tuple[Shape, ...]:
-    """The shapes of the outputs for such operands."""
+def output_shapes(primitive: Primitive, operands: tuple[Operand, ...]) -> tuple[tuple[Shape, str], ...]:
+    """The shape and NumPy's kind of each output for such operands."""
     buffers: dict[str, Array] = getattr(primitive, "buffers", dict)()
     parameters = {name: np.full(shape, 0.5) for name, shape in primitive.parameters().items()}
     outputs = primitive.forward(tuple(map(placeholder, operands)), {**parameters, **buffers})
-    return tuple(output.shape for output in outputs)
+    return tuple((output.shape, output.dtype.kind) for output in outputs)

@@ -1,69 +1,47 @@
-"""Element-wise layers without parameters: y = f(x), dx = v · f'(x)."""
+"""Activations whose formula is fixed (in-place or not is all that can be set): y = f(x), dx = v · f'(x).
+
+At a kink the slope is 0 where one of both sides is flat, as torch documents (notes on autograd, 'Gradients for
+non-differentiable functions'). Where a source is not named it is the documentation of the class.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from hypothesis.strategies import DrawFn
 
-from hookcheck.topology.model import Array, Layer, Operand, Shape
-
-
-class _Elementwise(Layer):
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """Any shape, empty ones too."""
-        return True
-
-    @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """The layer, on a real tensor of any shape."""
-        return cls(), (Operand(shape),)
-
-    def source(self) -> str:
-        """The constructor call."""
-        return f"nn.{type(self).__name__}()"
-
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` of any shape to ``f(x)`` of the same shape."""
-        return (self.value(inputs[0]),)
-
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """``v · f'(x)``, of ``x``'s shape."""
-        return (cotangents[0] * self.slope(inputs[0]),), {}
-
-    @abstractmethod
-    def value(self, x: Array) -> Array:
-        """``f(x)``."""
-
-    @abstractmethod
-    def slope(self, x: Array) -> Array:
-        """``f'(x)``."""
+from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
+from hookcheck.topology.model import Array
 
 
 @dataclass(frozen=True)
-class Sigmoid(_Elementwise):
+class Sigmoid(Elementwise):
     """``nn.Sigmoid``: ``σ(x) = 1 / (1 + e⁻ˣ)``, ``σ' = σ (1 − σ)``."""
+
+    @property
+    def complex_since(self) -> str:
+        """Autograd's list of complex derivatives had no sigmoid in 1.9 yet; it has it by this release."""
+        return "2.1"
 
     def value(self, x: Array) -> Array:
         """``σ(x)``."""
-        y: Array = 1 / (1 + np.exp(-x))
-        return y
+        return sigmoid(x)
 
     def slope(self, x: Array) -> Array:
         """``σ(x) (1 − σ(x))``."""
-        y = self.value(x)
+        y = sigmoid(x)
         slope: Array = y * (1 - y)
         return slope
 
 
 @dataclass(frozen=True)
-class Tanh(_Elementwise):
+class Tanh(Elementwise):
     """``nn.Tanh``: ``tanh' = 1 − tanh²``."""
+
+    @property
+    def complex_since(self) -> str:
+        """The complex derivative of tanh is in every release from this one on."""
+        return "1.9"
 
     def value(self, x: Array) -> Array:
         """``tanh(x)``."""
@@ -72,13 +50,114 @@ class Tanh(_Elementwise):
 
     def slope(self, x: Array) -> Array:
         """``1 − tanh(x)²``."""
-        slope: Array = 1 - self.value(x) ** 2
+        slope: Array = 1 - np.tanh(x) ** 2
         return slope
 
 
 @dataclass(frozen=True)
-class ReLU(_Elementwise):
-    """``nn.ReLU``: ``max(0, x)``; the slope at 0 is 0, as torch documents for its kinks (notes on autograd)."""
+class Tanhshrink(Elementwise):
+    """``nn.Tanhshrink``: ``x − tanh(x)``, of slope ``tanh(x)²``."""
+
+    @property
+    def complex_since(self) -> str:
+        """As for tanh."""
+        return "1.9"
+
+    def value(self, x: Array) -> Array:
+        """``x − tanh(x)``."""
+        y: Array = x - np.tanh(x)
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """``tanh(x)²``."""
+        slope: Array = np.tanh(x) ** 2
+        return slope
+
+
+@dataclass(frozen=True)
+class Softsign(Unary):
+    """``nn.Softsign``: ``y = x / (1 + |x|)``, ``dx = v / (1 + |x|) − sgn(x) Re(v̄ x) / (1 + |x|)²``.
+
+    The second term is what ``|x|`` adds: ``d|x| = Re(sgn(x)* dx)``. For real numbers both make ``v / (1 + |x|)²``.
+    """
+
+    @property
+    def complex_since(self) -> str:
+        """Complex quotients and absolute values; a cautious release."""
+        return "2.1"
+
+    def value(self, x: Array) -> Array:
+        """``x / (1 + |x|)``."""
+        y: Array = x / (1 + np.abs(x))
+        return y
+
+    def pullback(self, x: Array, v: Array) -> Array:
+        """``v / (1 + |x|) − sgn(x) Re(v̄ x) / (1 + |x|)²``."""
+        size = np.abs(x)
+        sign = x / np.where(size == 0, 1, size)
+        dx: Array = v / (1 + size) - sign * (np.conj(v) * x).real / (1 + size) ** 2
+        return dx
+
+
+@dataclass(frozen=True)
+class LogSigmoid(Elementwise):
+    """``nn.LogSigmoid``: ``log σ(x) = −log(1 + e⁻ˣ)``, of slope ``σ(−x)``."""
+
+    def value(self, x: Array) -> Array:
+        """``log σ(x)``."""
+        y: Array = -np.logaddexp(0, -x)
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """``σ(−x)``."""
+        return sigmoid(-x)
+
+
+@dataclass(frozen=True)
+class SiLU(Elementwise):
+    """``nn.SiLU``: ``x σ(x)``, of slope ``σ (1 + x (1 − σ))``."""
+
+    inplace: bool = drawn(False, True, default=False)
+
+    def value(self, x: Array) -> Array:
+        """``x σ(x)``."""
+        return x * sigmoid(x)
+
+    def slope(self, x: Array) -> Array:
+        """``σ (1 + x (1 − σ))``."""
+        y = sigmoid(x)
+        slope: Array = y * (1 + x * (1 - y))
+        return slope
+
+
+@dataclass(frozen=True)
+class Mish(Elementwise):
+    """``nn.Mish``: ``x t`` with ``t = tanh(log(1 + eˣ))``, of slope ``t + x (1 − t²) σ(x)``."""
+
+    inplace: bool = drawn(False, True, default=False)
+
+    @property
+    def since(self) -> str:
+        """The release that brought the class."""
+        return "1.9"
+
+    def value(self, x: Array) -> Array:
+        """``x t``."""
+        y: Array = x * np.tanh(np.logaddexp(0, x))
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """``t + x (1 − t²) σ(x)``."""
+        t = np.tanh(np.logaddexp(0, x))
+        slope: Array = t + x * (1 - t**2) * sigmoid(x)
+        return slope
+
+
+@dataclass(frozen=True)
+class ReLU(Elementwise):
+    """``nn.ReLU``: ``max(0, x)``, of slope 1 where ``x > 0``, else 0."""
+
+    inplace: bool = drawn(False, True, default=False)
 
     def value(self, x: Array) -> Array:
         """``max(0, x)``."""
@@ -88,3 +167,79 @@ class ReLU(_Elementwise):
     def slope(self, x: Array) -> Array:
         """1 where ``x > 0``, else 0."""
         return (x > 0).astype(float)
+
+
+@dataclass(frozen=True)
+class ReLU6(Elementwise):
+    """``nn.ReLU6``: ``min(max(0, x), 6)``, of slope 1 where ``0 < x < 6``, else 0."""
+
+    inplace: bool = drawn(False, True, default=False)
+
+    def value(self, x: Array) -> Array:
+        """``min(max(0, x), 6)``."""
+        y: Array = np.clip(x, 0, 6)
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """1 where ``0 < x < 6``, else 0."""
+        return ((x > 0) & (x < 6)).astype(float)
+
+
+@dataclass(frozen=True)
+class Hardsigmoid(Elementwise):
+    """``nn.Hardsigmoid``: 0 up to −3, 1 from 3 on, ``x / 6 + 1/2`` between; the slope there is 1/6, else 0.
+
+    Torch's slope is 1/6 rounded to float32 whatever the dtype: in float64 its gradients are 1 + 3e-8 times too large.
+    """
+
+    inplace: bool = drawn(False, True, default=False)
+
+    def value(self, x: Array) -> Array:
+        """``x / 6 + 1/2``, cut off at 0 and 1."""
+        y: Array = np.clip(x / 6 + 0.5, 0, 1)
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """1/6 where ``|x| < 3``, else 0."""
+        return (np.abs(x) < 3) / 6
+
+
+@dataclass(frozen=True)
+class Hardswish(Elementwise):
+    """``nn.Hardswish``: 0 up to −3, ``x`` from 3 on, ``x (x + 3) / 6`` between; the slope there is ``x / 3 + 1/2``."""
+
+    inplace: bool = drawn(False, True, default=False)
+
+    def value(self, x: Array) -> Array:
+        """``x`` times its hard sigmoid."""
+        y: Array = x * np.clip(x / 6 + 0.5, 0, 1)
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """0 up to −3, 1 from 3 on, ``x / 3 + 1/2`` between."""
+        slope: Array = np.where(np.abs(x) < 3, x / 3 + 0.5, x > 0)
+        return slope
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+@dataclass(frozen=True)
+class SELU(Elementwise):
+    """``nn.SELU``: ``s x`` where ``x > 0``, else ``s α (eˣ − 1)``; the slopes are ``s`` and ``s α eˣ``.
+
+    The constants are those of Klambauer et al., 'Self-Normalizing Neural Networks' (2017). 0 is in the second branch,
+    as in the documentation of ``torch.nn.ELU``.
+    """
+
+    inplace: bool = drawn(False, True, default=False)
+
+    def value(self, x: Array) -> Array:
+        """``s x`` or ``s α (eˣ − 1)``."""
+        y: Array = SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(np.minimum(x, 0)))
+        return y
+
+    def slope(self, x: Array) -> Array:
+        """``s`` or ``s α eˣ``."""
+        slope: Array = SELU_SCALE * np.where(x > 0, 1, SELU_ALPHA * np.exp(np.minimum(x, 0)))
+        return slope

@@ -1,124 +1,133 @@
-"""Convolutions, as sums over kernel offsets of strided slices."""
+"""Conv1d, Conv2d, Conv3d: each output element is a weighted sum over a window of the padded input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
 from hookcheck.topology.model import Array, Layer, Operand, Shape
 
-Pair = tuple[int, int]
+MOST: dict[str, Callable[[int], int]] = {
+    "zeros": lambda n: 2,
+    "reflect": lambda n: min(2, n - 1),
+    "replicate": lambda n: 2,
+    "circular": lambda n: min(2, n),
+}
+"""For each padding mode, the largest padding to draw for ``n`` elements: there is no reflection beyond the far end, and
+no second turn of a circle."""
 
 
-@dataclass(frozen=True)
-class Conv2d(Layer):
-    """``nn.Conv2d``: ``x`` (N, in_channels, H, W) to ``y`` (N, out_channels, H', W'), zero padding.
+class _Convolution(Convolving):
+    @property
+    def since(self) -> str:
+        """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10."""
+        if self.padding_mode == "reflect" and self.axes == 3:
+            return "1.10"
+        return "1.9" if isinstance(self.padding, str) else "1.7"
 
-    ``y[n, o, i, j] = b[o] + Σ_{c, p, q} W[o, c, p, q] · x̃[n, c, i·s + p·d, j·s + q·d]`` with ``x̃`` the padded input and
-    ``c`` over the channels of ``o``'s group. With cotangent ``v`` the transposed sums: ``dx̃`` adds ``W · v`` where the
-    forward read, ``dW[o, c, p, q] = Σ v · x̃``, ``db = Σ v``. Source: the documentation of ``torch.nn.Conv2d``.
-    """
-
-    in_channels: int
-    out_channels: int
-    kernel_size: Pair
-    stride: Pair = (1, 1)
-    padding: Pair = (0, 0)
-    dilation: Pair = (1, 1)
-    groups: int = 1
-    bias: bool = True
-
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """(N, C, H, W)."""
-        return len(shape) == 4 and all(shape)
+    @property
+    def complex_since(self) -> str:
+        """Complex convolutions are documented from 1.12 on; for other padding, a later release is on the safe side."""
+        return "1.12" if self.padding_mode == "zeros" and not isinstance(self.padding, str) else "2.1"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A kernel that the padded input covers."""
-        channels = shape[1]
+        channels, sides = shape[1], shape[2:]
         groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0]))
-        padding = draw(st.tuples(st.integers(0, 1), st.integers(0, 1)))
-        room = [n + 2 * p for n, p in zip(shape[2:], padding)]
-        h, w = (draw(st.integers(1, min(3, n))) for n in room)
-        dilation = tuple(draw(st.integers(1, 2)) if 2 * (k - 1) < n else 1 for k, n in zip((h, w), room))
-        layer = cls(
-            channels,
-            groups * draw(st.integers(1, 2)),
-            (h, w),
-            draw(st.tuples(st.integers(1, 2), st.integers(1, 2))),
-            padding,
-            (dilation[0], dilation[1]),
-            groups,
-            draw(st.booleans()),
-        )
-        return layer, (Operand(shape),)
+        mode = draw(st.sampled_from(list(READ)))
+        named = draw(st.sampled_from(["", "", "valid", "same"]))
+        most = [MOST[mode](n) for n in sides]
+        padding = tuple(0 if named else draw(st.integers(0, m)) for m in most)
+        dilation = tuple(draw(st.integers(1, 2)) for _ in sides)
+        # how far a window may reach: 'same' pads by that much, half of it on either side
+        reach = [2 * m if named == "same" else n + 2 * p - 1 for n, m, p in zip(sides, most, padding)]
+        kernel = tuple(draw(st.integers(1, min(3, 1 + r // d))) for r, d in zip(reach, dilation))
+        stride = tuple(1 if named == "same" else draw(st.integers(1, 2)) for _ in sides)
+        out_channels, bias = groups * draw(st.integers(1, 2)), draw(st.booleans())
+        settings = (kernel, stride, named or padding, dilation, groups, bias, mode)
+        return cls(channels, out_channels, *settings), (Operand(shape),)  # type: ignore[call-arg]
 
-    def parameters(self) -> dict[str, Shape]:
-        """``weight`` (out_channels, in_channels / groups, kH, kW) and, if there is one, ``bias`` (out_channels,)."""
-        weight: dict[str, Shape] = {"weight": (self.out_channels, self.in_channels // self.groups, *self.kernel_size)}
-        return {**weight, "bias": (self.out_channels,)} if self.bias else weight
-
-    def source(self) -> str:
-        """The constructor call, settings at their default left out."""
-        settings = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1, "bias": True}
-        shown = "".join(f", {k}={getattr(self, k)}" for k, default in settings.items() if getattr(self, k) != default)
-        return f"nn.Conv2d({self.in_channels}, {self.out_channels}, {self.kernel_size}{shown})"
-
-    def extent(self, height: int, width: int) -> Pair:
-        """Height and width of the output for an input of the given height and width, in pixels."""
-        h, w = (
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, p, d, k, s in zip((height, width), self.padding, self.dilation, self.kernel_size, self.stride)
-        )
-        return h, w
+    def extent(self, sides: Shape) -> Shape:
+        """The lengths of the output's axes for an input with axes of length ``sides``."""
+        if self.padding == "same":
+            return sides
+        settings = zip(sides, self.margins, self.dilation, self.kernel_size, self.stride)
+        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in settings)
 
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` (N, in_channels, H, W) to ``y`` (N, out_channels, H', W')."""
-        padded, weight = self._padded(inputs[0]), self._grouped(parameters["weight"])
-        h, w = self.extent(*inputs[0].shape[2:])
-        y: Array = np.zeros((len(padded), self.groups, self.out_channels // self.groups, h, w))
-        for p, q, window in self._windows(h, w):
-            y += np.einsum("ngchw,goc->ngohw", padded[window], weight[..., p, q])
-        y = y.reshape(len(padded), self.out_channels, h, w)
-        return (y + parameters["bias"][:, None, None] if self.bias else y,)
+        """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
+        (x,) = inputs
+        return (self.shifted(self.narrowed(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
 
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
         (x,), (v,) = inputs, cotangents
-        padded, weight = self._padded(x), self._grouped(parameters["weight"])
-        h, w = v.shape[2:]
-        grouped = v.reshape(len(v), self.groups, -1, h, w)
-        d_padded, d_weight = np.zeros_like(padded), np.zeros_like(weight)
-        for p, q, window in self._windows(h, w):
-            d_padded[window] += np.einsum("ngohw,goc->ngchw", grouped, weight[..., p, q])
-            d_weight[..., p, q] = np.einsum("ngohw,ngchw->goc", grouped, padded[window])
-        (top, left), (height, width) = self.padding, x.shape[2:]
-        dx = d_padded[..., top : top + height, left : left + width].reshape(x.shape)
-        gradients = {"weight": d_weight.reshape(parameters["weight"].shape)}
-        if self.bias:
-            gradients["bias"] = v.sum((0, 2, 3))
-        return (dx,), gradients
+        dx = self.widened(v, parameters["weight"].conj(), x.shape[2:])
+        return (dx,), self.gradients(self.met(v, x.conj()), v)
 
-    def _padded(self, x: Array) -> Array:
-        (top, left), (n, c, h, w) = self.padding, x.shape
-        padded = np.zeros((n, c, h + 2 * top, w + 2 * left))
-        padded[:, :, top : top + h, left : left + w] = x
-        return padded.reshape(n, self.groups, c // self.groups, h + 2 * top, w + 2 * left)
 
-    def _grouped(self, weight: Array) -> Array:
-        return weight.reshape(self.groups, self.out_channels // self.groups, *weight.shape[1:])
+@dataclass(frozen=True)
+class Conv1d(_Convolution):
+    """``nn.Conv1d``: ``x`` (N, in_channels, L) to ``y`` (N, out_channels, L'); the formulas of `Conv2d` on one axis.
 
-    def _windows(self, h: int, w: int) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
-        """For each kernel offset, the slice of the padded input that meets it: (N, groups, channels, h, w)."""
-        (sh, sw), (dh, dw) = self.stride, self.dilation
-        for p, q in product(*map(range, self.kernel_size)):
-            rows, columns = slice(p * dh, p * dh + h * sh, sh), slice(q * dw, q * dw + w * sw, sw)
-            yield p, q, (..., rows, columns)
+    Source: the documentation of ``torch.nn.Conv1d``.
+    """
+
+    axes = 1
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int]
+    stride: tuple[int] = (1,)
+    padding: tuple[int] | str = (0,)
+    dilation: tuple[int] = (1,)
+    groups: int = 1
+    bias: bool = True
+    padding_mode: str = "zeros"
+
+
+@dataclass(frozen=True)
+class Conv2d(_Convolution):
+    """``nn.Conv2d``: ``x`` (N, in_channels, H, W) to ``y`` (N, out_channels, H', W').
+
+    ``y[n, o, i, j] = b[o] + Σ_{c, p, q} W[o, c, p, q] · x̃[n, c, i·s + p·d, j·s + q·d]`` with ``x̃`` the padded input and
+    ``c`` over the channels of ``o``'s group. With cotangent ``v`` the transposed sums: ``dx̃`` adds ``W̄ · v`` where the
+    forward read, ``dx`` adds ``dx̃`` where padding copied from, ``dW[o, c, p, q] = Σ v · conj(x̃)``, ``db = Σ v``.
+    ``padding="same"`` adds as much as the kernel reaches, the odd element at the end.
+    Source: the documentation of ``torch.nn.Conv2d``.
+    """
+
+    axes = 2
+    in_channels: int
+    out_channels: int
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    padding: Pair | str = (0, 0)
+    dilation: Pair = (1, 1)
+    groups: int = 1
+    bias: bool = True
+    padding_mode: str = "zeros"
+
+
+@dataclass(frozen=True)
+class Conv3d(_Convolution):
+    """``nn.Conv3d``: ``x`` (N, in_channels, D, H, W) to ``y`` of as many axes; the formulas of `Conv2d` on three axes.
+
+    Source: the documentation of ``torch.nn.Conv3d``.
+    """
+
+    axes = 3
+    in_channels: int
+    out_channels: int
+    kernel_size: Triple
+    stride: Triple = (1, 1, 1)
+    padding: Triple | str = (0, 0, 0)
+    dilation: Triple = (1, 1, 1)
+    groups: int = 1
+    bias: bool = True
+    padding_mode: str = "zeros"

@@ -3,37 +3,98 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
-from hypothesis.strategies import DrawFn
+from hypothesis import strategies as st
 
+from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
-@dataclass(frozen=True)
-class Flatten(Layer):
-    """``nn.Flatten()``: (N, ...) to (N, product of the rest); the VJP restores the shape."""
+class _Reshape(Layer):
+    """``y`` is a contiguous ``x`` seen in another shape, and ``dx`` is ``v`` in ``x``'s."""
 
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """(N, ...), at least two dimensions."""
-        return len(shape) > 1 and all(shape)
-
-    @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """The layer, on a real tensor (N, ...)."""
-        return cls(), (Operand(shape),)
+    complex_since = "1.9"
+    views = True
 
     def source(self) -> str:
         """The constructor call."""
-        return "nn.Flatten()"
-
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` (N, ...) to (N, product of the rest)."""
-        (x,) = inputs
-        return (x.reshape(len(x), -1),)
+        return constructor(self)
 
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``v`` in ``x``'s shape."""
         return (cotangents[0].reshape(inputs[0].shape),), {}
+
+
+@dataclass(frozen=True)
+class Flatten(_Reshape):
+    """``nn.Flatten``: the axes ``start_dim`` to ``end_dim``, both included, become one; the VJP restores the shape.
+
+    Source: the documentation of ``torch.nn.Flatten``. That of ``torch.flatten`` says that the input itself may come
+    back where nothing is flattened; so `fitting` flattens two axes at least.
+    """
+
+    start_dim: int = 1
+    end_dim: int = -1
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """At least two dimensions."""
+        return len(shape) > 1 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Two or more neighbouring axes, counted from either end; the default where it flattens anything."""
+        rank = len(shape)
+        ranges = [
+            (start + a, end + b)
+            for start in range(rank)
+            for end in range(start + 1, rank)
+            for a, b in product((0, -rank), repeat=2)
+        ]
+        first = sorted(ranges, key=lambda ends: ends != (1, -1))
+        return cls(*draw(st.sampled_from(first))), (Operand(shape),)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` with the axes from ``start_dim`` to ``end_dim`` made one."""
+        (x,) = inputs
+        start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
+        return (x.reshape(*x.shape[:start], -1, *x.shape[end + 1 :]),)
+
+
+@dataclass(frozen=True)
+class Unflatten(_Reshape):
+    """``nn.Unflatten``: the axis ``dim`` becomes axes of ``unflattened_size``; the VJP makes them one again.
+
+    Source: the documentation of ``torch.nn.Unflatten``.
+    """
+
+    dim: int
+    unflattened_size: tuple[int, ...]
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """At least one dimension."""
+        return len(shape) > 0 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Any axis, counted from either end, in two or three factors."""
+        dim = draw(st.sampled_from([*range(len(shape)), *range(-len(shape), 0)]))
+        outer = draw(st.sampled_from(divisors(shape[dim])))
+        inner = draw(st.sampled_from([(), *((d,) for d in divisors(shape[dim] // outer))]))
+        rest = shape[dim] // outer // (inner[0] if inner else 1)
+        return cls(dim, (outer, *inner, rest)), (Operand(shape),)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` with the axis ``dim`` in the shape ``unflattened_size``."""
+        (x,) = inputs
+        dim = self.dim % x.ndim
+        return (x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :]),)
+
+
+def divisors(number: int) -> list[int]:
+    """Those that divide it, the smallest first."""
+    return [d for d in range(1, number + 1) if number % d == 0]

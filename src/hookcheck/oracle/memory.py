@@ -1,0 +1,121 @@
+"""Which tensors share memory, and what does writing to one of them in place do to the others?
+
+Autograd keeps a base and its views together: what is written to one is seen in all, and the gradient follows. Source:
+PyTorch's notes on autograd, 'In-place operations with autograd'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from hookcheck.oracle.graph import Tensor
+from hookcheck.topology.model import Array, Operand, Primitive, Shape
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+
+class Stepping(Protocol):
+    """What takes a step of the graph: the tracer."""
+
+    def step(
+        self,
+        primitive: Primitive,
+        inputs: tuple[Tensor, ...],
+        parameters: dict[str, Tensor],
+        buffers: Mapping[str, Array],
+    ) -> tuple[Tensor, ...]:
+        """The outputs of one step."""
+
+
+class _Positions(Primitive):
+    """A step that only shapes of memory call for, so that nothing draws it."""
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
+        """Never drawn."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class _Pasted(_Positions):
+    """The base with ``part`` in its ``positions``: ``d base = v`` elsewhere and 0 there, ``d part = v`` there."""
+
+    positions: Array
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The base's shape."""
+        base, part = inputs
+        whole = base.astype(np.result_type(base, part)).reshape(-1)
+        whole[self.positions] = part
+        return (whole.reshape(base.shape),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """``v`` with holes, and what was in the holes."""
+        flat = cotangents[0].reshape(-1).copy()
+        part = flat[self.positions]
+        flat[self.positions] = 0
+        return (flat.reshape(inputs[0].shape), part), {}
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken(_Positions):
+    """What lies in ``positions`` of the base; the gradient goes back there."""
+
+    positions: Array
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The shape of ``positions``."""
+        return (inputs[0].reshape(-1)[self.positions],)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """``v`` in its positions, 0 elsewhere."""
+        whole = np.zeros(inputs[0].size, cotangents[0].dtype)
+        np.add.at(whole, self.positions, cotangents[0])
+        return (whole.reshape(inputs[0].shape),), {}
+
+
+def _positions(tensor: Tensor) -> Array:
+    """Where in its base a tensor lies."""
+    if tensor.positions is not None:
+        return tensor.positions
+    return np.arange(tensor.array.size).reshape(tensor.array.shape)
+
+
+def viewed(primitive: Primitive, source: Tensor, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Notes of the outputs of a view whose memory they are."""
+    for output, positions in zip(outputs, primitive.forward((_positions(source),), {})):
+        aliased(output, source, positions)
+        output.bound = source.bound
+    return outputs
+
+
+def aliased(tensor: Tensor, source: Tensor, positions: Array | None) -> None:
+    """Notes that ``tensor`` shares the memory of ``source``: those positions of its base, or all of it."""
+    tensor.base, tensor.positions = source.base or source, positions
+    tensor.base.views.append(tensor)
+
+
+def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
+    """Puts ``new`` in the place of ``target``, in its base and in all that shares its memory; gives what it is then."""
+    base = target.base or target
+    whole = new if target.positions is None else tracer.step(_Pasted(target.positions), (base, new), {}, {})[0]
+    whole.bound = base.bound
+    base.newer = whole
+    for view in (view for view in base.views if view.newer is None):
+        if view.positions is None:
+            seen = Tensor(whole.array, whole.requires_grad, whole.dtype, whole.node, whole.slot)
+        else:
+            (seen,) = tracer.step(_Taken(view.positions), (whole,), {}, {})
+        aliased(seen, whole, view.positions)
+        seen.bound = view.bound
+        view.newer = seen
+    return target.newer or whole

@@ -1,0 +1,129 @@
+"""What graph does a backward leave behind that records itself (``create_graph=True``)?
+
+Each step of the backward becomes a node of its own: from the step's operands and the gradients of its outputs to the
+gradients of its operands. Its own gradients are central differences of the step's hand-written VJP, and it leads to
+those operands on which that VJP depends. Boundaries hand on what they receive and add nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
+from hookcheck.oracle.sweep import Sweep, through
+from hookcheck.topology.model import Array, Operand, Primitive, Shape
+from hookcheck.topology.ops import Add
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+STEP = 2.0**-17
+"""The step of the differences: near the cube root of float64's rounding, where they are most exact."""
+
+
+class Recording(Protocol):
+    """What takes steps of the graph: the tracer."""
+
+    result: Trace
+
+    def step(
+        self,
+        primitive: Primitive,
+        inputs: tuple[Tensor, ...],
+        parameters: dict[str, Tensor],
+        buffers: Mapping[str, Array],
+    ) -> tuple[Tensor, ...]:
+        """The outputs of one step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed(Primitive):
+    """The VJP of ``node`` as a step: operands and cotangents to the gradients of the operands, where there are any."""
+
+    node: Node
+
+    @classmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
+        """Never drawn."""
+        raise NotImplementedError
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The gradients of the operands; zeros for one that has none."""
+        count = len(self.node.inputs)
+        gradients = through(self.node, inputs[:count], inputs[count:])
+        return tuple(np.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients))
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """Central differences, element by element, of the sum of cotangents times outputs."""
+
+        def weighed(arrays: tuple[Array, ...]) -> float:
+            return float(sum((v * y).sum() for v, y in zip(cotangents, self.forward(arrays, {}))))
+
+        def slope(place: int, index: tuple[int, ...]) -> float:
+            above, below = (_moved(inputs, place, index, step) for step in (STEP, -STEP))
+            return (weighed(above) - weighed(below)) / (2 * STEP)
+
+        slopes = ([slope(place, index) for index in np.ndindex(*x.shape)] for place, x in enumerate(inputs))
+        return tuple(np.array(s).reshape(x.shape) for s, x in zip(slopes, inputs)), {}
+
+    def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
+        """Those inputs on which one of the given outputs depends."""
+        return tuple(any(g and d for g, d in zip(given, depends)) for depends in self._dependence)
+
+    @cached_property
+    def _dependence(self) -> list[list[bool]]:
+        """For each input, whether each output changes as it does."""
+        ones = tuple(np.full(shape, 0.75) for shape in self.node.shapes)
+        inputs = (*(t.array for t in self.node.inputs), *ones)
+        outputs = self.forward(inputs, {})
+        moved = (self.forward((*inputs[:k], inputs[k] + 0.375, *inputs[k + 1 :]), {}) for k in range(len(inputs)))
+        return [[not np.array_equal(a, b) for a, b in zip(outputs, others)] for others in moved]
+
+
+def _moved(inputs: tuple[Array, ...], place: int, index: tuple[int, ...], step: float) -> tuple[Array, ...]:
+    array = inputs[place].copy()
+    array[index] += step
+    return (*inputs[:place], array, *inputs[place + 1 :])
+
+
+def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...], swept: Sweep) -> dict[Key, Tensor]:
+    """Puts the steps of the pass ``noted``, which ``swept`` has worked out, into the graph.
+
+    Gives the gradients of leaves, by name, and of intermediates, by node and slot, as tensors.
+    """
+    tracer.result.doubled = True
+    found: dict[Key, Tensor] = {}
+
+    def give(tensor: Tensor, gradient: Tensor | None) -> None:
+        if gradient is None or not tensor.requires_grad:
+            return
+        key: Key = tensor.name if tensor.node is None else (tensor.node.index, tensor.slot)
+        known = found.get(key)
+        found[key] = gradient if known is None else tracer.step(Add(), (known, gradient), {}, {})[0]
+
+    ones = tuple(Tensor(array, False, root.dtype) for root, array in zip(noted.roots, noted.cotangents))
+    for root, cotangent in zip(noted.roots, cotangents or ones):
+        give(root, cotangent)
+    for node in reversed(tracer.result.nodes[:]):
+        if node.index not in swept.received:
+            continue
+        received = tuple(found.get((node.index, slot)) for slot in range(len(node.shapes)))
+        if node.primitive is None:
+            passed = received
+        else:
+            whole = tuple(
+                Tensor(np.zeros(shape), False, node.inputs[0].dtype) if g is None else g
+                for shape, g in zip(node.shapes, received)
+            )
+            made = tracer.step(Transposed(node), (*node.inputs, *whole), {}, {})
+            passed = tuple(t if g is not None else None for t, g in zip(made, swept.passed[node.index]))
+        for tensor, gradient in zip(node.inputs, passed):
+            give(tensor, gradient)
+    return found

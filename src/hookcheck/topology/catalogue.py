@@ -1,0 +1,37 @@
+"""Which layers and operations are there? Every module of the two folders is imported, and every class found."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from functools import lru_cache
+
+from hookcheck.topology import layers, ops
+from hookcheck.topology.model import Layer, Op, Primitive
+
+
+def _found(base: type[Primitive], folder: str) -> Iterator[type[Primitive]]:
+    for child in base.__subclasses__():
+        if is_dataclass(child) and child.__module__.startswith(f"{folder}."):
+            yield child
+        yield from _found(child, folder)
+
+
+def _all(base: type[Primitive], folder: str, paths: list[str]) -> dict[str, type[Primitive]]:
+    for module in pkgutil.iter_modules(paths):
+        importlib.import_module(f"{folder}.{module.name}")
+    return {kind.__name__: kind for kind in sorted(set(_found(base, folder)), key=lambda kind: kind.__name__)}
+
+
+@lru_cache(maxsize=1)
+def layer_classes() -> dict[str, type[Primitive]]:
+    """The class of every layer, by its name in ``torch.nn``."""
+    return _all(Layer, layers.__name__, list(layers.__path__))
+
+
+@lru_cache(maxsize=1)
+def op_classes() -> dict[str, type[Primitive]]:
+    """The class of every operation between modules, by name."""
+    return _all(Op, ops.__name__, list(ops.__path__))

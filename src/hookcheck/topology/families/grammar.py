@@ -1,0 +1,264 @@
+"""How is a network written, step by step? The one writer behind all families that are more than a chain.
+
+A `Writer` writes the body of one module: it holds the values that are there so far and adds a step on one of them, a
+layer, an operation or a module of our own. What a step needs besides (a target, a state, an index) becomes an argument
+of the module, and of those around it, up to an input of the topology. Every draw is valid as it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.families.fitting import output_shapes
+from hookcheck.topology.model import (
+    Apply,
+    Assembled,
+    Call,
+    Composite,
+    Input,
+    Layer,
+    Literal,
+    Module,
+    Op,
+    Operand,
+    Pack,
+    Primitive,
+    Ref,
+    Shape,
+    Statement,
+    Tree,
+)
+from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.functional import FunctionalSigmoid
+
+Draw = st.DrawFn
+
+FIRST = ("ReLU", "Sigmoid", "Tanh", "Linear", "LayerNorm", "Softmax", "GELU", "Dropout", "Identity")
+"""The layers that are tried first, so that a counterexample is told in terms of them."""
+
+ALONE = {
+    "CTCLoss": "its input must be log-probabilities",
+    "Embedding": "its input is an index",
+    "EmbeddingBag": "its input is an index",
+    "NLLLoss2d": "it is NLLLoss under an old name, and warns",
+}
+"""The layers that no chain goes through, each with the reason; `layers` draws them on inputs of their own."""
+
+PLAIN_OPS = (
+    "Neg",
+    "Scale",
+    "Shift",
+    "FunctionalReLU",
+    "FunctionalTanh",
+    "FunctionalSigmoid",
+    "Sin",
+    "Abs",
+    "Clamp",
+    "Clone",
+    "Add",
+    "Sub",
+    "Mul",
+    "Maximum",
+    "Where",
+    "MatMul",
+    "SumOver",
+    "MeanOver",
+    "FunctionalSoftmax",
+    "Cumsum",
+    "Flip",
+    "Roll",
+    "Tril",
+    "Gather",
+    "MaskedFill",
+    "Reshape",
+    "Permute",
+    "Transpose",
+    "Unsqueeze",
+    "Narrow",
+    "Index",
+)
+"""The operations that a chain goes through: those of one output that cannot make numbers too large to hold."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A real tensor that a body has: how it is referred to, and its shape."""
+
+    ref: Ref
+    shape: Shape
+
+
+@lru_cache(maxsize=4096)
+def layers_for(shape: Shape) -> tuple[type[Primitive], ...]:
+    """The layers that a chain may go through from a tensor of ``shape``, simple ones first."""
+    known = layer_classes()
+    names = [*FIRST, *sorted(known.keys() - {*FIRST, *ALONE})]
+    return tuple(known[name] for name in names if known[name].takes(shape))
+
+
+@lru_cache(maxsize=4096)
+def ops_for(shape: Shape) -> tuple[type[Primitive], ...]:
+    """The operations that a chain may go through from a tensor of ``shape``, simple ones first."""
+    return tuple(op_classes()[name] for name in PLAIN_OPS if op_classes()[name].takes(shape))
+
+
+def fitted(draw: Draw, kind: type[Primitive], shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
+    """A step of that kind for ``shape``; never one that works in place, which only some places allow."""
+    primitive, operands = kind.fitting(draw, shape)
+    if isinstance(primitive, Layer) and primitive.writes:
+        primitive = replace(primitive, inplace=False)  # type: ignore[call-arg]
+    return primitive, operands
+
+
+class Writer:
+    """Writes the body of one module: a composite of the steps that it was told to write."""
+
+    def __init__(self, draw: Draw, *shapes: Shape) -> None:
+        """The module takes tensors of these shapes, as ``x`` or ``x0``, ``x1``, …"""
+        self.draw = draw
+        names = ["x"] if len(shapes) == 1 else [f"x{i}" for i in range(len(shapes))]
+        self.inputs = tuple(Value(Ref(name), shape) for name, shape in zip(names, shapes))
+        self.takes = names
+        self.needs: list[tuple[str, Operand]] = []
+        self.keywords: list[str] = []
+        self.children: list[tuple[str, Module]] = []
+        self.parameters: list[tuple[str, Shape]] = []
+        self.statements: list[Statement] = []
+        self.made = 0
+
+    def named(self) -> str:
+        """A new name for a value."""
+        self.made += 1
+        return f"h{self.made - 1}"
+
+    def need(self, operand: Operand) -> Ref:
+        """A further argument of the module, which its caller must provide."""
+        name = f"a{len(self.needs)}"
+        self.needs.append((name, operand))
+        return Ref(name)
+
+    def child(self, module: Module) -> str:
+        """A new child; gives its name."""
+        name = f"m{len(self.children)}"
+        self.children.append((name, module))
+        return name
+
+    def op(self, op: Op, *values: Value | Ref) -> list[Value]:
+        """Applies an operation; gives its real outputs."""
+        shapes = [v.shape for v in values if isinstance(v, Value)]
+        operands = tuple(Operand(shape) for shape in shapes)
+        refs = tuple(v.ref if isinstance(v, Value) else v for v in values)
+        return self.applied(op, refs, operands)
+
+    def applied(self, op: Op, refs: tuple[Ref, ...], operands: tuple[Operand, ...]) -> list[Value]:
+        """Applies an operation to what the operands describe; gives its real outputs."""
+        out = self.named()
+        self.statements.append(Apply(out, op, refs))
+        return outputs_of(op, out, operands)
+
+    def call(self, name: str, layer: Layer, refs: tuple[Tree, ...], operands: tuple[Operand, ...]) -> list[Value]:
+        """Calls the child of that name, which is ``layer``; gives its real outputs."""
+        out = self.named()
+        args, kwargs = layer.call(refs)
+        self.statements.append(Call(out, name, args, kwargs))
+        return outputs_of(layer, out, operands)
+
+    def step(self, value: Value, kinds: tuple[type[Primitive], ...]) -> list[Value]:
+        """A new layer or operation of one of ``kinds`` on ``value``; gives its real outputs."""
+        primitive, operands = fitted(self.draw, self.draw(st.sampled_from(kinds)), value.shape)
+        if operands[0].domain in ("unit", "positive"):
+            (value,) = self.op(FunctionalSigmoid(), value)
+        refs = (value.ref, *(self.need(operand) for operand in operands[1:]))
+        if isinstance(primitive, Op):
+            return self.applied(primitive, refs, operands)
+        assert isinstance(primitive, Layer)
+        return self.call(self.child(primitive), primitive, refs, operands)
+
+    def layer(self, value: Value) -> Value:
+        """Any layer on ``value``; gives one of its outputs, the first unless drawn otherwise."""
+        return self.draw(st.sampled_from(self.step(value, layers_for(value.shape))))
+
+    def chain(self, value: Value, least: int = 1, most: int = 3) -> Value:
+        """Layers and operations, one on the other."""
+        for _ in range(self.draw(st.integers(least, most))):
+            kinds = layers_for(value.shape)
+            if ops_for(value.shape) and self.draw(st.integers(0, 3)) == 3:
+                kinds = ops_for(value.shape)
+            value = self.draw(st.sampled_from(self.step(value, kinds)))
+        return value
+
+    def inner(self, other: Writer, gives: Tree, *values: Value | Ref) -> str:
+        """Calls the module that ``other`` has written, new as a child, on these values; gives the result's name."""
+        return self.again(self.child(other.module(gives)), other, *values)
+
+    def again(self, name: str, other: Writer, *values: Value | Ref) -> str:
+        """Calls the child of that name, which ``other`` has written; gives the result's name."""
+        out = self.named()
+        refs = tuple(v.ref if isinstance(v, Value) else v for v in values)
+        further = tuple(self.need(operand) for _, operand in other.needs)
+        self.statements.append(Call(out, name, (*refs, *further)))
+        return out
+
+    def module(self, gives: Tree) -> Composite:
+        """The module as written so far."""
+        return Composite(
+            tuple(self.children),
+            (*self.takes, *(name for name, _ in self.needs)),
+            tuple(self.statements),
+            gives,
+            tuple(self.keywords),
+            tuple(self.parameters),
+        )
+
+    def arguments(self, requires_grad: bool | tuple[bool, ...] = True) -> tuple[Input, ...]:
+        """The inputs of a topology that has this module as its root: what it takes, and what its steps need."""
+        flags = requires_grad if isinstance(requires_grad, tuple) else (requires_grad,) * len(self.inputs)
+        main = tuple(Input(v.ref.name, v.shape, flag) for v, flag in zip(self.inputs, flags))
+        return (*main, *(Input(name, o.shape, False, o.domain, o.below) for name, o in self.needs))
+
+
+def outputs_of(primitive: Primitive, out: str, operands: tuple[Operand, ...]) -> list[Value]:
+    """The real tensors among what a step gives under the name ``out``."""
+    if isinstance(primitive, Assembled):
+        shapes: tuple[Shape, ...] = (assembled_shape(primitive, operands),)
+        kinds = "f"
+    else:
+        made = output_shapes(primitive, operands)
+        shapes, kinds = tuple(shape for shape, _ in made), "".join(kind for _, kind in made)
+    found: list[Value] = []
+
+    def visit(part: Any, path: tuple[int | str, ...]) -> None:
+        if isinstance(part, tuple):
+            for i, item in enumerate(part):
+                visit(item, (*path, i))
+        elif part is not None and kinds[part] == "f":
+            found.append(Value(Ref(out, path), shapes[part]))
+
+    visit(primitive.result(tuple(range(len(shapes)))), ())
+    return found
+
+
+def assembled_shape(layer: Assembled, operands: tuple[Operand, ...]) -> Shape:
+    """The shape of what an assembled layer gives: the transformer's layers keep that of their first input, and the
+    whole one that of its second."""
+    return operands[1 if type(layer).__name__ == "Transformer" else 0].shape
+
+
+def merged(writer: Writer, left: Value, right: Value) -> Value:
+    """The sum of two values of one shape."""
+    return writer.op(Add(), left, right)[0]
+
+
+def packed(values: list[Tree], kind: str, keys: tuple[str, ...] = ()) -> Pack:
+    """A container of that kind."""
+    return Pack(kind, tuple(values), keys)
+
+
+def literal(value: bool | int | float | str | None) -> Literal:
+    """An argument or output that is no tensor."""
+    return Literal(value)

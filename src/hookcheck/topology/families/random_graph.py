@@ -1,0 +1,50 @@
+"""random-graph: anything that the grammar allows, modules in modules, values used more than once."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, losses, shapes
+from hookcheck.topology.families.grammar import Value, Writer, merged
+from hookcheck.topology.model import Call, Pack, Ref, Topology, Tree
+
+
+def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[tuple[Ref, Value]]]:
+    """A module on values of such shapes, what it gives, and each output by where it lies in that."""
+    writer = Writer(draw, *(value.shape for value in given))
+    values = list(writer.inputs)
+    for _ in range(draw(st.integers(1, 4))):
+        value = draw(st.sampled_from(values))
+        partners = [other for other in values if other.shape == value.shape and other is not value]
+        if depth and draw(st.integers(0, 2)) == 2:
+            inner, gives, outputs = written(draw, depth - 1, value)
+            name = writer.inner(inner, gives, value)
+            values += [Value(Ref(name, ref.path), output.shape) for ref, output in outputs]
+        elif partners and draw(st.booleans()):
+            values.append(merged(writer, value, draw(st.sampled_from(partners))))
+        else:
+            values.append(writer.chain(value, 1, 2))
+    last = values[-1]
+    others = [v for v in values if v is not last]
+    if not draw(st.booleans()):
+        return writer, last.ref, [(Ref("y"), last)]
+    second = draw(st.sampled_from(others))
+    return writer, Pack("tuple", (last.ref, second.ref)), [(Ref("y", (0,)), last), (Ref("y", (1,)), second)]
+
+
+@st.composite
+def topologies(draw: Draw) -> Topology:
+    """A module to depth three, with one or two outputs, and a loss on one or both of them."""
+    shape = draw(shapes(least=1, most=4))
+    writer, gives, outputs = written(draw, draw(st.integers(0, 2)), Value(Ref("x"), shape))
+    chosen = outputs if draw(st.booleans()) else outputs[:1]
+    inputs, backward = draw(losses(tuple((f"y{i}", ref, value.shape) for i, (ref, value) in enumerate(chosen))))
+    arguments = writer.arguments()
+    return Topology(
+        writer.module(gives),
+        (*arguments, *inputs),
+        (Call("y", "", tuple(Ref(i.name) for i in arguments)), *backward),
+        training=draw(st.sampled_from([True, True, False])),
+        dtype=draw(DTYPES),
+        seed=draw(SEEDS),
+    )

@@ -1,0 +1,44 @@
+"""Linear maps that treat each axis on its own: one matrix for each axis forwards, their transposes on the way back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from hookcheck.topology.model import Array, Layer, Shape
+
+
+def along(x: Array, matrices: Sequence[Array]) -> Array:
+    """``x`` with its last axes mapped, each by its matrix (out, in); leading axes stay."""
+    first = x.ndim - len(matrices)
+    for matrix in matrices:
+        mapped: Array = np.tensordot(x, matrix, (first, 1))
+        x = mapped  # whose new axis is the last, so that the next one to be mapped is the first again
+    return x
+
+
+def selection(indices: Array, side: int) -> Array:
+    """The matrix (*indices.shape, side) that picks these places of an axis; zero rows for indices beyond it."""
+    chosen: Array = (indices[..., None] == np.arange(side)).astype(float)
+    return chosen
+
+
+class Separable(Layer):
+    """A layer without parameters on (N, C, ...): ``y = (A₁ ⊗ A₂ ⊗ …) x`` and ``dx = (A₁ᵀ ⊗ A₂ᵀ ⊗ …) v``."""
+
+    @abstractmethod
+    def matrices(self, sides: Shape) -> Sequence[Array]:
+        """The matrix of each axis after (N, C), for an input with these sides."""
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` (N, C, ...) to ``y`` (N, C, ...), each further axis mapped by its matrix."""
+        (x,) = inputs
+        return (along(x, self.matrices(x.shape[2:])),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``dx`` of ``x``'s shape."""
+        return (along(cotangents[0], [matrix.T for matrix in self.matrices(inputs[0].shape[2:])]),), {}

@@ -1,0 +1,105 @@
+"""Distances between two tensors, along one axis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+@dataclass(frozen=True)
+class CosineSimilarity(Layer):
+    """``nn.CosineSimilarity``: ``a``, ``b`` (..., D, ...) of one shape to (..., ...), the axis ``dim`` summed away.
+
+    ``y = Σ a b / (|a| |b|)`` with ``|a|`` at least ``eps``. ``da = v (b / (|a| |b|) - y a / |a|²)``, the second term
+    only where ``|a| > eps``; ``db`` the same with ``a`` and ``b`` swapped. Source: the documentation of
+    ``torch.nn.functional.cosine_similarity``, whose bound by ``eps`` is on each norm; the VJP is the quotient rule.
+    """
+
+    dim: int = 1
+    eps: float = 1e-8
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """At least one dimension."""
+        return len(shape) > 0 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Any axis, counted from either end, the default first; ``eps`` stays below every norm."""
+        axes = sorted(range(-len(shape), len(shape)), key=lambda axis: axis != 1)
+        layer = cls(draw(st.sampled_from(axes)), draw(st.sampled_from([1e-8, 1e-6])))
+        return layer, (Operand(shape), Operand(shape))
+
+    def source(self) -> str:
+        """The constructor call."""
+        return constructor(self)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``a``, ``b`` (..., D, ...) to (..., ...)."""
+        a, b = inputs
+        return (np.asarray((a * b / (self._norm(a) * self._norm(b))).sum(self.dim)),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``da`` and ``db`` of the inputs' shape."""
+        y, v = (np.expand_dims(t, self.dim) for t in (*self.forward(inputs, parameters), *cotangents))
+        gradients = []
+        for a, b in (inputs, inputs[::-1]):
+            norm = self._norm(a)
+            gradients.append(v * (b / (norm * self._norm(b)) - np.where(norm > self.eps, y * a / norm**2, 0)))
+        return tuple(gradients), {}
+
+    def _norm(self, x: Array) -> Array:
+        norm: Array = np.maximum(np.sqrt((x**2).sum(self.dim, keepdims=True)), self.eps)
+        return norm
+
+
+@dataclass(frozen=True)
+class PairwiseDistance(Layer):
+    """``nn.PairwiseDistance``: ``a``, ``b`` (N, D) to (N,), or (N, 1) with ``keepdim``.
+
+    ``y = (Σ |d|ᵖ)^(1/p)`` with ``d = a - b + eps``. ``da = v sign(d) |d|^(p - 1) y^(1 - p)`` and ``db = -da``. Source:
+    the documentation of ``torch.nn.PairwiseDistance``; the VJP is the chain rule.
+    """
+
+    p: float = 2.0
+    eps: float = 1e-6
+    keepdim: bool = False
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, D)."""
+        return len(shape) == 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Any norm with a slope; no difference is 0, as ``b`` is off the grid of ``a``, or ``eps`` off that of both."""
+        eps, domain = draw(st.sampled_from([(1e-6, "unit"), (1 / 32, "real")]))
+        layer = cls(draw(st.sampled_from([2.0, 1.0, 3.0, -1.0])), eps, draw(st.booleans()))
+        return layer, (Operand(shape), Operand(shape, domain))
+
+    def source(self) -> str:
+        """The constructor call."""
+        return constructor(self)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``a``, ``b`` (N, D) to (N,) or (N, 1)."""
+        a, b = inputs
+        powers = np.abs(a - b + self.eps) ** self.p
+        return (powers.sum(-1, keepdims=self.keepdim) ** (1 / self.p),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``da`` and ``db`` (N, D)."""
+        a, b = inputs
+        y, v = (t.reshape(-1, 1) for t in (*self.forward(inputs, parameters), *cotangents))
+        d = a - b + self.eps
+        da = v * np.sign(d) * np.abs(d) ** (self.p - 1) * y ** (1 - self.p)
+        return (da, -da), {}

@@ -1,0 +1,31 @@
+"""The layer that does nothing, and that every dropout is in eval mode."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hookcheck.topology.layers.unary import Unary
+from hookcheck.topology.model import Array
+
+
+@dataclass(frozen=True)
+class Identity(Unary):
+    """``nn.Identity``: ``y`` is ``x`` itself, ``dx = v``. Source: the documentation of ``torch.nn.Identity``."""
+
+    @property
+    def complex_since(self) -> str:
+        """Nothing is computed, so nothing can fail."""
+        return "1.9"
+
+    @property
+    def passes(self) -> bool:
+        """Always."""
+        return True
+
+    def value(self, x: Array) -> Array:
+        """``x``."""
+        return x
+
+    def pullback(self, x: Array, v: Array) -> Array:
+        """``v``."""
+        return v

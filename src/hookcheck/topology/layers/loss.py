@@ -1,0 +1,114 @@
+"""What have all losses in common? How a criterion is constructed, and how its losses become one number."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import fields
+from typing import Any, ClassVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Layer, Shape
+
+REDUCTIONS = st.sampled_from(["mean", "none", "sum"])
+"""The reductions that every loss has."""
+
+TENSORS = ("weight", "pos_weight")
+"""The settings that are tensors: tuples of numbers here, buffers of the module in torch."""
+
+
+class _Loss(Layer):
+    """A criterion: losses ``L``, one for each element or sample, reduced to ``L``, ``Σ L`` or ``Σ L / count``.
+
+    With cotangent ``v`` of the reduced loss, that of each of ``L`` is ``v``, ``v`` or ``v / count``.
+    """
+
+    reduction: str
+    usage: ClassVar[tuple[str, ...]] = ()
+    """The fields that are settings of a call, not of the constructor."""
+
+    def source(self) -> str:
+        """The constructor call, settings at their default left out."""
+        settings: tuple[Any, ...] = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
+        shown = [
+            f"{f.name}={self._setting(f.name)}"
+            for f in settings
+            if f.name not in self.usage and getattr(self, f.name) != f.default
+        ]
+        return f"nn.{type(self).__name__}({', '.join(shown)})"
+
+    def _setting(self, name: str) -> str:
+        value = getattr(self, name)
+        return f"torch.tensor({list(value)})" if name in TENSORS else repr(value)
+
+    def buffers(self) -> dict[str, Array]:
+        """The settings that are tensors."""
+        return {name: np.array(getattr(self, name)) for name in TENSORS if getattr(self, name, None) is not None}
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The losses, or a 0-dim array of their sum or mean."""
+        losses = np.asarray(self.losses(inputs, parameters))
+        if self.reduction == "none":
+            return (losses,)
+        return (np.asarray(losses.sum() / self._divisor(inputs, parameters)),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """The cotangent spread over the losses, and pulled back from there."""
+        each = np.broadcast_to(cotangents[0] / self._divisor(inputs, parameters), self.extent(inputs))
+        return self.pull(inputs, parameters, each), {}
+
+    def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+        return self.count(inputs, parameters) if self.reduction == "mean" else 1.0
+
+    def count(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+        """What the sum is divided by for the mean: the number of losses."""
+        return float(np.prod(self.extent(inputs), dtype=int))
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """The shape of the losses: that of the first input."""
+        shape: Shape = inputs[0].shape
+        return shape
+
+    @abstractmethod
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """``L``."""
+
+    @abstractmethod
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """The gradients of the inputs, for the cotangent ``v`` of ``L``."""
+
+
+class _Elementwise(_Loss):
+    """One loss for each element: ``L = f(x, y, ...)``, ``dx = v · ∂f/∂x``; there may be a weight for each."""
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """``f`` of the elements, times their weight if there is one."""
+        losses: Array = self.value(*inputs) * parameters.get("weight", 1.0)
+        return losses
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v`` times each slope, summed over what was broadcast."""
+        weighted = v * parameters.get("weight", 1.0)
+        return tuple(_unbroadcast(weighted * slope, x.shape) for x, slope in zip(inputs, self.slopes(*inputs)))
+
+    @abstractmethod
+    def value(self, *inputs: Array) -> Array:
+        """``f`` of the inputs."""
+
+    @abstractmethod
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂f/∂x`` for each input ``x``."""
+
+
+def _unbroadcast(gradient: Array, shape: Shape) -> Array:
+    """The gradient summed over the axes that ``shape`` has a 1 at."""
+    stretched = tuple(i for i, (have, want) in enumerate(zip(gradient.shape, shape)) if have != want)
+    return np.asarray(gradient.sum(stretched, keepdims=True))
+
+
+def weights(count: int) -> st.SearchStrategy[tuple[float, ...] | None]:
+    """No rescaling weight, or ``count`` of them, exact in every floating type."""
+    return st.none() | st.tuples(*[st.sampled_from([1.0, 0.5, 2.0, 0.25])] * count)

@@ -1,0 +1,339 @@
+"""Losses with one loss for each element: L = f(x, y), dx = v · ∂f/∂x, dy = v · ∂f/∂y."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+class _OfDifference(_Elementwise):
+    """``f(d)`` of the difference ``d = x − y``: the slopes are ``f'(d)`` and ``−f'(d)``."""
+
+    def value(self, *inputs: Array) -> Array:
+        """``f(x − y)``."""
+        x, y = inputs
+        return self.of(x - y)
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``f'(x − y)`` and its negative."""
+        x, y = inputs
+        slope = self.slope_of(x - y)
+        return slope, -slope
+
+    @abstractmethod
+    def of(self, d: Array) -> Array:
+        """``f(d)``."""
+
+    @abstractmethod
+    def slope_of(self, d: Array) -> Array:
+        """``f'(d)``."""
+
+
+@dataclass(frozen=True)
+class L1Loss(_OfDifference):
+    """``nn.L1Loss``: ``|x − y|`` of equal shapes, also of complex numbers; ``f'(d) = d / |d|``, and 0 at ``d = 0``.
+
+    Source: the documentation of ``torch.nn.L1Loss``; for the kink, torch's notes on autograd.
+    """
+
+    reduction: str = "mean"
+
+    @property
+    def complex_since(self) -> str:
+        """A release in which the absolute difference of complex numbers is known to be differentiable."""
+        return "2.1"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Two real tensors of one shape."""
+        return cls(draw(REDUCTIONS)), (Operand(shape), Operand(shape))
+
+    def of(self, d: Array) -> Array:
+        """``|d|``."""
+        return np.asarray(np.abs(d))
+
+    def slope_of(self, d: Array) -> Array:
+        """``d / |d|``, and 0 at 0."""
+        size = np.abs(d)
+        slope: Array = d / np.where(size == 0, 1, size)
+        return slope
+
+
+@dataclass(frozen=True)
+class MSELoss(_OfDifference):
+    """``nn.MSELoss``: ``(x − y)²`` of equal shapes; ``f'(d) = 2 d``. Source: the documentation of ``nn.MSELoss``."""
+
+    reduction: str = "mean"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Two real tensors of one shape."""
+        return cls(draw(REDUCTIONS)), (Operand(shape), Operand(shape))
+
+    def of(self, d: Array) -> Array:
+        """``d²``."""
+        return d**2
+
+    def slope_of(self, d: Array) -> Array:
+        """``2 d``."""
+        return 2 * d
+
+
+@dataclass(frozen=True)
+class SmoothL1Loss(_OfDifference):
+    """``nn.SmoothL1Loss``: with ``d = x − y``, ``d² / (2 beta)`` where ``|d| < beta``, else ``|d| − beta / 2``.
+
+    ``f'(d) = d / beta`` and ``sign(d)``. Source: the documentation of ``torch.nn.SmoothL1Loss``.
+    """
+
+    reduction: str = "mean"
+    beta: float = 1.0
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target on a finer grid than the input, so that no difference is ``beta`` or 0."""
+        return cls(draw(REDUCTIONS), draw(st.sampled_from([1.0, 0.5, 2.0, 0.0]))), (
+            Operand(shape),
+            Operand(shape, "unit"),
+        )
+
+    def of(self, d: Array) -> Array:
+        """A parabola near 0, ``|d| − beta / 2`` elsewhere."""
+        size = np.abs(d)
+        return np.where(size < self.beta, d**2 / (2 * self.beta or 1), size - self.beta / 2)
+
+    def slope_of(self, d: Array) -> Array:
+        """``d / beta``, clipped to ±1."""
+        return np.where(np.abs(d) < self.beta, d / (self.beta or 1), np.sign(d))
+
+
+@dataclass(frozen=True)
+class HuberLoss(_OfDifference):
+    """``nn.HuberLoss``: with ``d = x − y``, ``d² / 2`` where ``|d| ≤ delta``, else ``delta (|d| − delta / 2)``.
+
+    ``f'(d)`` is ``d`` clipped to ``±delta``. Source: the documentation of ``torch.nn.HuberLoss``.
+    """
+
+    reduction: str = "mean"
+    delta: float = 1.0
+
+    @property
+    def since(self) -> str:
+        """New in 1.9."""
+        return "1.9"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target on a finer grid than the input, so that no difference is ``delta``."""
+        return cls(draw(REDUCTIONS), draw(st.sampled_from([1.0, 0.5, 2.0]))), (Operand(shape), Operand(shape, "unit"))
+
+    def of(self, d: Array) -> Array:
+        """A parabola near 0, a line elsewhere."""
+        size = np.abs(d)
+        return np.where(size <= self.delta, d**2 / 2, self.delta * (size - self.delta / 2))
+
+    def slope_of(self, d: Array) -> Array:
+        """``d``, clipped."""
+        return np.asarray(np.clip(d, -self.delta, self.delta))
+
+
+@dataclass(frozen=True)
+class PoissonNLLLoss(_Elementwise):
+    """``nn.PoissonNLLLoss``: ``eˣ − y x``, or without ``log_input`` ``x − y ln(x + eps)``.
+
+    ``full`` adds Stirling's ``y ln y − y + ln(2 π y) / 2`` where ``y > 1``. ``∂x = eˣ − y`` or ``1 − y / (x + eps)``;
+    ``∂y = −x`` or ``−ln(x + eps)``, and ``ln y + 1 / (2 y)`` of the full form.
+    Source: the documentation of ``torch.nn.PoissonNLLLoss``.
+    """
+
+    log_input: bool = True
+    full: bool = False
+    eps: float = 1e-8
+    reduction: str = "mean"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A positive target, and a positive input unless it is a logarithm."""
+        layer = cls(
+            not draw(st.booleans()), draw(st.booleans()), draw(st.sampled_from([1e-8, 0.125])), draw(REDUCTIONS)
+        )
+        return layer, (Operand(shape, "real" if layer.log_input else "positive"), Operand(shape, "positive"))
+
+    def value(self, *inputs: Array) -> Array:
+        """The negative log likelihood of ``y``."""
+        x, y = inputs
+        value: Array = np.exp(x) - y * x if self.log_input else x - y * np.log(x + self.eps)
+        stirling = y * np.log(y) - y + np.log(2 * np.pi * y) / 2
+        return value + np.where(y > 1, stirling, 0) if self.full else value
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x`` and ``∂y``."""
+        x, y = inputs
+        of_x: Array = np.exp(x) - y if self.log_input else 1 - y / (x + self.eps)
+        of_y: Array = -x if self.log_input else -np.log(x + self.eps)
+        return of_x, of_y + np.where(y > 1, np.log(y) + 1 / (2 * y), 0) if self.full else of_y
+
+
+@dataclass(frozen=True)
+class GaussianNLLLoss(_Elementwise):
+    """``nn.GaussianNLLLoss``: ``(ln s + (x − y)² / s) / 2`` with ``s = max(var, eps)``; ``full`` adds ``ln(2 π) / 2``.
+
+    ``y`` may have 1 for its last axis; ``var`` may have that, or lack the axis. With ``d = x − y``: ``∂x = d / s``,
+    ``∂y = −d / s``, ``∂var = (1 − d² / s) / (2 s)``; the maximum passes gradients as if it were not there.
+    Source: the documentation of ``torch.nn.GaussianNLLLoss``.
+    """
+
+    full: bool = False
+    eps: float = 1e-6
+    reduction: str = "mean"
+
+    @property
+    def since(self) -> str:
+        """New in 1.8, where ``reduction="none"`` still summed within a sample; as documented from 1.9 on."""
+        return "1.9"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A variance above ``eps``, where autograd and the formula agree; perhaps one for all of the last axis."""
+        layer = cls(draw(st.booleans()), draw(st.sampled_from([1e-6, 1 / 64])), draw(REDUCTIONS))
+        shared = [(*shape[:-1], 1)] if shape else []
+        y = draw(st.sampled_from([shape, *shared]))
+        var = draw(st.sampled_from([shape, *shared, *([shape[:-1]] if shape else [])]))
+        return layer, (Operand(shape), Operand(y), Operand(var, "positive"))
+
+    def value(self, *inputs: Array) -> Array:
+        """The negative log likelihood of ``y``."""
+        d, s = self._parts(*inputs)
+        return (np.log(s) + d**2 / s + (np.log(2 * np.pi) if self.full else 0)) / 2
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x``, ``∂y`` and ``∂var``."""
+        d, s = self._parts(*inputs)
+        return d / s, -d / s, (1 - d**2 / s) / (2 * s)
+
+    def _parts(self, x: Array, y: Array, var: Array) -> tuple[Array, Array]:
+        """``x − y`` and ``s``, with all of ``x``'s axes."""
+        return x - y, np.maximum(_aligned(var, x), self.eps)
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """As for every element-wise loss, with the axis that ``var`` lacks put back first and taken off last."""
+        x, y, var = inputs
+        dx, dy, d_var = super().pull((x, y, _aligned(var, x)), parameters, v)
+        assert d_var is not None
+        return dx, dy, d_var.reshape(var.shape)
+
+
+def _aligned(var: Array, x: Array) -> Array:
+    """``var`` with a last axis of 1 if it lacks the last axis of ``x``, as torch asks by the shapes."""
+    return var[..., None] if var.shape != x.shape and var.shape == x.shape[:-1] else var
+
+
+@dataclass(frozen=True)
+class KLDivLoss(_Elementwise):
+    """``nn.KLDivLoss``: ``y (ln y − x)`` of equal shapes, with ``log_target`` ``eʸ (y − x)``.
+
+    ``∂x = −y`` and ``∂y = ln y + 1 − x``; with ``log_target`` ``∂x = −eʸ`` and ``∂y = eʸ (y − x + 1)``. The reduction
+    ``batchmean`` divides the sum by the length of the first axis. Source: the documentation of ``torch.nn.KLDivLoss``.
+    """
+
+    reduction: str = "mean"
+    log_target: bool = False
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target of probabilities, or of their logarithms."""
+        layer = cls(
+            draw(st.sampled_from(["mean", "none", "sum", *(["batchmean"] if shape else [])])), draw(st.booleans())
+        )
+        return layer, (Operand(shape), Operand(shape, "real" if layer.log_target else "unit"))
+
+    def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+        return float(len(inputs[0])) if self.reduction == "batchmean" else super()._divisor(inputs, parameters)
+
+    def value(self, *inputs: Array) -> Array:
+        """The share of each element in the divergence of ``y`` from ``x``."""
+        x, y = inputs
+        value: Array = np.exp(y) * (y - x) if self.log_target else y * (np.log(y) - x)
+        return value
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x`` and ``∂y``."""
+        x, y = inputs
+        if self.log_target:
+            return -np.exp(y), np.exp(y) * (y - x + 1)
+        return -y, np.log(y) + 1 - x
+
+
+@dataclass(frozen=True)
+class BCELoss(_Elementwise):
+    """``nn.BCELoss``: ``−w (y ln x + (1 − y) ln(1 − x))`` of ``x`` and ``y`` between 0 and 1, ``w`` broadcast.
+
+    ``∂x = w (x − y) / (x (1 − x))`` and ``∂y = w (ln(1 − x) − ln x)``. Logarithms are cut at −100, which numbers off 0
+    and 1 do not meet. Source: the documentation of ``torch.nn.BCELoss``.
+    """
+
+    weight: tuple[float, ...] | None = None
+    reduction: str = "mean"
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The target: the releases before 1.10 have no derivative for it."""
+        return (1,)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Two tensors between 0 and 1; a weight for each place of the last axis."""
+        weight = draw(weights(shape[-1])) if shape else None
+        return cls(weight, draw(REDUCTIONS)), (Operand(shape, "unit"), Operand(shape, "unit"))
+
+    def value(self, *inputs: Array) -> Array:
+        """The cross entropy of two coins, unweighted."""
+        x, y = inputs
+        value: Array = -(y * np.log(x) + (1 - y) * np.log(1 - x))
+        return value
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x`` and ``∂y``, unweighted."""
+        x, y = inputs
+        return (x - y) / (x * (1 - x)), np.log(1 - x) - np.log(x)
+
+
+@dataclass(frozen=True)
+class BCEWithLogitsLoss(_Loss):
+    """``nn.BCEWithLogitsLoss``: ``w (p y ln(1 + e⁻ˣ) + (1 − y) ln(1 + eˣ))``, weights ``w`` and ``p`` broadcast.
+
+    ``∂x = w ((1 − y) σ(x) − p y σ(−x))`` and ``∂y = w (p ln(1 + e⁻ˣ) − ln(1 + eˣ))``.
+    Source: the documentation of ``torch.nn.BCEWithLogitsLoss``.
+    """
+
+    weight: tuple[float, ...] | None = None
+    reduction: str = "mean"
+    pos_weight: tuple[float, ...] | None = None
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target between 0 and 1; weights for each place of the last axis."""
+        drawn = weights(shape[-1]) if shape else st.none()
+        return cls(draw(drawn), draw(REDUCTIONS), draw(drawn)), (Operand(shape), Operand(shape, "unit"))
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """The cross entropy of two coins, the first given by its logit."""
+        (x, y), (w, p) = inputs, self._weights(parameters)
+        losses: Array = w * (p * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
+        return losses
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v ∂x`` and ``v ∂y``."""
+        (x, y), (w, p) = inputs, self._weights(parameters)
+        of_x = (1 - y) / (1 + np.exp(-x)) - p * y / (1 + np.exp(x))
+        of_y = p * np.logaddexp(0, -x) - np.logaddexp(0, x)
+        return v * w * of_x, v * w * of_y
+
+    def _weights(self, parameters: dict[str, Array]) -> tuple[Array | float, Array | float]:
+        return parameters.get("weight", 1.0), parameters.get("pos_weight", 1.0)

@@ -1,0 +1,295 @@
+"""Losses with a margin: nothing is lost where one number is far enough from another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+@dataclass(frozen=True)
+class SoftMarginLoss(_Elementwise):
+    """``nn.SoftMarginLoss``: ``ln(1 + exp(−y x))`` with ``y`` ±1; ``∂x = −y σ(−y x)``, ``∂y = −x σ(−y x)``.
+
+    Source: the documentation of ``torch.nn.SoftMarginLoss``.
+    """
+
+    reduction: str = "mean"
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The target: torch has no derivative for it."""
+        return (1,)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target of signs."""
+        return cls(draw(REDUCTIONS)), (Operand(shape), Operand(shape, "sign"))
+
+    def value(self, *inputs: Array) -> Array:
+        """``ln(1 + exp(−y x))``."""
+        x, y = inputs
+        return np.asarray(np.logaddexp(0, -y * x))
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x`` and ``∂y``."""
+        x, y = inputs
+        falling = -1 / (1 + np.exp(y * x))
+        return y * falling, x * falling
+
+
+@dataclass(frozen=True)
+class HingeEmbeddingLoss(_Elementwise):
+    """``nn.HingeEmbeddingLoss``: ``x`` where ``y`` is 1, ``max(0, margin − x)`` where it is −1.
+
+    ``∂x`` is 1, or −1 where ``x < margin`` and else 0; ``y`` only chooses, so ``∂y = 0``.
+    Source: the documentation of ``torch.nn.HingeEmbeddingLoss``.
+    """
+
+    margin: float = 1.0
+    reduction: str = "mean"
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The target: autograd does not lead to it."""
+        return (1,)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target of signs, a margin that is no number of the input."""
+        margin = draw(st.sampled_from([1.0, 0.0, 0.5, 2.0]))
+        return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape, "sign"))
+
+    def value(self, *inputs: Array) -> Array:
+        """``x``, or what it lacks of the margin."""
+        x, y = inputs
+        return np.where(y > 0, x, np.maximum(self.margin - x, 0))
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂x`` and ``∂y``."""
+        x, y = inputs
+        return np.where(y > 0, 1.0, -(x < self.margin).astype(float)), np.zeros_like(y)
+
+
+@dataclass(frozen=True)
+class MarginRankingLoss(_Elementwise):
+    """``nn.MarginRankingLoss``: ``max(0, m)`` with ``m = margin − y (a − b)`` and ``y`` ±1.
+
+    Where ``m > 0``: ``∂a = −y``, ``∂b = y``, ``∂y = b − a``. Source: the documentation of ``nn.MarginRankingLoss``.
+    """
+
+    margin: float = 0.0
+    reduction: str = "mean"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N,)."""
+        return len(shape) == 1 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """``b`` on a finer grid than ``a``, so that no difference is the margin."""
+        margin = draw(st.sampled_from([0.0, 0.5, 1.0, -0.25]))
+        operands = (Operand(shape), Operand(shape, "unit"), Operand(shape, "sign"))
+        return cls(margin, draw(REDUCTIONS)), operands
+
+    def value(self, *inputs: Array) -> Array:
+        """What the difference lacks of the margin."""
+        a, b, y = inputs
+        return np.asarray(np.maximum(self.margin - y * (a - b), 0))
+
+    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+        """``∂a``, ``∂b`` and ``∂y``."""
+        a, b, y = inputs
+        lacking = self.margin - y * (a - b) > 0
+        return -y * lacking, y * lacking, (b - a) * lacking
+
+
+@dataclass(frozen=True)
+class MultiLabelSoftMarginLoss(_Loss):
+    """``nn.MultiLabelSoftMarginLoss``: for each of ``x`` (N, C), ``Σ w (y ln(1 + e⁻ˣ) + (1 − y) ln(1 + eˣ)) / C``.
+
+    ``∂x = w (σ(x) − y) / C`` and ``∂y = −w x / C``, by ``ln(1 + eˣ) = ln(1 + e⁻ˣ) + x``.
+    Source: the documentation of ``torch.nn.MultiLabelSoftMarginLoss``.
+    """
+
+    weight: tuple[float, ...] | None = None
+    reduction: str = "mean"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C)."""
+        return len(shape) == 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A target between 0 and 1; a weight for each class."""
+        return cls(draw(weights(shape[1])), draw(REDUCTIONS)), (Operand(shape), Operand(shape, "unit"))
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """(N,)."""
+        return (len(inputs[0]),)
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """The mean of a sample's cross entropies."""
+        x, y = inputs
+        each = (np.logaddexp(0, x) - y * x) * parameters.get("weight", 1.0)
+        return np.asarray(each.mean(1))
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v ∂x`` and ``v ∂y``."""
+        x, y = inputs
+        share = v[:, None] * parameters.get("weight", 1.0) / x.shape[1]
+        return share * (1 / (1 + np.exp(-x)) - y), -share * x
+
+
+@dataclass(frozen=True)
+class MultiMarginLoss(_Loss):
+    """``nn.MultiMarginLoss``: for each of ``x`` (N, C) with class ``y``, ``Σ_{i ≠ y} w_y max(0, m_i)ᵖ / C``.
+
+    ``m_i = margin − x_y + x_i``, ``p`` is 1 or 2. ``∂x_i = w_y p max(0, m_i)ᵖ⁻¹ / C`` where ``m_i > 0``, and ``∂x_y``
+    is minus their sum. Source: the documentation of ``torch.nn.MultiMarginLoss``.
+    """
+
+    p: int = 1
+    margin: float = 1.0
+    weight: tuple[float, ...] | None = None
+    reduction: str = "mean"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C)."""
+        return len(shape) == 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A margin that no difference is: above 1 for numbers between 0 and 1, else off the grid of differences."""
+        domain, margins = draw(st.sampled_from([("real", [0.53125, 1.03125, 2.03125]), ("unit", [1.0, 1.5])]))
+        layer = cls(draw(st.integers(1, 2)), draw(st.sampled_from(margins)), draw(weights(shape[1])), draw(REDUCTIONS))
+        return layer, (Operand(shape, domain), Operand(shape[:1], "index", shape[1]))
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """(N,)."""
+        return (len(inputs[0]),)
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """The mean over all classes of what ``x_y`` lacks of being ahead by the margin."""
+        lacking, weight = self._parts(inputs, parameters)
+        return np.asarray((weight * lacking**self.p).mean(1))
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v ∂x``, and None for the classes."""
+        (x, y), (lacking, weight) = inputs, self._parts(inputs, parameters)
+        slope = weight * (lacking > 0) * self.p * lacking ** (self.p - 1) / x.shape[1]
+        slope[np.arange(len(x)), y] = -slope.sum(1)
+        return v[:, None] * slope, None
+
+    def _parts(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, Array | float]:
+        """``max(0, m)`` with 0 at ``y``, and ``w_y`` (N, 1)."""
+        x, y = inputs
+        rows = np.arange(len(x))
+        lacking = np.maximum(self.margin - x[rows, y][:, None] + x, 0)
+        lacking[rows, y] = 0
+        return lacking, parameters["weight"][y][:, None] if self.weight else 1.0
+
+
+@dataclass(frozen=True)
+class MultiLabelMarginLoss(_Loss):
+    """``nn.MultiLabelMarginLoss``: for each of ``x`` (N, C) with labels ``y`` (N, C), ``Σ_{ij} max(0, m_ij) / C``.
+
+    ``m_ij = 1 − x_{y_j} + x_i``, ``j`` over the labels before the first −1, ``i`` over the classes that are no label. A
+    term with ``m_ij > 0`` adds 1 / C to ``∂x_i`` and takes it from ``∂x_{y_j}``.
+    Source: the documentation of ``torch.nn.MultiLabelMarginLoss``.
+    """
+
+    reduction: str = "mean"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C)."""
+        return len(shape) == 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Numbers between 0 and 1, whose differences are not the margin; C labels, some of them repeated."""
+        return cls(draw(REDUCTIONS)), (Operand(shape, "unit"), Operand(shape, "index", shape[1]))
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """(N,)."""
+        return (len(inputs[0]),)
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """What labels lack of being ahead of other classes by 1, over C."""
+        (x, _), (m, counted) = inputs, self._parts(*inputs)
+        return np.asarray((m * counted).sum((1, 2)) / x.shape[1])
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v ∂x``, and None for the labels."""
+        (x, y), (_, counted) = inputs, self._parts(*inputs)
+        terms = counted * v[:, None, None] / x.shape[1]
+        dx: Array = terms.sum(2)
+        np.add.at(dx, (np.arange(len(x))[:, None], y), -terms.sum(1))
+        return dx, None
+
+    def _parts(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """``m`` (N, C, C) and which of it counts; a −1, as an index, reads a number that does not count."""
+        m = 1 - np.take_along_axis(x, y, 1)[:, None, :] + x[:, :, None]
+        label = (y >= 0).cumprod(1).astype(bool)
+        named = (label[:, None, :] & (y[:, None, :] == np.arange(x.shape[1])[:, None])).any(2)
+        return m, label[:, None, :] & ~named[:, :, None] & (m > 0)
+
+
+@dataclass(frozen=True)
+class CosineEmbeddingLoss(_Loss):
+    """``nn.CosineEmbeddingLoss``: of ``a``, ``b`` (N, D), ``1 − c`` where ``y`` is 1, ``max(0, c − margin)`` where −1.
+
+    ``c = a·b / √(A B)`` with ``A = a·a + 10⁻¹²`` and ``B`` likewise, which keeps torch from dividing by 0.
+    ``∂c/∂a = b / √(A B) − c a / A``, and likewise for ``b``; ``y`` only chooses, so ``∂y = 0``.
+    Source: the documentation of ``torch.nn.CosineEmbeddingLoss``.
+    """
+
+    margin: float = 0.0
+    reduction: str = "mean"
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The target: autograd does not lead to it."""
+        return (2,)
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, D)."""
+        return len(shape) == 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """The margin 0 only for odd D: odd multiples of a power of two are never orthogonal there."""
+        margin = draw(st.sampled_from([*([0.0] if shape[1] % 2 else []), 0.25, 0.5, -0.25]))
+        return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape), Operand(shape[:1], "sign"))
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """(N,)."""
+        return (len(inputs[0]),)
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """How far apart like pairs are, and how close unlike ones."""
+        a, b, y = inputs
+        c = self._cosine(a, b)[0][:, 0]
+        return np.where(y > 0, 1 - c, np.maximum(c - self.margin, 0))
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """``v ∂a``, ``v ∂b`` and zeros."""
+        a, b, y = inputs
+        c, a_square, b_square = self._cosine(a, b)
+        of_c = v[:, None] * np.where(y[:, None] > 0, -1.0, (c > self.margin).astype(float))
+        root = np.sqrt(a_square * b_square)
+        return of_c * (b / root - c * a / a_square), of_c * (a / root - c * b / b_square), np.zeros_like(y)
+
+    def _cosine(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
+        """``c``, ``A`` and ``B``, each (N, 1)."""
+        a_square, b_square = ((x * x).sum(1, keepdims=True) + 1e-12 for x in (a, b))
+        return (a * b).sum(1, keepdims=True) / np.sqrt(a_square * b_square), a_square, b_square

@@ -1,0 +1,139 @@
+"""Triplet losses: a positive example is to be closer to the anchor than a negative one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+EPS = 1e-6
+"""What the default distance adds to each difference (documentation of ``torch.nn.PairwiseDistance``)."""
+
+
+class _Triplet(_Loss):
+    """``max(0, margin + d(a, p) − d(a, n))`` of ``a``, ``p``, ``n`` (N, D), ``d(x, y) = (Σ |x − y + eps|ᵖ)^{1/p}``.
+
+    With ``swap``, ``min(d(a, n), d(p, n))`` stands for ``d(a, n)``. With ``e = x − y + eps``, ``∂d/∂x`` is
+    ``sign(e) (|e| / d)ᵖ⁻¹`` and ``∂d/∂y`` its negative; where the two of the minimum are equal, each has half.
+    """
+
+    margin: float
+    swap: bool
+
+    @property
+    def norm(self) -> float:
+        """The exponent ``p``."""
+        return 2.0
+
+    @property
+    def shift(self) -> float:
+        """``eps``."""
+        return EPS
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, D)."""
+        return len(shape) == 2 and all(shape)
+
+    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+        """(N,)."""
+        return (len(inputs[0]),)
+
+    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+        """What the negative example lacks of being farther off by the margin."""
+        return np.asarray(np.maximum(self._lacking(*inputs), 0))
+
+    def _lacking(self, a: Array, p: Array, n: Array) -> Array:
+        far = self.distance(a, n)
+        lacking: Array = (
+            self.margin + self.distance(a, p) - (np.minimum(far, self.distance(p, n)) if self.swap else far)
+        )
+        return lacking
+
+    def distance(self, x: Array, y: Array) -> Array:
+        """``d(x, y)`` (N,)."""
+        d: Array = (np.abs(x - y + self.shift) ** self.norm).sum(1) ** (1 / self.norm)
+        return d
+
+    def slope(self, x: Array, y: Array) -> Array:
+        """``∂d/∂x`` (N, D)."""
+        e = x - y + self.shift
+        slope: Array = np.sign(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
+        return slope
+
+    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+        """The slopes of the distances, where the loss is not 0."""
+        a, p, n = inputs
+        kept = (v * (self._lacking(a, p, n) > 0))[:, None]
+        swaps = self._swaps(a, p, n)[:, None]
+        near = kept * self.slope(a, p)
+        far, swapped = kept * (1 - swaps) * self.slope(a, n), kept * swaps * self.slope(p, n)
+        return near - far, -near - swapped, far + swapped
+
+    def _swaps(self, a: Array, p: Array, n: Array) -> Array:
+        """The share that ``d(p, n)`` has in the minimum: 1, 0 or a half."""
+        share: Array = (1 + np.sign(self.distance(a, n) - self.distance(p, n))) / 2
+        return share * self.swap
+
+
+def _operands(shape: Shape) -> tuple[Operand, ...]:
+    """Anchor, positive and negative on three grids, so that no two of them share a number: no distance has a kink."""
+    return Operand(shape), Operand(shape, "unit"), Operand(shape, "sign")
+
+
+def _margins(shape: Shape, norm: float = 2.0) -> st.SearchStrategy[float]:
+    """Margins that no difference of distances is: sums of numbers on a grid need one off the grid."""
+    return st.sampled_from([*([1.0, 0.5] if shape[1] > 1 and norm > 1 else []), 1.00390625, 0.50390625, 3.00390625])
+
+
+@dataclass(frozen=True)
+class TripletMarginLoss(_Triplet):
+    """``nn.TripletMarginLoss``: the triplet loss of `_Triplet`, with the exponent ``p`` and ``eps`` as settings.
+
+    Source: the documentation of ``torch.nn.TripletMarginLoss``.
+    """
+
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = EPS
+    swap: bool = False
+    reduction: str = "mean"
+
+    @property
+    def norm(self) -> float:
+        """The exponent ``p``."""
+        return self.p
+
+    @property
+    def shift(self) -> float:
+        """``eps``."""
+        return self.eps
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Distances that the minimum can tell apart: no sums of absolute differences where it is taken."""
+        swap = draw(st.booleans())
+        p = draw(st.sampled_from([2.0, 3.0, *([] if swap else [1.0])]))
+        eps = draw(st.sampled_from([EPS, 1 / 256]))
+        return cls(draw(_margins(shape, p)), p, eps, swap, draw(REDUCTIONS)), _operands(shape)
+
+
+@dataclass(frozen=True)
+class TripletMarginWithDistanceLoss(_Triplet):
+    """``nn.TripletMarginWithDistanceLoss``: the triplet loss of `_Triplet`, with the default distance.
+
+    Source: the documentation of ``torch.nn.TripletMarginWithDistanceLoss``.
+    """
+
+    margin: float = 1.0
+    swap: bool = False
+    reduction: str = "mean"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """With and without swap."""
+        return cls(draw(_margins(shape)), draw(st.booleans()), draw(REDUCTIONS)), _operands(shape)

@@ -1,0 +1,95 @@
+"""Pooling by a power mean: y = (Σ xᵖ)^(1/p) over each window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.pooling_windows import (
+    Pool,
+    Size,
+    drawn_kernel,
+    drawn_stride,
+    joined,
+    members,
+    output_shape,
+    per_dimension,
+    settled,
+    spread,
+    starts,
+)
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+@dataclass(frozen=True)
+class LPPool1d(Pool):
+    """``nn.LPPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), ``y = s^(1/p)``, ``s[o] = Σ A[o, i] x[i]ᵖ``, p the norm.
+
+    ``A[o, i]`` is 1 where window ``o`` holds position ``i``. One that goes off-bounds, as ``ceil_mode`` lets it, is
+    scaled up: ``s`` is the number of positions of a full window times the average of ``xᵖ`` over those that this one
+    holds ('power-average pooling'). With cotangent ``v``: ``dx[i] = x[i]ᵖ⁻¹ Σ A[o, i] s[o]^(1/p − 1) v[o]``, a window
+    with ``s = 0`` left out ('will set the gradient to zero in this case').
+    An odd root of a negative sum is not a number, in torch as here.
+    Source: the documentation of ``torch.nn.LPPool1d`` and of ``torch.nn.functional.lp_pool1d``.
+    """
+
+    dims: ClassVar[int] = 1
+
+    norm_type: float
+    kernel_size: Size
+    stride: Size | None = None
+    ceil_mode: bool = False
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Windows that the input covers; for the odd norms positive numbers, whose sums are positive."""
+        norm = draw(st.sampled_from([2, 1, 3]))
+        layer = cls(norm, settled(drawn_kernel(draw, shape[2:])), drawn_stride(draw, cls.dims), draw(st.booleans()))
+        return layer, (Operand(shape, "real" if norm == 2 else "positive"),)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
+        (x,) = inputs
+        weights = self._weights(x.shape[2:])
+        y = (spread(x) ** self.norm_type @ joined(weights).T) ** (1 / self.norm_type)
+        return (y.reshape(output_shape(x, weights)),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``dx`` of ``x``'s shape."""
+        x, p = spread(inputs[0]), self.norm_type
+        weights = joined(self._weights(inputs[0].shape[2:]))
+        sums = x**p @ weights.T
+        slope = np.where(sums == 0, 0, np.where(sums == 0, 1, sums) ** (1 / p - 1))
+        return ((x ** (p - 1) * ((spread(cotangents[0]) * slope) @ weights)).reshape(inputs[0].shape),), {}
+
+    def _weights(self, extent: Shape) -> list[Array]:
+        """The factors of ``A``, one a spatial dimension."""
+        found = []
+        for n, k, s in per_dimension(extent, self.kernel_size, self.stride or self.kernel_size):
+            held = members(n, starts(n, k, s, 0, 1, self.ceil_mode), k)
+            found.append(held * (k / held.sum(-1, keepdims=True)))
+        return found
+
+
+@dataclass(frozen=True)
+class LPPool2d(LPPool1d):
+    """``nn.LPPool2d``: `LPPool1d` over the two dimensions of ``x`` (N, C, H, W)."""
+
+    dims: ClassVar[int] = 2
+
+
+@dataclass(frozen=True)
+class LPPool3d(LPPool1d):
+    """``nn.LPPool3d``: `LPPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
+
+    dims: ClassVar[int] = 3
+
+    @property
+    def since(self) -> str:
+        """It is among the new features of the release notes of 2.3 (pull request 114199)."""
+        return "2.3"

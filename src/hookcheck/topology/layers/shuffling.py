@@ -1,0 +1,144 @@
+"""Layers that split, swap and join axes: a permutation of places forwards, its inverse on the way back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.layers.structure import divisors
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+class _Shuffle(Layer):
+    """``y = P x`` with a permutation ``P`` of places; ``dx = Pᵀ v``, the inverse permutation."""
+
+    complex_since = "2.1"  # conservative: torch gained complex gradients for these functions one by one, before it
+
+    def source(self) -> str:
+        """The constructor call."""
+        return constructor(self)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` permuted."""
+        return (self.permuted(inputs[0]),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``v`` permuted back."""
+        return (self.restored(cotangents[0]),), {}
+
+    @abstractmethod
+    def permuted(self, x: Array) -> Array:
+        """``P x``."""
+
+    @abstractmethod
+    def restored(self, v: Array) -> Array:
+        """``Pᵀ v``."""
+
+
+@dataclass(frozen=True)
+class PixelShuffle(_Shuffle):
+    """``nn.PixelShuffle``: (N, C r², H, W) to (N, C, H r, W r).
+
+    ``y[n, c, h r + i, w r + j] = x[n, c r² + i r + j, h, w]`` with ``r`` the ``upscale_factor``.
+    Source: the documentation of ``torch.nn.PixelShuffle``; Shi et al. 2016, equation 4.
+    """
+
+    upscale_factor: int
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C r², H, W)."""
+        return len(shape) == 4 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A factor whose square divides the channels."""
+        factors = [r for r in range(1, shape[1] + 1) if shape[1] % r**2 == 0]
+        return cls(draw(st.sampled_from(factors))), (Operand(shape),)
+
+    def permuted(self, x: Array) -> Array:
+        """(N, C r², H, W) to (N, C, H r, W r)."""
+        return _to_space(x, self.upscale_factor)
+
+    def restored(self, v: Array) -> Array:
+        """(N, C, H r, W r) to (N, C r², H, W)."""
+        return _to_depth(v, self.upscale_factor)
+
+
+@dataclass(frozen=True)
+class PixelUnshuffle(_Shuffle):
+    """``nn.PixelUnshuffle``: (N, C, H r, W r) to (N, C r², H, W), the inverse of ``PixelShuffle``.
+
+    Source: the documentation of ``torch.nn.PixelUnshuffle``.
+    """
+
+    since = "1.8"
+    downscale_factor: int
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C, H r, W r)."""
+        return len(shape) == 4 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A factor that divides height and width."""
+        factors = [r for r in divisors(shape[2]) if shape[3] % r == 0]
+        return cls(draw(st.sampled_from(factors))), (Operand(shape),)
+
+    def permuted(self, x: Array) -> Array:
+        """(N, C, H r, W r) to (N, C r², H, W)."""
+        return _to_depth(x, self.downscale_factor)
+
+    def restored(self, v: Array) -> Array:
+        """(N, C r², H, W) to (N, C, H r, W r)."""
+        return _to_space(v, self.downscale_factor)
+
+
+@dataclass(frozen=True)
+class ChannelShuffle(_Shuffle):
+    """``nn.ChannelShuffle``: (N, C, ...) to (N, C, ...), channel ``i (C / groups) + j`` to place ``j groups + i``.
+
+    The inverse shuffles in ``C / groups`` groups. Source: the documentation of ``torch.nn.ChannelShuffle``; Zhang et
+    al. 2018 (ShuffleNet), section 3.1.
+    """
+
+    since = "2.1"  # conservative: the class is in 1.7, but had no derivative yet in 1.10 (pytorch issue 67240)
+    groups: int
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, C, ...), at least three dimensions."""
+        return len(shape) > 2 and all(shape)
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """A number of groups that divides the channels."""
+        return cls(draw(st.sampled_from(divisors(shape[1])))), (Operand(shape),)
+
+    def permuted(self, x: Array) -> Array:
+        """The channels as (groups, C / groups), transposed."""
+        return _transposed(x, self.groups)
+
+    def restored(self, v: Array) -> Array:
+        """The channels as (C / groups, groups), transposed."""
+        return _transposed(v, v.shape[1] // self.groups)
+
+
+def _to_space(x: Array, r: int) -> Array:
+    n, c, h, w = x.shape
+    return x.reshape(n, c // r**2, r, r, h, w).transpose(0, 1, 4, 2, 5, 3).reshape(n, c // r**2, h * r, w * r)
+
+
+def _to_depth(x: Array, r: int) -> Array:
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // r, r, w // r, r).transpose(0, 1, 3, 5, 2, 4).reshape(n, c * r**2, h // r, w // r)
+
+
+def _transposed(x: Array, rows: int) -> Array:
+    return x.reshape(len(x), rows, -1, *x.shape[2:]).swapaxes(1, 2).reshape(x.shape)

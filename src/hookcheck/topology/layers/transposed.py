@@ -1,0 +1,138 @@
+"""ConvTranspose1d, ConvTranspose2d, ConvTranspose3d: the linear map that takes a convolution's gradient back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.convolving import Convolving, Pair, Triple
+from hookcheck.topology.model import Array, Layer, Literal, Operand, Pack, Shape, Tree
+
+
+class _Transposed(Convolving):
+    padding: tuple[int, ...]
+    output_padding: tuple[int, ...]
+    output_size: tuple[int, ...] | None
+
+    @property
+    def since(self) -> str:
+        """An ``output_size`` is checked against the size without dilation in old releases."""
+        return "1.12" if self.output_size and max(self.dilation) > 1 else "1.7"
+
+    @property
+    def complex_since(self) -> str:
+        """The last of the three came with 2.0; one release later is on the safe side."""
+        return "2.1"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Padding that leaves an output, and an ``output_size`` within the one stride that it can choose from."""
+        channels, sides = shape[1], shape[2:]
+        groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0]))
+        kernel, stride, dilation = (tuple(draw(st.integers(1, most)) for _ in sides) for most in (3, 2, 2))
+        spare = tuple(draw(st.integers(0, max(s, d) - 1)) for s, d in zip(stride, dilation))
+        reach = [(n - 1) * s + d * (k - 1) for n, s, d, k in zip(sides, stride, dilation, kernel)]
+        padding = tuple(draw(st.integers(0, min(2, r // 2))) for r in reach)
+        least = [r + 1 - 2 * p for r, p in zip(reach, padding)]
+        sizes = st.tuples(*(st.integers(n, n + s - 1) for n, s in zip(least, stride)))
+        out_channels, bias, size = groups * draw(st.integers(1, 2)), draw(st.booleans()), draw(st.none() | sizes)
+        settings = (kernel, stride, padding, spare, groups, bias, dilation, "zeros", size)
+        return cls(channels, out_channels, *settings), (Operand(shape),)  # type: ignore[call-arg]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The output is the wide side."""
+        return self.in_channels, self.out_channels
+
+    def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+        """``output_size`` is an argument of the call, not of the constructor."""
+        if self.output_size is None:
+            return operands, ()
+        return operands, (("output_size", Pack("tuple", tuple(map(Literal, self.output_size)))),)
+
+    def extent(self, sides: Shape) -> Shape:
+        """The lengths of the output's axes for an input with axes of length ``sides``."""
+        settings = zip(sides, self.stride, self.padding, self.dilation, self.kernel_size, self.output_padding)
+        return self.output_size or tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in settings)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
+        (x,) = inputs
+        return (self.shifted(self.widened(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
+        (x,), (v,) = inputs, cotangents
+        dx = self.narrowed(v, parameters["weight"].conj(), x.shape[2:])
+        return (dx,), self.gradients(self.met(x.conj(), v), v)
+
+
+@dataclass(frozen=True)
+class ConvTranspose1d(_Transposed):
+    """``nn.ConvTranspose1d``: ``x`` (N, in_channels, L) to ``y`` (N, out_channels, L').
+
+    The formulas of `ConvTranspose2d` on one axis. Source: the documentation of ``torch.nn.ConvTranspose1d``.
+    """
+
+    axes = 1
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int]
+    stride: tuple[int] = (1,)
+    padding: tuple[int] = (0,)
+    output_padding: tuple[int] = (0,)
+    groups: int = 1
+    bias: bool = True
+    dilation: tuple[int] = (1,)
+    padding_mode: str = "zeros"
+    output_size: tuple[int] | None = None
+
+
+@dataclass(frozen=True)
+class ConvTranspose2d(_Transposed):
+    """``nn.ConvTranspose2d``: ``x`` (N, in_channels, H, W) to ``y`` (N, out_channels, H', W').
+
+    Each input element adds a kernel to the output, which is then cropped by the padding:
+    ``y[n, o, i·s + p·d − padding, j·s + q·d − padding] += W[c, o, p, q] · x[n, c, i, j]`` with ``c`` and ``o`` of one
+    group, and ``b[o]`` besides. ``H' = (H − 1)·s − 2·padding + d·(k − 1) + output_padding + 1``, or what the call's
+    ``output_size`` says. With cotangent ``v``: ``dx`` is the convolution of ``v`` by ``W̄``,
+    ``dW[c, o, p, q] = Σ conj(x) · v`` over what met there, ``db = Σ v``.
+    Source: the documentation of ``torch.nn.ConvTranspose2d``.
+    """
+
+    axes = 2
+    in_channels: int
+    out_channels: int
+    kernel_size: Pair
+    stride: Pair = (1, 1)
+    padding: Pair = (0, 0)
+    output_padding: Pair = (0, 0)
+    groups: int = 1
+    bias: bool = True
+    dilation: Pair = (1, 1)
+    padding_mode: str = "zeros"
+    output_size: Pair | None = None
+
+
+@dataclass(frozen=True)
+class ConvTranspose3d(_Transposed):
+    """``nn.ConvTranspose3d``: ``x`` (N, in_channels, D, H, W) to ``y`` of as many axes.
+
+    The formulas of `ConvTranspose2d` on three axes. Source: the documentation of ``torch.nn.ConvTranspose3d``.
+    """
+
+    axes = 3
+    in_channels: int
+    out_channels: int
+    kernel_size: Triple
+    stride: Triple = (1, 1, 1)
+    padding: Triple = (0, 0, 0)
+    output_padding: Triple = (0, 0, 0)
+    groups: int = 1
+    bias: bool = True
+    dilation: Triple = (1, 1, 1)
+    padding_mode: str = "zeros"
+    output_size: Triple | None = None

@@ -1,0 +1,79 @@
+"""What do the layers share that make one tensor of one tensor, with nothing to learn?"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import MISSING, field, fields
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.model import Array, Layer, Operand, Shape
+
+
+def drawn(*options: Any, default: Any = MISSING) -> Any:
+    """A field that `Unary.fitting` draws from these options, the simplest first."""
+    return field(default=default, metadata={"options": options})
+
+
+class Unary(Layer):
+    """A layer from ``x`` to ``y = value(x)`` whose settings are `drawn`."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether ``inplace`` is set."""
+        return bool(getattr(self, "inplace", False))
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape, empty ones too."""
+        return True
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Each setting by itself, on a real tensor."""
+        kind: Any = cls
+        return kind(*(draw(st.sampled_from(f.metadata["options"])) for f in fields(kind))), (Operand(shape),)
+
+    def source(self) -> str:
+        """The constructor call."""
+        return constructor(self)
+
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """``x`` to ``value(x)``."""
+        return (self.value(inputs[0]),)
+
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+        """``pullback(x, v)``, of ``x``'s shape."""
+        return (self.pullback(inputs[0], cotangents[0]),), {}
+
+    @abstractmethod
+    def value(self, x: Array) -> Array:
+        """``y``."""
+
+    @abstractmethod
+    def pullback(self, x: Array, v: Array) -> Array:
+        """``dx`` for the cotangent ``v`` of ``y``."""
+
+
+class Elementwise(Unary):
+    """``y = f(x)`` element by element: ``dx = v · f'(x)``, the slope conjugated where ``f`` is complex."""
+
+    def pullback(self, x: Array, v: Array) -> Array:
+        """``v · f'(x)``."""
+        dx: Array = v * np.conj(self.slope(x))
+        return dx
+
+    @abstractmethod
+    def slope(self, x: Array) -> Array:
+        """``f'(x)``."""
+
+
+def sigmoid(x: Array) -> Array:
+    """``σ(x) = 1 / (1 + e⁻ˣ)``, on which many activations stand."""
+    y: Array = 1 / (1 + np.exp(-x))
+    return y

@@ -1,0 +1,94 @@
+"""Which operations lead from real tensors to complex ones, and back?
+
+A gradient of a complex tensor is that with respect to its real part plus i times that with respect to its imaginary
+part (notes on autograd, 'Autograd for Complex Numbers'). Inputs of the domain ``complex`` must be complex.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hookcheck.topology.model import Array, Shape
+from hookcheck.topology.ops.rule import MOST, Arrays, Broadcasting, Gradients, Rule, unbroadcast
+
+
+@dataclass(frozen=True)
+class Complex(Broadcasting):
+    """``torch.complex(a, b) = a + ib`` of real tensors: ``da = Re v``, ``db = Im v``."""
+
+    since = "1.8"
+    _text = "torch.complex({0}, {1})"
+
+    def _value(self, a: Array, b: Array) -> Arrays:
+        return (a + 1j * b,)
+
+    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        return unbroadcast(v.real, a), unbroadcast(v.imag, b)
+
+
+class _Taken(Rule):
+    """A view of a complex tensor."""
+
+    views = True
+    since = "1.8"
+    _domain = "complex"
+
+
+@dataclass(frozen=True)
+class Real(_Taken):
+    """``torch.real(z)``: ``dz = v``."""
+
+    _text = "torch.real({0})"
+
+    def _value(self, z: Array) -> Arrays:
+        return (z.real,)
+
+    def _pull(self, v: Array, z: Array) -> Gradients:
+        return (v + 0j,)
+
+
+@dataclass(frozen=True)
+class Imag(_Taken):
+    """``torch.imag(z)``: ``dz = iv``."""
+
+    _text = "torch.imag({0})"
+
+    def _value(self, z: Array) -> Arrays:
+        return (z.imag,)
+
+    def _pull(self, v: Array, z: Array) -> Gradients:
+        return (1j * v,)
+
+
+@dataclass(frozen=True)
+class Conj(_Taken):
+    """``torch.conj(z)``: ``dz = v̄``; a view only since the release it is given for."""
+
+    since = "1.10"
+    _text = "torch.conj({0})"
+
+    def _value(self, z: Array) -> Arrays:
+        return (z.conj(),)
+
+    def _pull(self, v: Array, z: Array) -> Gradients:
+        return (v.conj(),)
+
+
+@dataclass(frozen=True)
+class ViewAsReal(_Taken):
+    """``torch.view_as_real(z)``: (...) to (..., 2), real part and imaginary part; ``dz = v₀ + iv₁``."""
+
+    _text = "torch.view_as_real({0})"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape that has room for one dimension more."""
+        return len(shape) < MOST
+
+    def _value(self, z: Array) -> Arrays:
+        return (np.stack([z.real, z.imag], -1),)
+
+    def _pull(self, v: Array, z: Array) -> Gradients:
+        return (v[..., 0] + 1j * v[..., 1],)

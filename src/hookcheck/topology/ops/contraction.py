@@ -1,0 +1,100 @@
+"""Which operations sum over products of two tensors? Bars are complex conjugates, ᴴ a conjugated transpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import MOST, Arrays, Gradients, Ranked, companion, like, unbroadcast
+
+
+@dataclass(frozen=True)
+class MatMul(Ranked):
+    """``a @ b``: (..., n, k) and (..., k, m) to (..., n, m), leading axes broadcast; vectors (k,) on either side.
+
+    ``da = v bᴴ``, ``db = aᴴ v``, a vector taken for the matrix of one row (left) or one column (right) that it stands
+    for. Source: the documentation of ``torch.matmul``.
+    """
+
+    complex_since = "1.8"
+    _text = "{0} @ {1}"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On a matrix for each of the first one's, one matrix for all, or a vector."""
+        k, m = shape[-1], draw(st.integers(1, 3))
+        batch = companion(draw, shape[:-2])[-(MOST - 2) :]
+        return cls(), (Operand(shape), Operand(draw(st.sampled_from(((k, m), (*batch, k, m), (k,))))))
+
+    def _value(self, a: Array, b: Array) -> Arrays:
+        return (a @ b,)
+
+    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        left, right = np.atleast_2d(a), b.reshape(-1, 1) if b.ndim == 1 else b
+        v = v if a.ndim > 1 else np.expand_dims(v, -1 if b.ndim == 1 else -2)
+        v = v if b.ndim > 1 else np.expand_dims(v, -1)
+        da, db = v @ right.conj().swapaxes(-1, -2), left.conj().swapaxes(-1, -2) @ v
+        return unbroadcast(da, left).reshape(a.shape), unbroadcast(db, right).reshape(b.shape)
+
+
+@dataclass(frozen=True)
+class Bmm(MatMul):
+    """``torch.bmm(a, b)``: (N, n, k) and (N, k, m) to (N, n, m); the gradients of `MatMul`."""
+
+    _text = "torch.bmm({0}, {1})"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, n, k); sides of 0 are allowed."""
+        return len(shape) == 3
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On as many matrices."""
+        return cls(), (Operand(shape), Operand((shape[0], shape[2], draw(st.integers(1, 3)))))
+
+
+@dataclass(frozen=True)
+class Einsum(Ranked):
+    """``torch.einsum(equation, a, b)``, no letter twice in one operand and no ellipsis.
+
+    ``da`` is the sum of ``v b̄`` over the letters that ``a`` does not have, repeated along those that ``a`` alone has;
+    ``db`` likewise. Source: the documentation of ``torch.einsum``; the VJP is the product rule.
+    """
+
+    equation: str
+
+    complex_since = "1.9"
+    _text = "torch.einsum({equation!r}, {0}, {1})"
+
+    @classmethod
+    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
+        """On a second tensor that shares some letters with the first and has one of its own."""
+        sides = dict(zip("abcde", shape))
+        first = "".join(sides)
+        shared = draw(st.lists(st.sampled_from(first), unique=True, max_size=MOST - 1))
+        sides["z"] = draw(st.integers(1, 3))
+        second = "".join(draw(st.permutations([*shared, "z"])))
+        summed = draw(st.integers(max(0, len(sides) - MOST), len(sides)))
+        result = "".join(draw(st.permutations(list(sides)))[summed:])
+        operands = Operand(shape), Operand(tuple(sides[letter] for letter in second))
+        return cls(f"{first},{second}->{result}"), operands
+
+    def _value(self, a: Array, b: Array) -> Arrays:
+        return (np.einsum(self.equation, a, b),)
+
+    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        operands, result = self.equation.split("->")
+        first, second = operands.split(",")
+        return _spread(result, v, second, b, first, a), _spread(result, v, first, a, second, b)
+
+
+def _spread(result: str, v: Array, others: str, other: Array, letters: str, x: Array) -> Array:
+    """The gradient of ``x``, which has ``letters``: ``v`` times the other operand, repeated where neither has one."""
+    known = "".join(letter for letter in letters if letter in result or letter in others)
+    gradient = np.einsum(f"{result},{others}->{known}", v, other.conj())
+    missing = tuple(i for i, letter in enumerate(letters) if letter not in known)
+    return like(np.broadcast_to(np.expand_dims(gradient, missing), x.shape), x)

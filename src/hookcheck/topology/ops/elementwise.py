@@ -1,0 +1,175 @@
+"""Which operations compute with one tensor, element by element? Bars are complex conjugates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Shape
+from hookcheck.topology.ops.rule import Arrays, Gradients, Rule
+
+
+@dataclass(frozen=True)
+class Neg(Rule):
+    """``-x``: ``dx = −v``."""
+
+    complex_since = "1.8"
+    _text = "-{0}"
+
+    def _value(self, x: Array) -> Arrays:
+        return (-x,)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (-v,)
+
+
+@dataclass(frozen=True)
+class Scale(Rule):
+    """``x * number``: ``dx = number · v``."""
+
+    number: float
+
+    complex_since = "1.8"
+    _text = "{0} * {number}"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (draw(st.sampled_from((2.0, 0.5, -1.5, 0.0))),)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x * self.number,)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v * self.number,)
+
+
+@dataclass(frozen=True)
+class Shift(Rule):
+    """``x + number``: ``dx = v``."""
+
+    number: float
+
+    complex_since = "1.8"
+    _text = "{0} + {number}"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (draw(st.sampled_from((1.0, 0.5, -1.5))),)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x + self.number,)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v,)
+
+
+@dataclass(frozen=True)
+class Pow(Rule):
+    """``x ** n`` with a whole ``n ≥ 0``: ``dx = n x̄ⁿ⁻¹ v``, 0 for ``n = 0``."""
+
+    exponent: int
+
+    complex_since = "1.8"
+    _text = "{0} ** {exponent}"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (draw(st.sampled_from((2, 3, 1, 0))),)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x**self.exponent,)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (self.exponent * x.conj() ** max(self.exponent - 1, 0) * v,)
+
+
+@dataclass(frozen=True)
+class Clamp(Rule):
+    """``x.clamp(minimum, maximum)``, None standing for no bound: ``dx = v`` between the bounds, 0 outside."""
+
+    minimum: float | None
+    maximum: float | None
+
+    _text = "{0}.clamp({minimum}, {maximum})"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return draw(st.sampled_from(((-1.0, 1.0), (0.0, None), (None, 0.5), (-0.25, 2.0))))
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.clip(x, self.minimum, self.maximum),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v * (np.clip(x, self.minimum, self.maximum) == x),)
+
+
+@dataclass(frozen=True)
+class Exp(Rule):
+    """``torch.exp(x)``: ``dx = v`` times the conjugate of ``eˣ``."""
+
+    complex_since = "1.8"
+    _text = "torch.exp({0})"
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.exp(x),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v * np.exp(x.conj()),)
+
+
+@dataclass(frozen=True)
+class Log(Rule):
+    """``torch.log(x)`` of positive numbers: ``dx = v / x``."""
+
+    _text = "torch.log({0})"
+    _domain = "positive"
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.log(x),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v / x,)
+
+
+@dataclass(frozen=True)
+class Sqrt(Rule):
+    """``torch.sqrt(x)`` of positive numbers: ``dx = v / (2 √x)``."""
+
+    _text = "torch.sqrt({0})"
+    _domain = "positive"
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.sqrt(x),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v / (2 * np.sqrt(x)),)
+
+
+@dataclass(frozen=True)
+class Abs(Rule):
+    """``torch.abs(x)`` of real numbers: ``dx = v sgn(x)``, 0 at 0."""
+
+    _text = "torch.abs({0})"
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.abs(x),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v * np.sign(x),)
+
+
+@dataclass(frozen=True)
+class Sin(Rule):
+    """``torch.sin(x)``: ``dx = v cos(x̄)``."""
+
+    complex_since = "1.8"
+    _text = "torch.sin({0})"
+
+    def _value(self, x: Array) -> Arrays:
+        return (np.sin(x),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (v * np.cos(x.conj()),)

@@ -1,0 +1,255 @@
+"""Which operations make fewer numbers of many? Along some dimensions, or over everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from hookcheck.topology.model import Array, Shape
+from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, one, some
+
+
+@dataclass(frozen=True)
+class Sum(Rule):
+    """``x.sum()`` over everything; the gradient is the cotangent in every place."""
+
+    complex_since = "1.8"
+    _text = "{0}.sum()"
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.sum(),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (np.full(x.shape, v),)
+
+
+class _Whole(Rule):
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape with an element."""
+        return all(shape)
+
+
+@dataclass(frozen=True)
+class Mean(_Whole):
+    """``x.mean()`` over everything; the gradient is the cotangent over the number of elements."""
+
+    complex_since = "1.8"
+    _text = "{0}.mean()"
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.mean(),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (np.full(x.shape, v / x.size),)
+
+
+def _tieless(shape: Shape) -> bool:
+    """Whether a tensor of that shape has an element, and no two drawn ones are equal (see `values`)."""
+    return 0 < prod(shape) <= 96
+
+
+@dataclass(frozen=True)
+class Max(Rule):
+    """``x.max()`` over everything; the cotangent goes to the largest element.
+
+    Equal ones share it: the subgradient of least norm (notes on autograd, 'Gradients for non-differentiable
+    functions').
+    """
+
+    _text = "{0}.max()"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape with an element, and none drawn twice."""
+        return _tieless(shape)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.max(),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        largest = x == x.max()
+        return (v * largest / largest.sum(),)
+
+
+@dataclass(frozen=True)
+class Prod(_Whole):
+    """``x.prod()`` over everything; ``dx`` is ``v`` times the conjugated product of all the others."""
+
+    complex_since = "2.1"
+    _text = "{0}.prod()"
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.prod(),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        flat, one_ = x.conj().ravel(), np.ones(1)
+        before = np.cumprod(np.concatenate([one_, flat[:-1]]))
+        after = np.cumprod(np.concatenate([one_, flat[:0:-1]]))[::-1]
+        return (v * (before * after).reshape(x.shape),)
+
+
+@dataclass(frozen=True)
+class Norm(_Whole):
+    """``x.norm(p)`` over everything, ``(Σ |x|ᵖ)^(1/p)``; ``dx = v sgn(x) (|x| / ‖x‖)ᵖ⁻¹``, 0 where the norm is 0.
+
+    0 is the subgradient of least norm there. Source: the documentation of ``torch.norm``.
+    """
+
+    p: int
+
+    _text = "{0}.norm({p})"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (draw(st.sampled_from((2, 1, 3))),)
+
+    def _value(self, x: Array) -> Arrays:
+        return ((np.abs(x) ** self.p).sum() ** (1 / self.p),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        (norm,) = self._value(x)
+        return (v * np.sign(x) * (np.abs(x) / (norm or 1)) ** (self.p - 1),)
+
+
+class _Over(Filled):
+    """A reduction over some dimensions, kept with length 1 or dropped."""
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return some(draw, len(shape)), draw(st.booleans())
+
+
+def _kept(reduced: Array, dims: Shape, keepdim: bool) -> Array:
+    """What was reduced over ``dims``, with those dimensions of length 1."""
+    return reduced if keepdim else np.expand_dims(reduced, dims)
+
+
+@dataclass(frozen=True)
+class SumOver(_Over):
+    """``x.sum(dims, keepdim)``; the gradient is the cotangent, repeated along ``dims``."""
+
+    dims: tuple[int, ...]
+    keepdim: bool
+
+    complex_since = "1.8"
+    _text = "{0}.sum([{dims}], {keepdim})"
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.sum(self.dims, keepdims=self.keepdim),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (np.broadcast_to(_kept(v, self.dims, self.keepdim), x.shape),)
+
+
+@dataclass(frozen=True)
+class MeanOver(_Over):
+    """``x.mean(dims, keepdim)``; the gradient is the cotangent over the number of elements, repeated along ``dims``."""
+
+    dims: tuple[int, ...]
+    keepdim: bool
+
+    complex_since = "1.8"
+    _text = "{0}.mean([{dims}], {keepdim})"
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.mean(self.dims, keepdims=self.keepdim),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (np.broadcast_to(_kept(v * (v.size / x.size), self.dims, self.keepdim), x.shape),)
+
+
+@dataclass(frozen=True)
+class AMax(_Over):
+    """``x.amax(dims, keepdim)``; equal largest elements share the cotangent (the documentation of ``torch.amax``)."""
+
+    dims: tuple[int, ...]
+    keepdim: bool
+
+    _text = "{0}.amax([{dims}], {keepdim})"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape with a dimension and an element, and none drawn twice."""
+        return len(shape) > 0 and _tieless(shape)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.max(self.dims, keepdims=self.keepdim),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        largest = x == x.max(self.dims, keepdims=True)
+        return (_kept(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True),)
+
+
+@dataclass(frozen=True)
+class LogSumExp(_Over):
+    """``x.logsumexp(dims, keepdim)``: ``log Σ eˣ``; ``dx = v`` times the softmax of ``x`` over ``dims``."""
+
+    dims: tuple[int, ...]
+    keepdim: bool
+
+    _text = "{0}.logsumexp([{dims}], {keepdim})"
+
+    def _value(self, x: Array) -> Arrays:
+        largest = x.max(self.dims, keepdims=True)
+        summed = np.log(np.exp(x - largest).sum(self.dims, keepdims=True)) + largest
+        return (summed if self.keepdim else summed.squeeze(self.dims),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        exps = np.exp(x - x.max(self.dims, keepdims=True))
+        return (_kept(v, self.dims, self.keepdim) * exps / exps.sum(self.dims, keepdims=True),)
+
+
+@dataclass(frozen=True)
+class MaxOver(Rule):
+    """``x.max(dim, keepdim)``: the largest elements and their indices, of equal ones the first.
+
+    The cotangent goes to those elements. Source: the documentation of ``torch.max``.
+    """
+
+    dim: int
+    keepdim: bool
+
+    _text = "{0}.max({dim}, {keepdim})"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape with a dimension and an element, and none drawn twice."""
+        return len(shape) > 0 and _tieless(shape)
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return one(draw, len(shape)), draw(st.booleans())
+
+    def _value(self, x: Array) -> Arrays:
+        indices = x.argmax(self.dim)
+        return x.max(self.dim, keepdims=self.keepdim), np.expand_dims(indices, self.dim) if self.keepdim else indices
+
+    def _pull(self, v: Array, _: Array, x: Array) -> Gradients:
+        gradient, first = np.zeros_like(x), np.expand_dims(x.argmax(self.dim), self.dim)
+        np.put_along_axis(gradient, first, _kept(v, (self.dim,), self.keepdim), self.dim)
+        return (gradient,)
+
+
+@dataclass(frozen=True)
+class Cumsum(Ranked):
+    """``x.cumsum(dim)``: ``yᵢ = Σ_{j ≤ i} xⱼ``; ``dxⱼ = Σ_{i ≥ j} vᵢ``."""
+
+    dim: int
+
+    complex_since = "1.9"
+    _text = "{0}.cumsum({dim})"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (one(draw, len(shape)),)
+
+    def _value(self, x: Array) -> Arrays:
+        return (x.cumsum(self.dim),)
+
+    def _pull(self, v: Array, x: Array) -> Gradients:
+        return (np.flip(np.flip(v, self.dim).cumsum(self.dim), self.dim),)
