@@ -105,6 +105,34 @@ def list_families(shape: str) -> None:
     show(rows, shape, lambda: table(rows, ("name", "corpus_size", "statement")))
 
 
+@_command("layers")
+def list_layers(shape: str) -> None:
+    """List the modules of torch.nn: which a topology can hold, and why not the others."""
+    from hookcheck.topology.catalogue import layer_classes
+    from hookcheck.topology.excused import EXCUSED
+
+    offered = _offered_layers()
+    rows = []
+    for name in sorted({*layer_classes(), *EXCUSED, *offered}):
+        state, reason = "left-out", EXCUSED.get(name, "newer than this hookcheck")
+        if name in layer_classes():
+            there = not offered or name in offered
+            state, reason = ("covered", "") if there else ("not-offered", f"torch {_torch().__version__} lacks it")
+        rows.append({"name": name, "state": state, "reason": reason})
+    show(rows, shape, lambda: table(rows, ("name", "state", "reason")))
+
+
+def _offered_layers() -> frozenset[str]:
+    """The public modules of the torch that is installed; empty where none is."""
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        return frozenset()
+    nn = _torch().nn
+    found = (name for name, c in vars(nn).items() if isinstance(c, type) and issubclass(c, nn.Module))
+    return frozenset(name for name in found if not name.startswith("_"))
+
+
 _REPORTS = click.option(
     "--reports", type=click.Path(path_type=Path), default="reports", show_default=True,
     help="Folder with the records and the report.",
@@ -286,6 +314,14 @@ def _recorded(path: Path) -> Row:
         "complete": record.footer.complete,
         "verdicts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
     }
+
+
+def _torch() -> Any:
+    """The torch that is installed, one that hooks can be probed on."""
+    _check_torch()
+    import torch
+
+    return torch
 
 
 def _check_torch() -> None:

@@ -40,6 +40,13 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             corpus_size=("integer", "how many topologies of it the corpus holds"),
         )
     ],
+    "layers": [
+        _fields(
+            name=("string", "the class in torch.nn"),
+            state=("string", "covered, left-out, or not-offered by the torch that is installed"),
+            reason=("string", "why it is left out or not offered; empty where it is covered"),
+        )
+    ],
     "report": [_fields(file=("string", "a file that was written"))],
     "explain": [
         _fields(what=("string", "clause"), **_CLAUSE, ledger=("array", "ids of the ledger's entries that name it")),

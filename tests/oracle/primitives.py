@@ -32,7 +32,7 @@ def existing() -> list[type[Primitive]]:
 def number(seed: int, name: str, shape: tuple[int, ...], kind: str) -> Array:
     """A real or complex tensor."""
     real = draw(seed, name, shape)
-    return real if kind == "real" else real + 1j * draw(seed, f"{name}, imaginary", shape)
+    return real if kind == "real" else np.asarray(real + 1j * draw(seed, f"{name}, imaginary", shape))
 
 
 @st.composite

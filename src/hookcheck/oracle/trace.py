@@ -208,6 +208,8 @@ class _Tracer:
         operands = (*inputs, *parameters.values())
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
+        if primitive.precision:
+            self.result.dtypes.add(primitive.precision)
         if primitive.writes and inputs[0].bound and self.result.allowed is None:
             self.result.allowed = len(self.result.passes)
         node = (

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
+MOST = 5
+"""The most dimensions that a tensor is drawn with."""
+
 
 @dataclass(frozen=True)
 class Ref:
@@ -118,6 +121,16 @@ class Primitive(ABC):
     def casts(self) -> str:
         """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
         return ""
+
+    @property
+    def precision(self) -> str:
+        """The coarser dtype that torch keeps a constant of the formula in; empty if there is none."""
+        return ""
+
+    @property
+    def defined(self) -> bool:
+        """Whether torch's documentation defines a gradient that is not the slope of the forward."""
+        return False
 
     @property
     def constant(self) -> tuple[int, ...]:

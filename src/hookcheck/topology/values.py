@@ -56,6 +56,25 @@ def _mask(shape: Shape, below: int) -> Array:
     return drawn
 
 
+def _complex(shape: Shape, below: int) -> Array:
+    return np.asarray(_real(shape, below) + 1j * _real(shape, below))
+
+
+def _label(shape: Shape, below: int) -> Array:
+    return _STREAM.randint(1, below, size=shape).astype(np.int64)
+
+
+def _offsets(shape: Shape, below: int) -> Array:
+    drawn = np.sort(_STREAM.randint(0, below, size=shape).astype(np.int64))
+    drawn[:1] = 0
+    return drawn
+
+
+def _log_probability(shape: Shape, below: int) -> Array:
+    x = _real(shape, below)
+    return np.asarray(x - np.log(np.exp(x).sum(-1, keepdims=True)))
+
+
 def _count(shape: Shape) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
@@ -65,16 +84,21 @@ DOMAINS: dict[str, Callable[[Shape, int], Array]] = {
     "positive": _positive,
     "unit": _unit,
     "sign": _sign,
+    "log_probability": _log_probability,
+    "complex": _complex,
     "index": _index,
+    "label": _label,
+    "offsets": _offsets,
     "distinct": _distinct,
     "mask": _mask,
 }
 """What an input's numbers can be: ``real``; ``positive`` (between 0 and 3); ``unit`` (between 0 and 1); ``sign`` (-1.0
-or 1.0); ``index`` (integers from 0, less than ``below``); ``distinct`` (the same, all different among those that share
-the first two indices); ``mask`` (bool, the first of the last axis False)."""
+or 1.0); ``log_probability`` (along the last axis); ``complex`` (both parts real); ``index`` (integers from 0, less than
+``below``); ``label`` (the same from 1); ``offsets`` (the same, first 0 and never falling); ``distinct`` (indices, all
+different among those that share the first two of their own); ``mask`` (bool, the first of the last axis False)."""
 
 
-WHOLE = ("index", "distinct", "mask")
+WHOLE = ("index", "label", "offsets", "distinct", "mask")
 """The domains whose numbers are integers or bools, whatever the topology's dtype."""
 
 
@@ -110,6 +134,6 @@ def values(topology: Topology) -> dict[str, Array]:
 
 def _number(seed: int, name: str, operand: Operand, dtype: str) -> Array:
     real = draw(seed, name, operand.shape, operand.domain, operand.below)
-    if not dtype.startswith("complex") or operand.domain in WHOLE:
+    if not dtype.startswith("complex") or operand.domain in (*WHOLE, "complex"):
         return real
-    return real + 1j * draw(seed, f"{name}, imaginary part", operand.shape, operand.domain, operand.below)
+    return np.asarray(real + 1j * draw(seed, f"{name}, imaginary part", operand.shape, operand.domain, operand.below))

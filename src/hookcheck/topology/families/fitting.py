@@ -7,10 +7,8 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Operand, Primitive, Shape
-
-MOST = 5
-"""The most dimensions that a tensor has."""
+from hookcheck.topology.model import MOST, Array, Operand, Primitive, Shape
+from hookcheck.topology.values import WHOLE
 
 
 @cache
@@ -34,7 +32,9 @@ def placeholder(operand: Operand) -> Array:
         return np.broadcast_to(np.arange(count).reshape(operand.shape[2:]), operand.shape)
     if operand.domain == "mask":
         return np.zeros(operand.shape, bool)
-    return np.zeros(operand.shape, np.int64) if operand.domain == "index" else np.full(operand.shape, 0.5)
+    if operand.domain in WHOLE:
+        return np.full(operand.shape, int(operand.domain == "label"))
+    return np.full(operand.shape, 0.5 + 0.5j if operand.domain == "complex" else 0.5)
 
 
 def output_shapes(primitive: Primitive, operands: tuple[Operand, ...]) -> tuple[tuple[Shape, str], ...]:

@@ -14,7 +14,7 @@ def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[t
     writer = Writer(draw, *(value.shape for value in given))
     values = list(writer.inputs)
     for _ in range(draw(st.integers(1, 4))):
-        value = draw(st.sampled_from(values))
+        value: Value = draw(st.sampled_from(values))
         partners = [other for other in values if other.shape == value.shape and other is not value]
         if depth and draw(st.integers(0, 2)) == 2:
             inner, gives, outputs = written(draw, depth - 1, value)

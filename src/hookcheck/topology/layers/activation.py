@@ -194,6 +194,11 @@ class Hardsigmoid(Elementwise):
 
     inplace: bool = drawn(False, True, default=False)
 
+    @property
+    def precision(self) -> str:
+        """That of torch's 1/6."""
+        return "float32"
+
     def value(self, x: Array) -> Array:
         """``x / 6 + 1/2``, cut off at 0 and 1."""
         y: Array = np.clip(x / 6 + 0.5, 0, 1)

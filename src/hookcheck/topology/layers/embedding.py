@@ -53,15 +53,15 @@ class Embedding(_Table):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """A table of two to five rows; indices and settings such that the VJP is the slope of the forward.
-
-        So no index meets ``padding_idx``, and frequencies scale a single index only: both are documented to give
-        another gradient than the derivative.
-        """
+        """A table of two to five rows."""
         rows = draw(st.integers(2, 5))
-        padding = draw(st.sampled_from([None, rows - 1, -1]))
-        layer = cls(rows, draw(st.integers(1, 3)), padding, _single(shape) and draw(st.booleans()))
-        return layer, (Operand(shape, "index", rows if padding is None else rows - 1),)
+        padding = draw(st.sampled_from([None, 0, rows - 1, -1]))
+        return cls(rows, draw(st.integers(1, 3)), padding, draw(st.booleans())), (Operand(shape, "index", rows),)
+
+    @property
+    def defined(self) -> bool:
+        """``padding_idx`` and frequencies are documented to change the gradient, and nothing else."""
+        return self.padding_idx is not None or self.scale_grad_by_freq
 
     def source(self) -> str:
         """The constructor call."""
@@ -111,7 +111,7 @@ class EmbeddingBag(_Table):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """A table of one to four rows; for (n,) all offsets are 0: the last bag holds everything, others are empty.
+        """A table of one to four rows.
 
         Frequencies scale a single index only, as for `Embedding`, and since torch up to 2.13 at least divides by the
         count of another index on CPU where counts differ (pytorch issue 190063).
@@ -127,7 +127,7 @@ class EmbeddingBag(_Table):
             padding_idx=draw(st.one_of(st.none(), st.integers(0, rows - 1), st.integers(-rows, -1))),
             weighted=weighted,
         )
-        offsets = (Operand((draw(st.integers(1, 3)),), "index", 1),) if len(shape) == 1 else ()
+        offsets = (Operand((draw(st.integers(1, 3)),), "offsets", shape[0]),) if len(shape) == 1 else ()
         return layer, (Operand(shape, "index", rows), *offsets, *([Operand(shape)] if weighted else []))
 
     def source(self) -> str:

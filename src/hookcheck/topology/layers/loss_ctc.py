@@ -10,16 +10,6 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
 from hookcheck.topology.model import Array, Layer, Literal, Operand, Pack, Shape, Tree
-from hookcheck.topology.values import DOMAINS
-
-
-def _log_probability(shape: Shape, below: int) -> Array:
-    """Logarithms of numbers that add up to 1 along the last axis."""
-    x = DOMAINS["real"](shape, below)
-    return np.asarray(x - np.log(np.exp(x).sum(-1, keepdims=True)))
-
-
-DOMAINS["log_probability"] = _log_probability
 
 
 @dataclass(frozen=True)

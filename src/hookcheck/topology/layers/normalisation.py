@@ -201,8 +201,7 @@ class GroupNorm(Normalisation):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Groups of equally many channels. torch wants more than one number for each channel of a group, over all of
-        the batch and the groups taken together."""
+        """Groups of equally many channels, of which torch wants more than one number in the whole batch."""
         channels, count = shape[1], int(np.prod(shape))
         groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0 and count // g > 1]))
         return cls(groups, channels, draw(EPS), *draw(AFFINE)), (Operand(shape),)

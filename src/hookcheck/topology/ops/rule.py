@@ -8,11 +8,10 @@ from typing import Any, Optional
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Op, Operand, Shape
+from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
 
 Arrays = tuple[Array, ...]
 Gradients = tuple[Optional[Array], ...]
-MOST = 5  # dimensions that a tensor has, as in `families.fitting`, which stands above this folder
 
 
 def like(gradient: Array, x: Array) -> Array:
