@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -11,11 +12,13 @@ from hookcheck.topology.model import Array, Layer, Shape
 
 
 def along(x: Array, matrices: Sequence[Array]) -> Array:
-    """``x`` with its last axes mapped, each by its matrix (out, in); leading axes stay."""
-    first = x.ndim - len(matrices)
-    for matrix in matrices:
-        mapped: Array = np.tensordot(x, matrix, (first, 1))
-        x = mapped  # whose new axis is the last, so that the next one to be mapped is the first again
+    """``x`` with its last axes mapped, each by its matrix (out, in); leading axes stay.
+
+    As matrix products over three axes: the fastest for small ones.
+    """
+    for axis, matrix in enumerate(matrices, x.ndim - len(matrices)):
+        before, after = x.shape[:axis], x.shape[axis + 1 :]
+        x = (matrix @ x.reshape(prod(before), -1, prod(after))).reshape(*before, len(matrix), *after)
     return x
 
 

@@ -12,14 +12,13 @@ and likewise for one and three axes. Both gradients, and the transposed convolut
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 
-from hookcheck.topology.layers.axes import selection
+from hookcheck.topology.layers.axes import along, selection
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.model import Array, Layer, Shape
 
@@ -43,14 +42,6 @@ def readings(wide: int, narrow: int, kernel: int, stride: int, dilation: int, pa
     """The matrix ``R`` (narrow · kernel, wide) of one axis."""
     at = np.arange(narrow)[:, None] * stride + np.arange(kernel) * dilation - padding
     return selection(READ[mode](at.ravel(), wide), wide)
-
-
-def along(x: Array, matrices: Sequence[Array]) -> Array:
-    """``x`` with its last axes mapped, each by its matrix (out, in), as matrix products: the fastest for small ones."""
-    for axis, matrix in enumerate(matrices, x.ndim - len(matrices)):
-        before, after = x.shape[:axis], x.shape[axis + 1 :]
-        x = (matrix @ x.reshape(prod(before), -1, prod(after))).reshape(*before, len(matrix), *after)
-    return x
 
 
 class Convolving(Layer):

@@ -8,13 +8,13 @@ for one, two and three dimensions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from functools import reduce
 from typing import ClassVar, Optional, Union
 
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.model import Array, Layer, Shape
 
 Size = Union[int, tuple[int, ...]]
@@ -88,14 +88,6 @@ def output_shape(x: Array, matrices: Sequence[Array]) -> Shape:
     return (*x.shape[:2], *(matrix.shape[-2] for matrix in matrices))
 
 
-def constructed(layer: Layer, usage: tuple[str, ...] = ()) -> str:
-    """The constructor call, settings at their default, and those of ``usage``, left out."""
-    assert is_dataclass(layer)
-    settings = [(f, getattr(layer, f.name)) for f in fields(layer) if f.name not in usage]
-    shown = [f"{f.name}={value}" for f, value in settings if value != f.default]
-    return f"nn.{type(layer).__name__}({', '.join(shown)})"
-
-
 def drawn_kernel(draw: st.DrawFn, extent: Shape, longest: int = 3) -> Shape:
     """Kernels that the input covers without its padding (`torch.nn.AvgPool3d` refuses others)."""
     return tuple(draw(st.integers(1, min(longest, n))) for n in extent)
@@ -132,4 +124,4 @@ class Pool(Layer):
 
     def source(self) -> str:
         """The constructor call, settings at their default left out."""
-        return constructed(self)
+        return constructor(self)

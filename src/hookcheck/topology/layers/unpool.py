@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.pooling_windows import (
     Pool,
     Size,
-    constructed,
     drawn_stride,
     per_dimension,
     settled,
@@ -55,7 +55,7 @@ class MaxUnpool1d(Pool):
 
     def source(self) -> str:
         """The constructor call; ``output_size`` is said in calls."""
-        return constructed(self, usage=("output_size",))
+        return constructor(self, "output_size")
 
     def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
         """Values and indices and, if there is one, ``output_size``."""
