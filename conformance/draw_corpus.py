@@ -1,9 +1,10 @@
-"""How was the corpus made? Drawn with Hypothesis, then curated: small topologies first, and none that adds nothing.
+"""How was the corpus made? Drawn with Hypothesis, then curated: those that add most for their size go first.
 
-Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one:
-lines that are there are kept. What is worth a line is a combination of features (as the ledger names them) or of layer
-settings that no line before it has; the rest is filled up with what is new. Topologies whose tensors have no side of
-length 1 go first: where every side is 1, a transposed gradient looks like the right one.
+Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one,
+and ``--all`` for every family: lines that are there are kept, and others added until there are N. What is worth a line
+is a pair of features (see ``hookcheck coverage``), a combination of those that the ledger names, or of layer settings,
+that no line before it has; the rest is filled up with what is new. Sides of length 1 count as size: where every side is
+1, a transposed gradient looks like the right one.
 """
 
 from __future__ import annotations
@@ -16,14 +17,24 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 
 from hookcheck.contract.case import call_features, firing_features
+from hookcheck.coverage.axes import words
+from hookcheck.coverage.pairs import meeting
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
-from hookcheck.topology.families import family_named
+from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Layer, Topology, needs, size, walk
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")
+COUNT = 90
+COUNTS = {"single-layer": 450, "random-graph": 200}
+"""How many topologies the families have whose matter is wider than that of the others."""
+
+SAME = ("hook kind", "family")
+"""The axes on which all topologies of a file have the same words."""
+
+Combinations = set[tuple[tuple[str, object], ...]]
 
 
 def drawn(family: str, draws: int) -> list[Topology]:
@@ -47,12 +58,21 @@ def drawn(family: str, draws: int) -> list[Topology]:
 
 def rank(topology: Topology) -> tuple[int, tuple[int, int], str]:
     """The order in which topologies are considered: few sides of length 1 first, then small ones."""
-    ones = sum(side == 1 for i in topology.inputs for side in i.shape)
-    return ones, size(topology), identify(topology)
+    return ones(topology), size(topology), identify(topology)
 
 
-def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
-    """The features of every call, the settings of every layer, and how the topology is run."""
+def ones(topology: Topology) -> int:
+    """How many sides of the inputs have length 1."""
+    return sum(side == 1 for i in topology.inputs for side in i.shape)
+
+
+def cost(topology: Topology) -> int:
+    """What a topology's combinations are weighed against."""
+    return ones(topology) + size(topology)[0]
+
+
+def combinations(topology: Topology) -> Combinations:
+    """The pairs of features, the features of every call, the settings of every layer, and how the topology is run."""
     expected = Expected(topology, values(topology))
     features = [*map(call_features, expected.trace.calls), *map(firing_features, expected.firings)]
     settings_used = [
@@ -60,11 +80,13 @@ def combinations(topology: Topology) -> set[tuple[tuple[str, object], ...]]:
         for _, layer in walk(topology.module)
         if isinstance(layer, Layer)
     ]
+    own = {axis: found for axis, found in words("", expected).items() if axis not in SAME}
     found = {
         (("dtype", topology.dtype), ("training", topology.training)),
+        *meeting(own),
         *kind(topology),
         *settings_used,
-        *(tuple((key, tuple(sorted(words))) for key, words in sorted(found.items())) for found in features),
+        *(tuple((key, tuple(sorted(each))) for key, each in sorted(found.items())) for found in features),
         *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in expected.trace.calls),
     }
     # Old releases run only a part of the corpus, and that part must not lack what the rest has.
@@ -78,36 +100,53 @@ def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
     return ((("root", type(root).__name__), ("bias", getattr(root, "bias", None)), ("ranks", ranks)),)
 
 
+def adding(worth: dict[Topology, Combinations], room: int) -> list[Topology]:
+    """Up to ``room`` topologies, each of which adds more combinations for its size than any that is left."""
+    chosen: list[Topology] = []
+    left = {topology: set(found) for topology, found in worth.items() if found}
+    while left and len(chosen) < room:
+        best = max(left, key=lambda topology: len(left[topology]) / cost(topology))
+        new = left.pop(best)
+        chosen.append(best)
+        left = {topology: rest for topology, found in left.items() for rest in [found - new] if rest}
+    return chosen
+
+
 def curated(known: tuple[Topology, ...], candidates: list[Topology], count: int) -> list[Topology]:
-    """``known``, those of ``candidates`` that add a combination, and others until there are ``count`` in all."""
-    seen = set().union(*map(combinations, known)) if known else set()
-    adding, rest = [], []
+    """``known``, those of ``candidates`` that add combinations, and others until there are ``count`` in all."""
+    seen = set().union(*map(combinations, known))
+    room = max(0, count - len(known))
+    chosen = adding({t: combinations(t) - seen for t in candidates if t not in known}, room)
     turns: Counter[object] = Counter()
-    for topology in (t for t in candidates if t not in known):
-        new = combinations(topology) - seen
-        seen |= new
-        if new:
-            adding.append(topology)
-        else:
-            turns[kind(topology)] += 1
-            rest.append((turns[kind(topology)], topology))
+    rest = []
+    for topology in (t for t in candidates if t not in known and t not in chosen):
+        turns[kind(topology)] += 1
+        rest.append((turns[kind(topology)], topology))
     rest.sort(key=lambda item: item[0])  # the kinds take turns, so that none fills the file alone
-    chosen = [*adding, *(topology for _, topology in rest)][: max(len(adding), count - len(known))]
+    chosen += [topology for _, topology in rest][: room - len(chosen)]
     return [*known, *sorted(chosen, key=lambda topology: (size(topology), identify(topology)))]
 
 
-def main() -> None:
+def add(family: str, count: int, draws: int) -> None:
     """Adds to the corpus file of one family."""
+    there = (FOLDER / f"{family}.jsonl").exists()
+    known = read(FOLDER, family) if there else ()
+    chosen = curated(known, drawn(family, draws) if len(known) < count else [], count)
+    write(FOLDER, family, chosen)
+    print(f"{family}: {len(chosen)} topologies, {len(chosen) - len(known)} of them new", flush=True)
+
+
+def main() -> None:
+    """Adds to the corpus file of one family, or of each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("family")
-    parser.add_argument("--count", type=int, default=80)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("family", nargs="?")
+    which.add_argument("--all", action="store_true")
+    parser.add_argument("--count", type=int, help=f"default: {COUNT}; {COUNTS}")
     parser.add_argument("--draws", type=int, default=2500)
     arguments = parser.parse_args()
-    there = (FOLDER / f"{arguments.family}.jsonl").exists()
-    known = read(FOLDER, arguments.family) if there else ()
-    chosen = curated(known, drawn(arguments.family, arguments.draws), arguments.count)
-    write(FOLDER, arguments.family, chosen)
-    print(f"{arguments.family}: {len(chosen)} topologies, {len(chosen) - len(known)} of them new")
+    for family in FAMILIES if arguments.all else [arguments.family]:
+        add(family, arguments.count or COUNTS.get(family, COUNT), arguments.draws)
 
 
 if __name__ == "__main__":

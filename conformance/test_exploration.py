@@ -6,9 +6,9 @@ does not explain is shrunk to the smallest network that shows it, and printed as
 
 from __future__ import annotations
 
-from hookcheck.plugin import Exploration
+from hookcheck.plugin import Endless, Exploration
 
 
-def test_new_topologies(exploration: Exploration) -> None:
+def test_new_topologies(exploration: Exploration | Endless) -> None:
     """Every clause, on topologies that were not there before."""
     exploration.check()

@@ -101,6 +101,20 @@ def test_families() -> None:
     assert all(name in out for name in FAMILIES)
 
 
+def test_coverage() -> None:
+    rows = lines("coverage")
+    linear = ("family", "multi-node", "layer group", "linear")
+    found = {(row["axis_a"], row["word_a"], row["axis_b"], row["word_b"]): row for row in rows}
+    assert len(found) == len(rows)
+    assert (found[linear]["topologies"], found[linear]["reason"]) == (2, "")
+    assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
+    code, out, err = asked("coverage")
+    assert (code, err) == (0, "")  # nothing of the bar that a terminal shows
+    assert "\x1b" not in out
+    reached = sum(row["topologies"] > 0 for row in rows)
+    assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
+
+
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
     assert files == ["reports/index.html", "reports/compatibility.md"]
@@ -262,7 +276,7 @@ def test_without_torch(record: Path, folder: Path) -> None:
     corpus = f"pathlib.Path({str(folder / 'conformance')!r})"
     here = f"import pathlib, hookcheck.suite as suite; suite.conformance_folder = lambda: {corpus}"
     for arguments in (
-        ["list"], ["families"], ["explain", "GI-01"], ["validate", str(record)], ["report"],
+        ["list"], ["families"], ["coverage"], ["explain", "GI-01"], ["validate", str(record)], ["report"],
         ["repro", str(write_one(record.parent)), *OTHERS[1:]],
     ):  # fmt: skip
         done = in_process(*arguments, code=f"{NO_TORCH}\n{here}")

@@ -111,6 +111,13 @@ def test_torch_runs_once_however_often_results_are_asked_for(shares: Shares, mon
     assert worker.replayed(FAMILY, "cpu") is first
 
 
+def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_put_into_words(shares: Shares) -> None:
+    results = shares.worker("gw0", kinds=("backward", "global_backward")).replayed(FAMILY, "cpu")
+    found = {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations}
+    assert found == {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations if d.told}
+    assert {d.told for r in results for d in r.deviations} == {True, False}
+
+
 def test_a_worker_that_takes_over_runs_only_what_is_left(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = shares.worker("gw0", corpus={FAMILY: TOPOLOGIES[:2]}).replayed(FAMILY, "cpu")
     examined: list[str] = []

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from hookcheck import __version__
-from hookcheck.cli_output import SCHEMAS, Row, documented, sheet, show, table
+from hookcheck.cli_output import SCHEMAS, Row, documented, sheet, show, table, watched
 from hookcheck.errors import HookcheckError
 
 FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED = 0, 1, 2, 3, 130
@@ -131,6 +131,32 @@ def _offered_layers() -> frozenset[str]:
     nn = _torch().nn
     found = (name for name, c in vars(nn).items() if isinstance(c, type) and issubclass(c, nn.Module))
     return frozenset(name for name in found if not name.startswith("_"))
+
+
+@_command("coverage")
+def coverage(shape: str) -> None:
+    """Tell which pairs of features the corpus reaches, and why not the others.
+
+    The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype and depth.
+    """
+    from dataclasses import asdict
+
+    from rich.console import Group
+
+    from hookcheck.coverage.pairs import covered
+    from hookcheck.coverage.told import columns, counts, missing, summary
+    from hookcheck.suite import conformance_folder
+    from hookcheck.topology.corpus import read
+    from hookcheck.topology.families import FAMILIES
+
+    corpus = {family: read(conformance_folder() / "corpus", family) for family in FAMILIES}
+    pairs = covered((family, t) for family in watched(list(corpus), "coverage") for t in corpus[family])
+    topologies = sum(map(len, corpus.values()))
+    show(
+        map(asdict, pairs),
+        shape,
+        lambda: Group(table(counts(pairs), columns()), *missing(pairs), "", summary(pairs, topologies)),
+    )
 
 
 _REPORTS = click.option(

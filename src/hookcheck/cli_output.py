@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item")
 
 
 def _fields(**fields: tuple[Any, str]) -> dict[str, Any]:
@@ -45,6 +46,16 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             name=("string", "the class in torch.nn"),
             state=("string", "covered, left-out, or not-offered by the torch that is installed"),
             reason=("string", "why it is left out or not offered; empty where it is covered"),
+        )
+    ],
+    "coverage": [
+        _fields(
+            axis_a=("string", "an axis: one way in which networks under hooks differ"),
+            word_a=("string", "a word of it"),
+            axis_b=("string", "another axis"),
+            word_b=("string", "a word of that"),
+            topologies=("integer", "how many topologies of the corpus have both"),
+            reason=("string", "why none has; empty where one has"),
         )
     ],
     "report": [_fields(file=("string", "a file that was written"))],
@@ -138,6 +149,14 @@ def _draw(drawn: Any) -> None:
     with console.capture() as captured:
         console.print(drawn)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+
+
+def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
+    """``items``, with a bar of how far they are on the terminal; where standard error is none, with nothing."""
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(items, what, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
 def table(rows: Iterable[Row], columns: tuple[str, ...]) -> Any:

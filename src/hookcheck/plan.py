@@ -17,6 +17,7 @@ from typing import Any
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck import __version__
 from hookcheck.contract.clause import CLAUSES, Clause, clause_named, described
+from hookcheck.contract.evidence import order
 from hookcheck.contract.ledger import DEVICES, applying, load
 from hookcheck.contract.verdict import NOT_RUN, CaseResult
 from hookcheck.errors import HookcheckError
@@ -38,7 +39,7 @@ from hookcheck.session import Session
 from hookcheck.topology.codec import decode, encode, identify
 from hookcheck.topology.corpus import digest, read
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Topology, size
+from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
 LEFT_OUT = "left out of this run by its selection of tests"
@@ -201,11 +202,7 @@ def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology])
             cell = (deviation.clause, case.family, case.kind)
             for key in {(*cell, True), (*cell, deviation.ledger is not None)}:
                 best = smallest.get(key)
-                if best is None or _order(known[case.topology]) < _order(known[best]):
+                if best is None or order(known[case.topology]) < order(known[best]):
                     smallest[key] = case.topology
     ids = sorted(set(smallest.values()))
     return tuple(Counterexample(id, encode(known[id]), source(known[id]).script()) for id in ids)
-
-
-def _order(topology: Topology) -> tuple[Any, ...]:
-    return (*size(topology), identify(topology))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ except ImportError as error:
     ) from None
 
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
-from hookcheck.contract.ledger import load
+from hookcheck.contract.ledger import Ledger, load
 from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, Deviation, cells
 from hookcheck.errors import HookcheckError
 from hookcheck.plan import Request, discard_parts, from_controller, now, record, request, session, stands, to_workers
@@ -36,12 +37,13 @@ from hookcheck.report.counterexample import told
 from hookcheck.report.drawing import report
 from hookcheck.report.terminal import print_summary
 from hookcheck.session import Session, Unexplained
+from hookcheck.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import size
 
-PROFILES = {"smoke": 5, "default": 60, "thorough": 2000}
-"""How many new topologies a family each Hypothesis profile explores."""
+PROFILES = {"smoke": 5, "default": 100, "thorough": 1500, "soak": ROUND}
+"""How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
 
 for _name, _examples in PROFILES.items():
     settings.register_profile(_name, max_examples=_examples)
@@ -49,6 +51,7 @@ for _name, _examples in PROFILES.items():
 REQUEST: pytest.StashKey[Request] = pytest.StashKey()
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
+IDLE: pytest.StashKey[list[str]] = pytest.StashKey()
 
 
 @dataclass(frozen=True)
@@ -109,12 +112,38 @@ class Exploration:
             pytest.fail(str(found), pytrace=False)
 
 
+@dataclass(frozen=True)
+class Endless:
+    """One share of a soak, as a pytest item."""
+
+    soak: Soak
+    capture: Any
+
+    @property
+    def device(self) -> str:
+        """The device that it runs on."""
+        return self.soak.device
+
+    def check(self) -> None:
+        """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
+        try:
+            self.soak.run(self._say)
+        except Unexplained as found:
+            pytest.fail(str(found), pytrace=False)
+
+    def _say(self, line: str) -> None:
+        """Progress goes past pytest's capture to standard error, from workers too."""
+        with self.capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declares the options of the suite."""
     group = parser.getgroup("hookcheck", "hookcheck: conformance of PyTorch's hooks")
     group.addoption("--device", default="cpu", help="cpu (default), cuda or all; one that is not there is not run")
     for name, what in (("family", "topology family"), ("kind", "hook kind"), ("clause", "clause id")):
         group.addoption(f"--{name}", action="append", default=[], help=f"only this {what}; may be given several times")
+    group.addoption("--topologies", type=int, default=0, help="profile soak: end after so many new ones (0: never)")
     group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
 
 
@@ -188,8 +217,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         ]
         metafunc.parametrize("cell", found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
     else:
-        explorations = [Exploration(share, family, device, asked.examples) for family, device in places]
-        metafunc.parametrize("exploration", explorations, ids=lambda e: f"{e.family}:{e.device}")
+        explorations, ids = _explorations(metafunc.config, share, asked)
+        metafunc.parametrize("exploration", explorations, ids=ids)
+
+
+def _explorations(config: pytest.Config, share: Session, asked: Request) -> tuple[list[Any], list[str]]:
+    """The items that explore, and their ids: one a family, or for a soak one a worker."""
+    if asked.profile != "soak":
+        places = [(family, device) for device in asked.devices for family in asked.families]
+        found = [Exploration(share, family, device, asked.examples) for family, device in places]
+        return list(found), [f"{e.family}:{e.device}" for e in found]
+    workers, limit = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), config.getoption("topologies")
+    capture = config.pluginmanager.getplugin("capturemanager")
+    shares = [(number, device) for device in asked.devices for number in range(workers)]
+    soaks = [Soak(share, asked.families, device, number, workers, limit) for number, device in shares]
+    return [Endless(soak, capture) for soak in soaks], [f"soak-{s.share}:{s.device}" for s in soaks]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -210,14 +252,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     asked = config.stash[REQUEST]
     stopped = _stopped(session)
     under_test = Torch(torch.__version__, str(torch.version.git_version), torch.version.cuda)
-    config.stash[RECORDS] = []
+    config.stash[RECORDS], config.stash[IDLE] = [], []
     for device in asked.devices:
         if (asked.parts / device).exists():
             made = record(asked, device, under_test, stopped)
             # A run of a part of the contract must not take the place of the record of the whole.
             folder = Path(asked.reports) / ("records" if stands(asked, made) else "partial")
             config.stash[RECORDS].append((made, str(write(made, folder))))
+            if stands(asked, made):
+                config.stash[IDLE] += idle(config.stash[SESSION].ledgers[device], made)
     discard_parts(asked)
+    if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         report(Path(asked.reports) / "records", Path(asked.reports), {e.id: (e.why, e.link) for e in load()})
 
@@ -235,11 +281,22 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         print_summary(made, Console(file=text, width=tw.fullwidth, force_terminal=tw.hasmarkup, highlight=False))
         terminalreporter.write(text.getvalue())
         terminalreporter.line(f"record: {path}")
+    for line in config.stash[IDLE]:
+        terminalreporter.line(f"FAILED {line}", red=True)
     for device in asked.devices:
         if device not in available_devices():
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+
+
+def idle(ledger: Ledger, made: Record) -> list[str]:
+    """What is to be said of entries for all families that explain nothing in a whole run."""
+    return [
+        f"ledger: {entry.id} says that {clause} deviates under {kind} hooks, and no family shows it: "
+        "narrow the entry, or remove it if the deviation is gone"
+        for entry, clause, kind in ledger.idle(made.cases)
+    ]
 
 
 def _request(config: pytest.Config) -> Request:

@@ -17,6 +17,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from hookcheck.contract.clause import Clause
+from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Deviation
@@ -59,6 +60,7 @@ class Session:
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished, begun = self._taken_over(family, device)
+        evidence = Evidence()
         for topology in self.corpus[family]:
             id = identify(topology)
             missing = [kind for kind in self.kinds if (id, kind) not in finished]
@@ -67,18 +69,21 @@ class Session:
                 yield self._kept(_lost(family, id, missing.pop(0), begun[id]), device)
             if missing:
                 self._part(device).append({"type": "begin", "family": family, "topology": id, "at": time.time()})
-                yield from self._examined(topology, family, missing, device, "corpus")
+                yield from self._examined(topology, family, missing, device, "corpus", evidence)
 
-    def explore(self, family: str, device: str, examples: int) -> None:
-        """Draws ``examples`` new topologies of the family and examines them.
+    def explore(self, family: str, device: str, examples: int, round: int = 0, keep: bool = True) -> int:
+        """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
+
+        Each ``round`` draws others. Unless asked to ``keep`` them, only what is not explained goes into the part file.
 
         Raises:
             Unexplained: for the smallest topology found that deviates as the first one found did.
         """
         seen = {identify(topology) for topology in self.corpus[family]}
+        known = len(seen)
         sought: list[tuple[str, str, str]] = []
 
-        @seed(self.seed)
+        @seed(self.seed + round * 2**32)
         @settings(
             max_examples=examples,
             database=None,
@@ -93,7 +98,9 @@ class Session:
             if identify(topology) in seen and not sought:
                 return
             seen.add(identify(topology))
-            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", keep=not sought))
+            # While Hypothesis shrinks, cases are not kept: they must not take the place of evidence that is.
+            wanted, kept = (None, False) if sought else (evidence, keep)
+            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", wanted, kept))
             found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
             if found:
                 kind, deviation = min(found, key=lambda item: GAPS.index(item[1].gap))
@@ -101,6 +108,7 @@ class Session:
                 best.append((topology, results, kind, deviation))
                 raise Unexplained
 
+        evidence = Evidence()
         best: list[tuple[Topology, tuple[CaseResult, ...], str, Deviation]] = []
         try:
             run()
@@ -111,12 +119,20 @@ class Session:
             raise Unexplained(told(topology, family, kind, deviation)) from None
         finally:
             self._calm()
+        return len(seen) - known
 
     def _examined(
-        self, topology: Topology, family: str, kinds: Iterable[str], device: str, origin: str, keep: bool = True
+        self,
+        topology: Topology,
+        family: str,
+        kinds: Iterable[str],
+        device: str,
+        origin: str,
+        evidence: Evidence | None,
+        keep: bool = True,
     ) -> Iterator[CaseResult]:
         self._watch()
-        for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin):
+        for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence):
             yield self._kept(result, device, topology) if keep else result
 
     def _watch(self) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck.contract.case import Case
-from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.judge import judge
+from hookcheck.contract.clause import CLAUSES, Clause
+from hookcheck.contract.judge import explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.oracle.expected import Expected
@@ -116,7 +116,12 @@ def numbers(*values: float | None) -> tuple[Any, ...]:
 
 def deviations(case: Case, *ids: str) -> list[Deviation]:
     """What the clauses (all of them if none is named) find to deviate."""
-    return list(judge(case, [CLAUSES[id] for id in ids or CLAUSES], "by-hand", Ledger(()))[1])
+    _, findings = judge(case, _spoken(case, ids or CLAUSES))
+    return list(explained(case.topology, "by-hand", case.kind.name, findings, Ledger(())))
+
+
+def _spoken(case: Case, ids: Iterable[str]) -> list[Clause]:
+    return [CLAUSES[id] for id in ids if case.kind.name in CLAUSES[id].kinds]
 
 
 def gaps(case: Case, *ids: str) -> Iterable[tuple[str, str]]:
@@ -126,4 +131,4 @@ def gaps(case: Case, *ids: str) -> Iterable[tuple[str, str]]:
 
 def judged(case: Case, id: str) -> int:
     """How many subjects the clause has a say on."""
-    return judge(case, [CLAUSES[id]], "by-hand", Ledger(()))[0].get(id, 0)
+    return judge(case, _spoken(case, [id]))[0].get(id, 0)

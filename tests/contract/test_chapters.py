@@ -123,7 +123,7 @@ def fired(c: Case) -> Case:
         ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": None}), "None instead of a gradient"),
         ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "v": np.zeros(1)}), "a gradient instead of None"),
         ("OB-05", again(PLAIN, warnings=(("UserWarning", "mind the hook"),)), "new warning"),
-        ("OB-06", again(PLAIN, random=PLAIN.plain.random + 1), "wrong values"),
+        ("OB-06", again(PLAIN, random=PLAIN.plain.random + b"1"), "wrong values"),
         ("OR-01", reversed_events(case(CHAIN)), "wrong order"),
         ("OR-01", reversed_events(case(CHAIN, grad="")), "wrong order"),
         ("AG-01", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": np.array([15.0])}), "wrong values"),

@@ -9,13 +9,18 @@ import torch
 
 from hookcheck.contract import examine as module
 from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.examine import examine
 from hookcheck.contract.judge import unexplained
 from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.probe.kinds import KINDS
+from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
-from hookcheck.topology.model import Topology, Within
+from hookcheck.topology.corpus import read
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Input, Topology, Within
 
 from .cases import CALLED, case
 
@@ -67,3 +72,46 @@ def test_what_this_torch_lacks_is_not_offered(monkeypatch: pytest.MonkeyPatch) -
 def test_a_hook_kind_that_this_torch_lacks_is_not_offered_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.nn.Module, "register_full_backward_hook")
     assert [r.outcome for r in examined(PLAIN)] == [RAN, NOT_OFFERED, RAN, RAN]
+
+
+CORPUS = {path.stem: read(path.parent, path.stem) for path in sorted((conformance_folder() / "corpus").glob("*.jsonl"))}
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family in CORPUS])
+def test_what_is_judged_once_for_two_kinds_is_what_each_of_them_gets_alone(family: str) -> None:
+    ledger = applying(load(), torch.__version__, "cpu")
+    for t in CORPUS[family][::12]:
+        alone = [result for kind in KINDS for result in examine(t, family, [kind], CLAUSES.values(), ledger)]
+        assert list(examine(t, family, KINDS, CLAUSES.values(), ledger)) == alone
+
+
+def test_two_kinds_that_see_the_same_are_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+    judge = module.judge
+    monkeypatch.setattr(module, "judge", lambda c, clauses: judged.append(c.kind.name) or judge(c, clauses))
+    examined(PLAIN)
+    assert judged == ["backward", "full_backward"]
+
+
+def wide(width: int) -> Topology:
+    """A Linear on a 2-D input: its legacy hook deviates as the ledger says."""
+    inputs = (Input("x", (2, width), True), Input("v", (2, width)))
+    return replace(PLAIN, module=Linear(width, width), inputs=inputs)
+
+
+def told(t: Topology, ledger: Ledger, evidence: Evidence | None) -> set[bool]:
+    results = examine(t, "multi-node", KINDS, CLAUSES.values(), ledger, evidence=evidence)
+    return {deviation.told for result in results for deviation in result.deviations}
+
+
+def test_of_what_the_ledger_explains_the_smallest_topology_is_put_into_words() -> None:
+    ledger, evidence = applying(load(), torch.__version__, "cpu"), Evidence()
+    assert told(wide(3), ledger, evidence) == {True}
+    assert told(wide(4), ledger, evidence) == {False}
+    assert told(wide(2), ledger, evidence) == {True}
+    assert told(wide(4), ledger, None) == {True}
+
+
+def test_what_the_ledger_does_not_explain_is_always_put_into_words() -> None:
+    evidence = Evidence()
+    assert told(wide(2), Ledger(()), evidence) == told(wide(3), Ledger(()), evidence) == {True}

@@ -11,7 +11,7 @@ import pytest
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Mismatch
 from hookcheck.contract.gradients import identified, lengths_differ, shown, states_differ, values_differ
-from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation
 from hookcheck.topology.layers.linear import Linear
@@ -41,6 +41,12 @@ W, B = (CASE.expected.known_gradients(FIRING.call, FIRING.backward)[name] for na
 OTHER = np.arange(4.0).reshape(2, 2)
 assert G is not None
 assert V is not None
+
+
+def due(*grad_input: Any) -> Firing:
+    """The firing with other gradients due, each of an argument like the one that there is."""
+    call = replace(FIRING.call, args=FIRING.call.args * len(grad_input))
+    return replace(FIRING, call=call, grad_input=grad_input)
 
 
 def gap(judgement: Any) -> Any:
@@ -79,11 +85,13 @@ def gap(judgement: Any) -> Any:
     ],
 )
 def test_values(observed: Any, expected: Any, told: Any) -> None:
-    assert gap(values_differ(replace(CASE), FIRING, observed, expected)) == told
+    firing = due(*expected)
+    assert gap(values_differ(replace(CASE), firing, observed, firing.grad_input)) == told
 
 
 def test_the_costliest_gap_of_several_is_told() -> None:
-    told = values_differ(replace(CASE), FIRING, (B, OTHER + 100), (G, OTHER))
+    firing = due(G, OTHER)
+    told = values_differ(replace(CASE), firing, (B, OTHER + 100), firing.grad_input)
     assert gap(told) == "wrong values"
 
 
@@ -143,13 +151,13 @@ def test_every_entry_is_called_by_what_it_is(observed: Any, names: tuple[str, ..
 def test_the_names_are_told_with_the_numbers() -> None:
     told = values_differ(replace(CASE), FIRING, (B,), (G,))
     assert isinstance(told, Mismatch)
-    assert told.observed == "([9.0, 18.0, 36.0],), which is (bias,)"
+    assert told.told()[1] == "([9.0, 18.0, 36.0],), which is (bias,)"
 
 
 def test_a_gradient_in_more_than_the_dtype_of_the_topology_is_none_of_its_own() -> None:
     case = linear("float32")
-    assert case.close(G.astype(np.float32), G)
-    assert not case.close(G, G)
+    assert case.close(G.astype(np.float32), G, "float32")
+    assert not case.close(G, G, "float32")
 
 
 def test_short_tensors_are_shown_and_long_ones_begun() -> None:
@@ -160,4 +168,4 @@ def test_short_tensors_are_shown_and_long_ones_begun() -> None:
 
 @pytest.mark.parametrize("observed", [None, "text", (), [], {}])
 def test_what_is_no_tensor_is_close_to_none(observed: Any) -> None:
-    assert not CASE.close(observed, G)
+    assert not CASE.close(observed, G, "float64")

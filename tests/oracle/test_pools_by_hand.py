@@ -183,6 +183,6 @@ def test_unpooling_inverts_a_max_pooling_but_for_the_rest() -> None:
 def test_the_size_of_the_output_is_said_in_the_call_not_in_the_module() -> None:
     layer = MaxUnpool1d(2, output_size=(5,))
     operands = (Ref("x"), Ref("i"))
-    assert layer.source() == "nn.MaxUnpool1d(kernel_size=2)"
+    assert layer.source() == "nn.MaxUnpool1d(2)"
     assert layer.call(operands) == (operands, (("output_size", Pack("list", (Literal(5),))),))
     assert MaxUnpool1d(2).call(operands) == (operands, ())

@@ -184,12 +184,6 @@ def test_a_module_list_is_never_called() -> None:
         expected(ModuleList((TIMES,)), [CALLED], {"0": 2}, x=7)
 
 
-@pytest.mark.parametrize("value", [Literal(3), Pack("list", (X,))])
-def test_a_step_takes_tensors_alone(value: Any) -> None:
-    with pytest.raises(TypeError, match="stands where a tensor is needed"):
-        expected(TIMES, [Call("y", "", (value,))], {"": 2}, x=7)
-
-
 def test_the_oracle_computes_in_float64_and_leaves_the_numbers_alone() -> None:
     e = expected(Sequential((TIMES, TIMES)), [CALLED, FROM_Y], {"0": 2, "1": 3}, x=7, v=5)
     before = {name: leaf.array.copy() for name, leaf in e.trace.leaves.items()}

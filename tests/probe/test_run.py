@@ -12,6 +12,7 @@ from hookcheck.probe import run
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation, Raised
 from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
+from hookcheck.topology.build import Built
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import (
     Backward,
@@ -151,7 +152,7 @@ def test_an_interruption_is_not_swallowed(monkeypatch: pytest.MonkeyPatch, error
     def interrupted(self: Any) -> None:
         raise error
 
-    monkeypatch.setattr(run.Built, "run", interrupted)
+    monkeypatch.setattr(Built, "run", interrupted)
     with pytest.raises(error):
         observed(topology(), "global_full_backward")
     assert not torch.nn.modules.module._global_backward_hooks

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn.modules import module as torch_module
 
-from hookcheck.probe import run
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.run import observe
 from hookcheck.probe.state import preserved
+from hookcheck.topology.build import Built
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
@@ -100,7 +100,7 @@ def test_a_case_that_raises_leaves_the_process_as_it_found_it(
         spoil()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(run.Built, "run", raising)
+    monkeypatch.setattr(Built, "run", raising)
     t = topology()
     found = observe(t, values(t), kind)
     assert found.raised is not None

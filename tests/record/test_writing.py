@@ -19,6 +19,16 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     assert read(path) == record()
 
 
+def test_a_deviation_that_is_not_put_into_words_is_read_back_without_any(tmp_path: Path) -> None:
+    (deviation,) = CASES[0].deviations
+    untold = replace(deviation, expected="", observed="")
+    silent = record((replace(CASES[0], deviations=(deviation, untold)), *CASES[1:]))
+    path = write(silent, tmp_path)
+    assert read(path) == silent
+    assert [d.told for d in read(path).cases[0].deviations] == [True, False]
+    assert path.read_text().count('"observed":') == 1
+
+
 def test_the_same_record_is_the_same_bytes_whatever_the_order_of_its_mappings(tmp_path: Path) -> None:
     header = record().header
     turned = replace(header, environment=dict(reversed(list(header.environment.items()))))

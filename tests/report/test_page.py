@@ -108,6 +108,15 @@ def test_the_smallest_counterexample_is_shown_but_an_unexplained_one_before_it()
     assert page([loud]).evidence[0].source == "big"
 
 
+def test_evidence_is_what_is_put_into_words_even_if_a_smaller_one_is_not() -> None:
+    known = deviation(ledger="known")
+    silent = replace(known, expected="", observed="")
+    cases = [case("aaaa", "backward", [known]), case("bbbb", "backward", [silent])]
+    sized = (Counterexample("aaaa", {"layers": [1, 2]}, "big"), Counterexample("bbbb", {"layers": [1]}, "small"))
+    both = replace(record("1.8.1", cases), counterexamples=sized)
+    assert page([both]).evidence[0].source == "big"
+
+
 def test_runs_cut_short_and_cases_that_did_not_run_are_accounted_for() -> None:
     drawn = page(records())
     assert drawn.stopped == (("1.13.1 cpu", "interrupted by the user"),)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,8 +34,8 @@ def scripted(topology: Topology) -> Names:
 
 def made(topology: Topology, names: Names) -> Names:
     """What main has named: inputs, outputs, losses and leaks."""
-    hidden = {"__name__", "__builtins__", "torch", "nn", "net"}
-    return {k: v for k, v in names.items() if k not in hidden and not isinstance(v, type)}
+    hidden = {"torch", "nn", "net"}
+    return {k: v for k, v in names.items() if k not in hidden and k[:2] != "__" and not callable(v)}
 
 
 def gradients(topology: Topology, names: Names) -> dict[str, Any]:
@@ -43,12 +45,16 @@ def gradients(topology: Topology, names: Names) -> dict[str, Any]:
 
 
 def tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """What lies in ``value``, containers opened, each with its place."""
+    """What lies in ``value``, containers opened, each with its place; the oracle's dataclasses are namespaces."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from tensors(item, f"{name}[{key!r}]")
+    elif isinstance(value, SimpleNamespace) or is_dataclass(value):
+        yield name, tuple(vars(value))
+        for key, item in vars(value).items():
+            yield from tensors(item, f"{name}.{key}")
     elif isinstance(value, (tuple, list)):
-        yield name, type(value)
+        yield name, getattr(value, "_fields", type(value))
         for key, item in enumerate(value):
             yield from tensors(item, f"{name}[{key}]")
     else:
@@ -58,10 +64,10 @@ def tensors(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def same(a: Any, b: Any) -> bool:
     """Equal bit by bit, in dtype, shape and requires_grad; what is no tensor equal in type and value."""
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        left, right = a.detach().numpy(), b.detach().numpy()
+        left, right = array(a), array(b)
         return (
-            a.requires_grad == b.requires_grad
-            and (left.dtype, left.shape) == (right.dtype, right.shape)
+            (a.requires_grad, a.dtype) == (b.requires_grad, b.dtype)
+            and left.shape == right.shape
             and left.tobytes() == right.tobytes()
         )
     return type(a) is type(b) and bool(a == b)
@@ -74,16 +80,18 @@ def assert_same(a: Names, b: Names) -> None:
 
 
 def agrees(observed: Any, expected: Any, dtype: str) -> bool:
-    """Whether torch's value is the oracle's, to rounding, and requires grad where the oracle's does."""
+    """Whether torch's value is the oracle's, to rounding, of its dtype, and requires grad where the oracle's does."""
     if isinstance(expected, Tensor):
         return (
             isinstance(observed, torch.Tensor)
-            and observed.requires_grad == expected.requires_grad
-            and close(array(observed), expected.array, dtype, "cpu")
+            and (observed.requires_grad, str(observed.dtype)) == (expected.requires_grad, f"torch.{expected.dtype}")
+            and close(*(a.astype(np.result_type(a, np.int64)) for a in (array(observed), expected.array)), dtype, "cpu")
         )
     return type(observed) is type(expected) and bool(observed == expected)
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
-    found: np.ndarray[Any, Any] = tensor.detach().numpy()
+    """The numbers of a tensor; NumPy has no bfloat16, whose numbers are all in float32."""
+    plain = tensor.detach().resolve_conj() if tensor.is_complex() else tensor.detach()
+    found: np.ndarray[Any, Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
     return found

@@ -14,7 +14,8 @@ from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Call, Literal, Topology
 
-from .samples import HAND_MADE, SMALL, TOPOLOGIES, X
+from .arbitrary import TOPOLOGIES
+from .samples import HAND_MADE, SMALL, X
 
 WRITTEN = (
     '{"inputs":[{"name":"x","requires_grad":true,"shape":[2],"type":"Input"},{"name":"v","shape":[1],"type":"Input"}],'

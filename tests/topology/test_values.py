@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hookcheck.topology.build import build
 from hookcheck.topology.model import Input
-from hookcheck.topology.values import draw, parameter_shapes, values
+from hookcheck.topology.values import DOMAINS, WHOLE, draw, parameter_shapes, values
 
 from .samples import HAND_MADE, SMALL, twin
 
@@ -16,26 +20,132 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def test_the_stream_is_frozen() -> None:
-    assert draw(0, "x", (2, 3)).tolist() == [[1.25, -2.75, 0.75], [-0.125, -2.25, 3.0]]
-    assert draw(0, "fc.weight", (3,)).tolist() == [1.5, 0.75, -2.25]
-    assert draw(65535, "x", (2,)).tolist() == [2.5, -0.125]
-    assert draw(0, "x", ()).tolist() == 1.25
+    # The odd multiples of 1/32 in the order of RandomState([seed, crc32(name)]).permutation(96).
+    assert draw(0, "x", (2, 3)).tolist() == [[-1.40625, 2.59375, -1.34375], [1.09375, -2.90625, 1.65625]]
+    assert draw(0, "fc.weight", (3,)).tolist() == [0.34375, 2.96875, 2.28125]
+    assert draw(65535, "x", (2,)).tolist() == [-1.90625, 1.65625]
+    assert draw(0, "x", ()).tolist() == -1.40625
 
 
-@given(SEEDS, st.text(), SHAPES)
-def test_numbers_are_eighths_between_minus_three_and_three_and_never_zero(
-    seed: int, name: str, shape: tuple[int, ...]
+def multiples(numbers: np.ndarray[Any, Any], unit: int) -> list[float]:
+    """``numbers`` in units of 1/unit."""
+    found: list[float] = (numbers * unit).ravel().tolist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("domain", "unit", "grid"),
+    [("real", 32, range(-95, 97, 2)), ("positive", 32, range(1, 97, 2)), ("unit", 64, range(1, 65, 2))],
+)
+class TestGrids:
+    @given(seed=SEEDS, name=st.text(), shape=SHAPES)
+    def test_numbers_lie_on_the_grid_and_none_comes_twice_before_all_have_come(
+        self, domain: str, unit: int, grid: range, seed: int, name: str, shape: tuple[int, ...]
+    ) -> None:
+        numbers = draw(seed, name, shape, domain)
+        assert (numbers.shape, numbers.dtype) == (shape, np.float64)
+        found = multiples(numbers, unit)
+        assert set(found) <= set(grid)
+        assert len(set(found)) == min(len(found), len(grid))
+
+    def test_every_number_that_is_allowed_is_drawn(self, domain: str, unit: int, grid: range) -> None:
+        assert sorted(multiples(draw(0, "x", (len(grid),), domain), unit)) == list(grid)
+
+    def test_every_number_is_exact_in_the_coarsest_dtype(self, domain: str, unit: int, grid: range) -> None:
+        numbers = torch.tensor(draw(0, "x", (len(grid),), domain))
+        for dtype in (torch.bfloat16, torch.float16, torch.float32):
+            assert torch.equal(numbers.to(dtype).double(), numbers)
+
+
+@given(SEEDS, SHAPES)
+def test_complex_numbers_have_both_parts_on_the_grid_and_different(seed: int, shape: tuple[int, ...]) -> None:
+    numbers = draw(seed, "x", shape, "complex")
+    assert (numbers.shape, numbers.dtype) == (shape, np.complex128)
+    assert {*multiples(numbers.real, 32), *multiples(numbers.imag, 32)} <= set(range(-95, 97, 2))
+    assert numbers.size < 10 or not np.array_equal(numbers.real, numbers.imag)
+
+
+@given(SEEDS, SHAPES)
+def test_signs_are_plus_or_minus_one(seed: int, shape: tuple[int, ...]) -> None:
+    numbers = draw(seed, "x", shape, "sign")
+    assert (numbers.shape, numbers.dtype) == (shape, np.float64)
+    assert set(numbers.ravel().tolist()) <= {-1.0, 1.0}
+
+
+@pytest.mark.parametrize(("domain", "first"), [("index", 0), ("label", 1), ("offsets", 0)])
+@given(seed=SEEDS, shape=SHAPES.filter(len), below=st.integers(2, 9))
+def test_integers_are_whole_and_less_than_their_bound(
+    domain: str, first: int, seed: int, shape: tuple[int, ...], below: int
 ) -> None:
-    numbers = draw(seed, name, shape)
+    numbers = draw(seed, "x", shape, domain, below)
+    assert (numbers.shape, numbers.dtype) == (shape, np.int64)
+    assert set(numbers.ravel().tolist()) <= set(range(first, below))
+
+
+@pytest.mark.parametrize(("domain", "first"), [("index", 0), ("label", 1), ("offsets", 0)])
+def test_every_integer_that_is_allowed_is_drawn(domain: str, first: int) -> None:
+    assert set(draw(0, "x", (200,), domain, 5).tolist()) == set(range(first, 5))
+
+
+@given(SEEDS, st.integers(0, 9), st.integers(1, 9))
+def test_offsets_begin_with_zero_and_never_fall(seed: int, count: int, below: int) -> None:
+    numbers = draw(seed, "x", (count,), "offsets", below).tolist()
+    assert numbers[:1] == [0][:count]
+    assert numbers == sorted(numbers)
+
+
+@given(SEEDS, st.tuples(*[st.integers(1, 3)] * 4), st.integers(0, 4))
+def test_distinct_indices_are_all_different_within_their_first_two(
+    seed: int, shape: tuple[int, ...], more: int
+) -> None:
+    below = shape[2] * shape[3] + more
+    numbers = draw(seed, "x", shape, "distinct", below)
+    assert (numbers.shape, numbers.dtype) == (shape, np.int64)
+    for plane in numbers.reshape(-1, shape[2] * shape[3]).tolist():
+        assert len(set(plane)) == len(plane)
+        assert set(plane) <= set(range(below))
+
+
+@given(SEEDS, st.lists(st.integers(0, 5), min_size=1, max_size=4).map(tuple))
+def test_of_a_mask_the_first_of_the_last_axis_is_never_set(seed: int, shape: tuple[int, ...]) -> None:
+    numbers = draw(seed, "x", shape, "mask")
+    assert (numbers.shape, numbers.dtype) == (shape, bool)
+    assert not numbers[..., :1].any()
+
+
+def test_a_mask_is_set_here_and_there() -> None:
+    rest = draw(0, "x", (20, 5), "mask")[:, 1:]
+    assert rest.any()
+    assert not rest.all()
+
+
+@given(SEEDS, st.lists(st.integers(1, 5), min_size=1, max_size=4).map(tuple))
+def test_log_probabilities_are_those_of_one_whole_along_the_last_axis(seed: int, shape: tuple[int, ...]) -> None:
+    numbers = draw(seed, "x", shape, "log_probability")
     assert numbers.shape == shape
-    assert numbers.dtype == np.float64
-    assert np.all(numbers * 8 == np.round(numbers * 8))
-    assert np.all(numbers != 0)
-    assert np.all(abs(numbers) <= 3)
+    assert np.all(numbers <= 1e-15)
+    np.testing.assert_allclose(np.exp(numbers).sum(-1), 1, rtol=1e-14)
 
 
-def test_every_number_that_is_allowed_is_drawn() -> None:
-    assert set(np.unique(draw(0, "x", (2000,)) * 8)) == {*range(-24, 0), *range(1, 25)}
+def test_every_domain_has_its_test_here() -> None:
+    assert set(DOMAINS) == {
+        "real", "positive", "unit", "complex", "sign", "index", "label", "offsets", "distinct", "mask",
+        "log_probability",
+    }  # fmt: skip
+
+
+def test_the_domains_of_whole_numbers_are_those_that_hold_no_floating_ones() -> None:
+    kinds = {domain: draw(0, "x", (2, 2), domain, 3).dtype.kind for domain in DOMAINS}
+    assert {domain for domain, kind in kinds.items() if kind not in "fc"} == set(WHOLE)
+
+
+def test_a_complex_topology_has_complex_parameters_and_inputs_and_real_ones_beside() -> None:
+    found = values(HAND_MADE["complex64 beside real"])
+    assert {name: array.dtype.kind for name, array in found.items()} == {
+        "weight": "c", "bias": "c", "x": "c", "w": "f", "v": "c"
+    }  # fmt: skip
+    assert {*multiples(found["x"].real, 32), *multiples(found["x"].imag, 32)} <= set(range(-95, 97, 2))
+    assert not np.array_equal(found["x"].real, found["x"].imag)
 
 
 def test_a_tensor_keeps_its_numbers_whatever_else_the_topology_holds() -> None:
@@ -63,3 +173,10 @@ def test_parameters_come_by_dotted_path_in_the_order_of_torch() -> None:
 def test_what_a_tie_replaces_has_no_numbers_of_its_own() -> None:
     assert list(parameter_shapes(twin((("b", "a"),)))) == ["a.weight", "a.bias"]
     assert list(parameter_shapes(twin((("b.weight", "a.weight"),)))) == ["a.weight", "a.bias", "b.bias"]
+
+
+def test_parameters_of_containers_and_of_the_module_itself_come_as_torch_lists_them() -> None:
+    topology = HAND_MADE["own parameters and those of children"]
+    net = build(topology, values(topology)).module
+    assert parameter_shapes(topology) == {name: tuple(p.shape) for name, p in net.named_parameters()}
+    assert list(parameter_shapes(topology)) == [name for name, _ in net.named_parameters()]

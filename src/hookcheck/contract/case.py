@@ -12,7 +12,7 @@ import numpy as np
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.probe.kinds import HookKind
-from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers
+from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Array, Composite, Layer, Sequential, Topology
 
 Features = Mapping[str, frozenset[str]]
@@ -28,7 +28,10 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks."""
+    """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks.
+
+    ``measured`` is for a second look: what rounding does to this very network then counts beside the table.
+    """
 
     topology: Topology
     kind: HookKind
@@ -36,6 +39,7 @@ class Case:
     expected: Expected
     observed: Observation
     plain: Observation
+    measured: bool = False
 
     def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
         """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
@@ -43,7 +47,19 @@ class Case:
 
     def alike(self, observed: Array, expected: Array) -> bool:
         """Whether both have one shape and, within what rounding explains, the same numbers."""
-        return self.expected.close(numbers(observed), expected, self.device)
+        return same(observed, expected) or self.expected.close(numbers(observed), expected, self.device, self.measured)
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether the network writes to a module's input or output in place, which full backward hooks forbid."""
+        return self.kind.variant == "full" and self.expected.trace.allowed is not None
+
+    @cached_property
+    def firings(self) -> tuple[Firing, ...]:
+        """Every firing that is due; those of passes behind a forbidden statement are not."""
+        due = self.expected.firings
+        allowed = self.expected.trace.allowed
+        return tuple(f for f in due if f.backward < (allowed or 0)) if self.forbidden else due
 
     @cached_property
     def events(self) -> dict[str, list[Event]]:
@@ -61,7 +77,7 @@ class Case:
         gradients it carries; those that carry no firing's gradients go to what is left, in order.
         """
         due: dict[str, list[Firing]] = {}
-        for firing in self.expected.firings:
+        for firing in self.firings:
             due.setdefault(firing.call.path, []).append(firing)
         answers: dict[int, Event] = {}
         for path, firings in due.items():
@@ -74,7 +90,7 @@ class Case:
                         events.remove(match)
             left = [firing for firing in firings if id(firing) not in answers]
             answers.update((id(firing), event) for firing, event in zip(left, events))
-        return tuple(Pair(firing, answers.get(id(firing))) for firing in self.expected.firings)
+        return tuple(Pair(firing, answers.get(id(firing))) for firing in self.firings)
 
     def _carries(self, event: Event, firing: Firing) -> bool:
         return len(event.arguments) == 2 and all(
@@ -95,7 +111,7 @@ class Case:
     def paths_due(self) -> dict[str, int]:
         """How many firings are due on each module path that has any."""
         due: dict[str, int] = {}
-        for firing in self.expected.firings:
+        for firing in self.firings:
             due[firing.call.path] = due.get(firing.call.path, 0) + 1
         return due
 

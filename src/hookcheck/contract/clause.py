@@ -29,13 +29,22 @@ class Subject(Enum):
     RUN = "run"
 
 
+Words = Union[str, Callable[[], str]]
+"""A text, or what forms it: gradients are put into words only where somebody is to read them."""
+
+
 @dataclass(frozen=True)
 class Mismatch:
     """How a subject deviates: a gap of `hookcheck.contract.verdict.GAPS`, and both sides in words."""
 
     gap: str
-    expected: str
-    observed: str
+    expected: Words
+    observed: Words
+
+    def told(self) -> tuple[str, str]:
+        """What was expected and what was observed, as texts."""
+        expected, observed = (side if isinstance(side, str) else side() for side in (self.expected, self.observed))
+        return expected, observed
 
 
 class Nothing(Enum):

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import Clause
-from hookcheck.contract.judge import judge
+from hookcheck.contract.evidence import Evidence
+from hookcheck.contract.judge import Judgements, explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.oracle.expected import Expected
 from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, unavailable
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
@@ -25,8 +27,12 @@ def examine(
     ledger: Ledger,
     device: str = "cpu",
     origin: str = "corpus",
+    evidence: Evidence | None = None,
 ) -> Iterator[CaseResult]:
-    """One result for each hook kind, in order; torch runs once for each and once without hooks."""
+    """One result for each hook kind, in order; torch runs once for each and once without hooks.
+
+    ``evidence`` chooses the known deviations that are put into words; None puts all of them.
+    """
     id, clauses = identify(topology), tuple(clauses)
     if topology.device not in ("any", device):
         yield from (
@@ -34,6 +40,7 @@ def examine(
         )
         return
     plain, unable = None, unavailable(topology, None)
+    done: list[tuple[tuple[Clause, ...], Observation, Judgements]] = []
     for kind in kinds:
         reason = unable or lacking(kind)
         if reason:
@@ -43,6 +50,16 @@ def examine(
             numbers = values(topology)
             expected, plain = Expected(topology, numbers), observe(topology, numbers, None, device)
         observed = observe(topology, numbers, kind, device)
-        case = Case(topology, KINDS[kind], device, expected, observed, plain)
-        judged, deviations = judge(case, clauses, family, ledger)
+        spoken = tuple(clause for clause in clauses if kind in clause.kinds)
+        # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
+        judgement = next((known for of, seen, known in done if of == spoken and same_run(seen, observed)), None)
+        if judgement is None:
+            judgement = judge(Case(topology, KINDS[kind], device, expected, observed, plain), spoken)
+            done.append((spoken, observed, judgement))
+        judged, findings = judgement
+        deviations = explained(topology, family, kind, findings, ledger, evidence)
+        if any(deviation.ledger is None for deviation in deviations):
+            again = Case(topology, KINDS[kind], device, expected, observed, plain, measured=True)
+            judged, findings = judge(again, spoken)
+            deviations = explained(topology, family, kind, findings, ledger, evidence)
         yield CaseResult(family, id, kind, origin, RAN, judged=judged, deviations=deviations)

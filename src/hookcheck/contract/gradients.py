@@ -6,6 +6,7 @@ The one comparison behind all clauses on values, and the words in which it is to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     names = identified(case, firing, observed)
     gaps = [_gap(case, o, names[i], i, expected) for i, o in wrong]
     gap = next(g for g in ("wrong values", "parameter gradients mixed in", "wrong slots", "wrong shape") if g in gaps)
-    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {_tuple(names)}")
+    return _mismatch(case, firing, gap, observed, expected)
 
 
 def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
@@ -43,7 +44,7 @@ def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     for i, (o, e) in enumerate(zip(observed, expected)):
         if (o is None) != (e is None) and i not in unsure:
             gap = "None instead of a gradient" if o is None else "a gradient instead of None"
-            return Mismatch(gap, shown(expected), shown(observed))
+            return Mismatch(gap, partial(shown, expected), partial(shown, observed))
     return None
 
 
@@ -54,8 +55,16 @@ def lengths_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[G
     if len(observed) == len(expected):
         return None
     gap = "extra entries" if len(observed) > len(expected) else "missing entries"
-    names = identified(case, firing, observed)
-    return Mismatch(gap, shown(expected), f"{shown(observed)}, which is {_tuple(names)}")
+    return _mismatch(case, firing, gap, observed, expected)
+
+
+def _mismatch(
+    case: Case, firing: Firing, gap: str, observed: tuple[Copy, ...], expected: tuple[Gradient, ...]
+) -> Mismatch:
+    def told() -> str:
+        return f"{shown(observed)}, which is {_tuple(identified(case, firing, observed))}"
+
+    return Mismatch(gap, partial(shown, expected), told)
 
 
 def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Which deviations do we know, and why do they happen? The ledger: data in ``ledger.toml``, strict both ways.
 
 An entry matches a deviation if all its fields do. On a run, a deviation that no entry matches is unexplained; an entry
-that applies to this torch and device but matches nothing in one of its cells is stale. Both fail the run.
+that applies to this torch and device but matches nothing in one of its cells is stale, and one for all families is idle
+if it matches nothing in any. All three fail the run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +43,21 @@ class LedgerError(HookcheckError):
 class Entry:
     """A known deviation.
 
-    It concerns the cells clause × ``families`` × ``kinds`` on ``devices`` and on every torch in the version specifier
-    ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of the gaps
+    It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the version
+    specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of the gaps
     ``instead``; of an exception or a warning, ``says`` is a part of the text. ``why`` and ``link`` say what it rests
     on, ``reviewed`` when that was last looked at.
     """
 
     id: str
     clauses: tuple[str, ...]
-    families: tuple[str, ...]
     kinds: tuple[str, ...]
     torch: SpecifierSet
     instead: tuple[str, ...]
     why: str
     link: str
     reviewed: date
+    families: tuple[str, ...] = ()
     devices: tuple[str, ...] = DEVICES
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     says: str = ""
@@ -66,15 +68,15 @@ class Entry:
         """Whether the entry explains a deviation with these properties."""
         return (
             clause in self.clauses
-            and family in self.families
+            and (not self.families or family in self.families)
             and kind in self.kinds
             and mismatch.gap in self.instead
-            and self.says in mismatch.observed
-            and all(features.get(key, frozenset()) & frozenset(words) for key, words in self.when)
+            and not any(features.get(key, frozenset()).isdisjoint(words) for key, words in self.when)
+            and (not self.says or self.says in mismatch.told()[1])
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
-        """Every cell (clause, family, kind) that the entry calls deviating."""
+        """Every cell (clause, family, kind) that the entry, if it names families, calls deviating."""
         return [(clause, family, kind) for clause in self.clauses for family in self.families for kind in self.kinds]
 
 
@@ -88,12 +90,42 @@ class Ledger:
         self, clause: str, family: str, kind: str, mismatch: Mismatch, features: Mapping[str, frozenset[str]]
     ) -> str | None:
         """The id of the first entry that explains the deviation, or None."""
-        return next((e.id for e in self.entries if e.matches(clause, family, kind, mismatch, features)), None)
+        entries = (*self._by_cell.get((clause, family, kind), ()), *self._anywhere.get((clause, kind), ()))
+        return next((e.id for e in entries if e.matches(clause, family, kind, mismatch, features)), None)
 
     def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
         """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
         seen = {d.ledger for result in results for d in result.deviations if d.clause == clause}
-        return [e for e in self.entries if (clause, family, kind) in e.cells() and e.id not in seen]
+        return [e for e in self._by_cell.get((clause, family, kind), ()) if e.id not in seen]
+
+    def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str, str]]:
+        """The entries for all families that match nothing in ``results`` (all cases of a run), by clause and kind."""
+        seen = {(d.ledger, d.clause, result.kind) for result in results for d in result.deviations}
+        return [
+            (entry, clause, kind)
+            for (clause, kind), entries in self._anywhere.items()
+            for entry in entries
+            if (entry.id, clause, kind) not in seen
+        ]
+
+    @cached_property
+    def _anywhere(self) -> dict[tuple[str, str], list[Entry]]:
+        """The entries that concern each clause and kind in all families, in order."""
+        found: dict[tuple[str, str], list[Entry]] = {}
+        for entry in self.entries:
+            for clause in entry.clauses if not entry.families else ():
+                for kind in entry.kinds:
+                    found.setdefault((clause, kind), []).append(entry)
+        return found
+
+    @cached_property
+    def _by_cell(self) -> dict[tuple[str, str, str], list[Entry]]:
+        """The entries that concern each cell, in order."""
+        found: dict[tuple[str, str, str], list[Entry]] = {}
+        for entry in self.entries:
+            for cell in entry.cells():
+                found.setdefault(cell, []).append(entry)
+        return found
 
 
 def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledger:
@@ -147,7 +179,8 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
             raise LedgerError(f"{label} has no {key!r}; write down {_ASKED[key]}")
     if type(raw.get("reviewed")) is not date:
         raise LedgerError(f"{label} has no 'reviewed'; write down the date of the last review, as 2026-01-31")
-    lists = {key: _names(raw, key, choices, label) for key, choices in _LISTS.items() if key != "devices" or key in raw}
+    left_out = {"devices", "families"} - raw.keys()
+    lists = {key: _names(raw, key, choices, label) for key, choices in _LISTS.items() if key not in left_out}
     try:
         torch = SpecifierSet(raw["torch"])
     except InvalidSpecifier:

@@ -30,6 +30,8 @@ GAPS = (
     "fired too often",
     "wrong order",
     "wrong arguments",
+    "other rounding",
+    "not raised",
     "raised",
     "new warning",
 )
@@ -41,16 +43,22 @@ class Deviation:
     """One place where torch and the contract disagree.
 
     ``subject`` is the call concerned (``"net.block.fc#1"``: the second call of that module) or ``"run"``. ``gap`` is
-    one of `GAPS`. ``expected`` and ``observed`` are texts for people. ``ledger`` is the id of the entry that explains
-    the deviation, or None where it is not known.
+    one of `GAPS`. ``expected`` and ``observed`` are texts for people; both are empty where a deviation that the ledger
+    explains is not among the evidence for it (see `hookcheck.contract.evidence`). ``ledger`` is the id of the entry
+    that explains the deviation, or None where it is not known.
     """
 
     clause: str
     subject: str
     gap: str
-    expected: str
-    observed: str
+    expected: str = ""
+    observed: str = ""
     ledger: str | None = None
+
+    @property
+    def told(self) -> bool:
+        """Whether it is put into words."""
+        return bool(self.expected or self.observed)
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import cache
 
 _ORDER = ("float16", "bfloat16", "float32", "float64")
-COMPLEX = {"float32": "complex64", "float64": "complex128"}
-REAL = {name: real for real, name in COMPLEX.items()}
+REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+COMPLEX = {**{real: name for name, real in REAL.items()}, "bfloat16": "complex64"}
 FLOATING = (*_ORDER, *REAL)
 
 
@@ -20,7 +20,7 @@ def promoted(dtypes: tuple[str, ...]) -> str:
     """The floating dtype that ``dtypes`` promote to."""
     reals = {REAL.get(dtype, dtype) for dtype in dtypes}
     real = "float32" if reals == {"float16", "bfloat16"} else max(reals, key=_ORDER.index)
-    return COMPLEX.get(real, "complex64") if any(dtype in REAL for dtype in dtypes) else real
+    return COMPLEX[real] if any(dtype in REAL for dtype in dtypes) else real
 
 
 def result_dtype(operands: Sequence[tuple[str, int]], kind: str) -> str:

@@ -1,7 +1,9 @@
 """Which tensors share memory, and what does writing to one of them in place do to the others?
 
-Autograd keeps a base and its views together: what is written to one is seen in all, and the gradient follows. Source:
-PyTorch's notes on autograd, 'In-place operations with autograd'.
+Autograd keeps a base and its views together: what is written to one is seen in all, and the gradient follows. What it
+does not see, a write under ``no_grad`` or to a detached tensor, changes the numbers and leaves the graph as it is.
+Sources: PyTorch's notes on autograd, 'In-place operations with autograd' and 'Locally disabling gradient computation';
+the documentation of ``torch.Tensor.detach``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class Stepping(Protocol):
-    """What takes a step of the graph: the tracer."""
+    """What takes a step of the graph: the tracer, with the grad modes that it is in, the innermost last."""
+
+    modes: list[str]
 
     def step(
         self,
@@ -105,13 +109,23 @@ def aliased(tensor: Tensor, source: Tensor, positions: Array | None) -> None:
 
 
 def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
-    """Puts ``new`` in the place of ``target``, in its base and in all that shares its memory; gives what it is then."""
+    """Puts ``new`` in the place of ``target``, in its base and in all that shares its memory; gives what it is then.
+
+    In grad mode autograd follows the write into those that share the target's history too. Those that require grad
+    where the target does not, or the reverse, have another one, since a ``detach`` or ``no_grad`` came between.
+    """
     base = target.base or target
-    whole = new if target.positions is None else tracer.step(_Pasted(target.positions), (base, new), {}, {})[0]
-    whole.bound = base.bound
+    follows = tracer.modes[-1] == "grad"
+    if not follows or base.requires_grad != target.requires_grad:
+        whole = _renumbered(base, _Pasted(_positions(target)).forward((base.array, new.array), {})[0])
+    else:
+        whole = new if target.positions is None else tracer.step(_Pasted(target.positions), (base, new), {}, {})[0]
     base.newer = whole
-    for view in (view for view in base.views if view.newer is None):
-        if view.positions is None:
+    for view in [view for view in base.views if view.newer is None]:
+        if not follows or len({tensor.requires_grad for tensor in (view, base, target)}) > 1:
+            part = _Taken(_positions(view)).forward((whole.array,), {})[0]
+            seen = new if follows and view is target else _renumbered(view, part)
+        elif view.positions is None:
             seen = Tensor(whole.array, whole.requires_grad, whole.dtype, whole.node, whole.slot)
         else:
             (seen,) = tracer.step(_Taken(view.positions), (whole,), {}, {})
@@ -119,3 +133,8 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
         seen.bound = view.bound
         view.newer = seen
     return target.newer or whole
+
+
+def _renumbered(tensor: Tensor, array: Array) -> Tensor:
+    """The tensor with other numbers, which its history knows nothing of."""
+    return Tensor(array, tensor.requires_grad, tensor.dtype, tensor.node, tensor.slot, tensor.name)

@@ -2,7 +2,7 @@
 
 Each step of the backward becomes a node of its own: from the step's operands and the gradients of its outputs to the
 gradients of its operands. Its own gradients are central differences of the step's hand-written VJP, and it leads to
-those operands on which that VJP depends. Boundaries hand on what they receive and add nothing.
+those operands on which that VJP depends. Boundaries hand on what they receive and add nothing. Real tensors alone.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Transposed(Primitive):
         """The gradients of the operands; zeros for one that has none."""
         count = len(self.node.inputs)
         gradients = through(self.node, inputs[:count], inputs[count:])
-        return tuple(np.zeros_like(x) if g is None else g for x, g in zip(inputs, gradients))
+        return tuple(np.zeros_like(x) if g is None else np.asarray(g) for x, g in zip(inputs, gradients))
 
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """Central differences, element by element, of the sum of cotangents times outputs."""
+        """Central differences, element by element, of the sum of cotangents times outputs; None for an index."""
 
         def weighed(arrays: tuple[Array, ...]) -> float:
             return float(sum((v * y).sum() for v, y in zip(cotangents, self.forward(arrays, {}))))
@@ -70,8 +70,12 @@ class Transposed(Primitive):
             above, below = (_moved(inputs, place, index, step) for step in (STEP, -STEP))
             return (weighed(above) - weighed(below)) / (2 * STEP)
 
-        slopes = ([slope(place, index) for index in np.ndindex(*x.shape)] for place, x in enumerate(inputs))
-        return tuple(np.array(s).reshape(x.shape) for s, x in zip(slopes, inputs)), {}
+        def slopes(place: int, x: Array) -> Array | None:
+            if x.dtype.kind != "f":
+                return None
+            return np.array([slope(place, index) for index in np.ndindex(*x.shape)]).reshape(x.shape)
+
+        return tuple(slopes(place, x) for place, x in enumerate(inputs)), {}
 
     def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
         """Those inputs on which one of the given outputs depends."""
@@ -79,18 +83,36 @@ class Transposed(Primitive):
 
     @cached_property
     def _dependence(self) -> list[list[bool]]:
-        """For each input, whether each output changes as it does."""
-        ones = tuple(np.full(shape, 0.75) for shape in self.node.shapes)
-        inputs = (*(t.array for t in self.node.inputs), *ones)
+        """For each input, whether each output changes as it does: near the operands' numbers, or between 0 and 1, since
+        a step that saturates at its operands is constant there."""
+        operands, shapes = tuple(t.array for t in self.node.inputs), self.node.shapes
+        cotangents = tuple(_waves(np.zeros(shape), 1) for shape in shapes)
+        starts = (*operands, *cotangents), tuple(_waves(x, 1) for x in (*operands, *cotangents))
+        found = [self._changing(start) for start in starts]
+        return [[a or b for a, b in zip(*rows)] for rows in zip(*found)]
+
+    def _changing(self, inputs: tuple[Array, ...]) -> list[list[bool]]:
+        """The same, near ``inputs``."""
         outputs = self.forward(inputs, {})
-        moved = (self.forward((*inputs[:k], inputs[k] + 0.375, *inputs[k + 1 :]), {}) for k in range(len(inputs)))
-        return [[not np.array_equal(a, b) for a, b in zip(outputs, others)] for others in moved]
+        moved = ((*inputs[:k], _shifted(x), *inputs[k + 1 :]) for k, x in enumerate(inputs))
+        return [[not np.array_equal(a, b) for a, b in zip(outputs, self.forward(others, {}))] for others in moved]
 
 
 def _moved(inputs: tuple[Array, ...], place: int, index: tuple[int, ...], step: float) -> tuple[Array, ...]:
-    array = inputs[place].copy()
+    array = np.array(inputs[place])
     array[index] += step
     return (*inputs[:place], array, *inputs[place + 1 :])
+
+
+def _waves(x: Array, frequency: float) -> Array:
+    """Numbers between 0 and 1 in the place of those of ``x``, no two alike: what is invariant under a shift, as a
+    normalisation is, must not take it for a constant. An index stays as it is."""
+    return 0.5 + np.sin(frequency * (1 + np.arange(x.size))).reshape(x.shape) / 4 if x.dtype.kind == "f" else x
+
+
+def _shifted(x: Array) -> Array:
+    """``x``, every element of it moved, each by another step."""
+    return x + _waves(x, 2) / 4 if x.dtype.kind == "f" else x
 
 
 def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...], swept: Sweep) -> dict[Key, Tensor]:

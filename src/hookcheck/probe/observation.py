@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Union
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+_BITS = np.dtype(np.uint16)
 Copy = Union[Array, None, str, "tuple[Any, ...]", "list[Any]", "dict[str, Any]"]
 """A copied value: an array for a tensor (see `numbers`), containers of copies, None, the ``repr`` of all else."""
 
 
 def dtype_of(array: Array) -> str:
     """The name of the dtype that the copied tensor had in torch."""
-    return "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+    return _name(array.dtype)
+
+
+@lru_cache(maxsize=64)
+def _name(dtype: np.dtype[Any]) -> str:
+    return "bfloat16" if dtype == _BITS else dtype.name
 
 
 def numbers(array: Array) -> Array:
     """The numbers of a copied tensor; those of bfloat16 are kept as their 16 bits, the upper half of a float32."""
-    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == np.uint16 else array
+    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == _BITS else array
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +65,7 @@ class Observation:
     ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
     where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
-    ``random`` is a checksum of the CPU's random state at the end (every run begins with the same one).
+    ``random`` is the CPU's random state at the end (every run begins with the same one).
     """
 
     events: tuple[Event, ...]
@@ -67,4 +74,31 @@ class Observation:
     gradients: Mapping[str, Array | None]
     warnings: tuple[tuple[str, str], ...]
     raised: Raised | None
-    random: int = 0
+    random: bytes = b""
+
+
+def same(a: Copy, b: Copy) -> bool:
+    """Whether two copies agree bit by bit, dtypes and shapes included."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(item, b[key]) for key, item in a.items())
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def same_run(a: Observation, b: Observation) -> bool:
+    """Whether two runs showed the same, the name of the hook kind aside."""
+    return (
+        a.raised == b.raised
+        and a.warnings == b.warnings
+        and a.random == b.random
+        and a.requires_grad == b.requires_grad
+        and [(e.path, e.number, e.given) for e in a.events] == [(e.path, e.number, e.given) for e in b.events]
+        and all(same(one.arguments, other.arguments) for one, other in zip(a.events, b.events))
+        and same(a.values, b.values)
+        and same(dict(a.gradients), dict(b.gradients))
+    )

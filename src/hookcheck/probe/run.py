@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS, HookKind
 from hookcheck.probe.observation import Array, Copy, Event, Observation, Raised
 from hookcheck.probe.state import preserved
-from hookcheck.topology.build import Built, build
+from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology, needs
+
+_VALUES = (torch.Tensor, tuple, list, dict)
 
 
 def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
@@ -25,7 +28,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
     hook is registered. Hooks return None. An exception of the run is part of the observation; the process is left as it
     was found either way. Only ``Exception`` is caught: Ctrl-C ends the run at once.
     """
-    events: list[tuple[str, Any, tuple[Any, ...]]] = []
+    events: list[Event] = []
     raised = None
     with preserved(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -39,10 +42,11 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             names = built.run()
         except Exception as error:
             raised = Raised(type(error).__name__, str(error))
+        named = {n: v for n, v in names.items() if isinstance(v, _VALUES) and n not in built.inputs and n[:2] != "__"}
         observation = Observation(
-            events=_events(kind or "", built.module, events),
-            values={name: _copy(value) for name, value in names.items() if _is_value(name, value, built)},
-            requires_grad=dict(_flags({name: v for name, v in names.items() if _is_value(name, v, built)})),
+            events=tuple(events),
+            values={name: _copy(value) for name, value in named.items()},
+            requires_grad=dict(_flags(named)),
             gradients={
                 name: None if leaf.grad is None else _array(leaf.grad)
                 for leaves in (built.parameters, built.inputs)
@@ -51,10 +55,9 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             },
             warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
             raised=raised,
-            random=zlib.crc32(torch.get_rng_state().numpy().tobytes()),
+            random=torch.default_generator.get_state().numpy().tobytes(),
         )
-        # What hooks and generated classes hold on to in cycles would wait for the garbage collector.
-        events.clear()
+        # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
         return observation
 
@@ -99,44 +102,28 @@ def _owner(hook: HookKind, module: Any) -> Any:
     return module if hook.scope == "module" else torch.nn.modules.module
 
 
-def _register(hook: HookKind, net: torch.nn.Module, events: list[tuple[str, Any, tuple[Any, ...]]]) -> None:
+def _register(hook: HookKind, net: torch.nn.Module, events: list[Event]) -> None:
     """Puts a recording hook on every module of ``net``, or the one global hook."""
+    paths = {id(module): path for path, module in net.named_modules()}
+    counts: Counter[str] = Counter()
 
-    def recorder(path: str | None) -> Any:
-        def record(module: Any, *arguments: Any) -> None:
-            events.append((path, module, tuple(_clone(a) for a in arguments)))  # type: ignore[arg-type]
-
-        return record
-
-    if hook.scope == "global":
-        getattr(torch.nn.modules.module, hook.register)(recorder(None))
-    else:
-        for path, module in net.named_modules():
-            getattr(module, hook.register)(recorder(path))
-
-
-def _events(kind: str, net: torch.nn.Module, events: list[tuple[str, Any, tuple[Any, ...]]]) -> tuple[Event, ...]:
-    paths = {id(module): path for path, module in net.named_modules()} if events else {}
-    counts: dict[str, int] = {}
-    found = []
-    for registered, module, arguments in events:
+    def record(registered: str | None, module: Any, *arguments: Any) -> None:
         given = paths.get(id(module))
         path = registered if registered is not None else given or ""
-        counts[path] = counts.get(path, -1) + 1
-        found.append(Event(kind, path, counts[path], given, tuple(_copy(a) for a in arguments)))
-    return tuple(found)
+        # Tensors are copied at once, since torch may go on to change or free them.
+        events.append(Event(hook.name, path, counts[path], given, tuple(map(_copy, arguments))))
+        counts[path] += 1
 
-
-def _clone(value: Any) -> Any:
-    """A copy made inside a hook: tensors are cloned at once, since torch may go on to change or free them."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    return type(value)(map(_clone, value)) if type(value) in (tuple, list) else value
+    if hook.scope == "global":
+        getattr(torch.nn.modules.module, hook.register)(partial(record, None))
+    else:
+        for path, module in net.named_modules():
+            getattr(module, hook.register)(partial(record, path))
 
 
 def _copy(value: Any) -> Copy:
     if isinstance(value, torch.Tensor):
-        return _array(value.detach())
+        return _array(value)
     if isinstance(value, dict):
         return {str(key): _copy(item) for key, item in value.items()}
     if type(value) in (tuple, list):
@@ -146,20 +133,16 @@ def _copy(value: Any) -> Copy:
 
 
 def _array(tensor: torch.Tensor) -> Array:
-    """The tensor's numbers in its own dtype; they may share its memory, which nothing writes to after the run.
+    """The tensor's numbers in its own dtype, in memory of their own.
 
     NumPy has no bfloat16: the 16 bits are kept as they are.
     """
     plain = tensor.detach().cpu()
     if plain.dtype == torch.bfloat16:
-        return plain.contiguous().view(torch.int16).numpy().view(np.uint16)
-    array: Array = (plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain).numpy()
+        return plain.contiguous().view(torch.int16).numpy().view(np.uint16).copy()
+    exact = plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain
+    array: Array = exact.numpy().copy()
     return array
-
-
-def _is_value(name: str, value: Any, built: Built) -> bool:
-    plain = isinstance(value, (torch.Tensor, tuple, list, dict))
-    return plain and name not in built.inputs and not name.startswith("__")
 
 
 def _flags(value: Any, name: str = "") -> Iterator[tuple[str, bool]]:

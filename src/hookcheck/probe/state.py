@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
 
-_TABLES = tuple(name for name in vars(torch_module) if name.startswith("_global_"))
+_GLOBAL = {name: value for name, value in vars(torch_module).items() if name.startswith("_global_")}
+_TABLES = [value for value in _GLOBAL.values() if isinstance(value, dict)]
+_FLAGS = [name for name, value in _GLOBAL.items() if not isinstance(value, dict)]
 
 
 @contextmanager
@@ -20,30 +21,23 @@ def preserved() -> Iterator[None]:
     sticky: torch itself never resets it), grad mode, default dtype, and the random state of CPU and CUDA devices. What
     a module keeps (its hook family is as sticky) needs no care, since every case builds modules of its own.
     """
-    tables = {name: _copy(getattr(torch_module, name)) for name in _TABLES}
-    grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.get_rng_state()
+    tables = [*map(dict, _TABLES)]
+    flags = [getattr(torch_module, name) for name in _FLAGS]
+    grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.default_generator.get_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        for name, value in tables.items():
-            _restore(name, value)
-        torch.set_grad_enabled(grad)
-        torch.set_default_dtype(dtype)
-        torch.set_rng_state(random)
+        for table, content in zip(_TABLES, tables):
+            if table != content:  # other modules of torch hold the table itself, so its content is what goes back
+                table.clear()
+                table.update(content)
+        for name, flag in zip(_FLAGS, flags):
+            setattr(torch_module, name, flag)
+        if torch.is_grad_enabled() is not grad:
+            torch.set_grad_enabled(grad)
+        if torch.get_default_dtype() is not dtype:
+            torch.set_default_dtype(dtype)
+        torch.default_generator.set_state(random)
         if cuda:
             torch.cuda.set_rng_state_all(cuda)
-
-
-def _copy(value: Any) -> Any:
-    return dict(value) if isinstance(value, dict) else value
-
-
-def _restore(name: str, value: Any) -> None:
-    current = getattr(torch_module, name)
-    if isinstance(current, dict):  # other modules of torch hold the table itself, so its content is what goes back
-        if current != value:
-            current.clear()
-            current.update(value)
-    elif current is not value:
-        setattr(torch_module, name, value)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from hookcheck.contract.verdict import RAN, CaseResult
+from hookcheck.contract.verdict import RAN
 from hookcheck.record.errors import DuplicateCase, InconsistentRecord
 from hookcheck.record.model import CORPUS, Record, tally
 
@@ -63,15 +63,18 @@ def _check_counterexamples(record: Record, path: Path) -> None:
         if topology not in deviating:
             raise InconsistentRecord(path, line, f"no case of the topology {topology} deviates")
         shown.add(topology)
-    evident = {cell for case in record.cases if case.topology in shown for cell in _deviating_cells(case)}
+    evident = {
+        (deviation.clause, case.family, case.kind)
+        for case in record.cases
+        if case.topology in shown
+        for deviation in case.deviations
+        if deviation.told
+    }
     for line, case in enumerate(record.cases, start=2):
-        for cell in _deviating_cells(case):
+        for deviation in case.deviations:
+            cell = (deviation.clause, case.family, case.kind)
             if cell not in evident:
                 raise InconsistentRecord(path, line, f"the deviating cell {' / '.join(cell)} has no counterexample")
-
-
-def _deviating_cells(case: CaseResult) -> set[tuple[str, str, str]]:
-    return {(deviation.clause, case.family, case.kind) for deviation in case.deviations}
 
 
 def _check_footer(record: Record, path: Path) -> None:

@@ -15,9 +15,12 @@ from hookcheck.record.model import SCHEMA, CorpusFile, Counterexample, Footer, H
 Line = dict[str, Any]
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: Mapping[str, Any]) -> str:
     """``value`` as JSON on one line, the same text for equal values; NaN and infinities are refused (ValueError)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def header_line(header: Header) -> Line:
@@ -87,7 +90,9 @@ def header_of(line: Line) -> Header:
 
 def case_line(case: CaseResult) -> Line:
     """The object of a case's line."""
-    deviations = [dict(vars(deviation)) for deviation in case.deviations]
+    deviations = [
+        {name: value for name, value in vars(deviation).items() if value != ""} for deviation in case.deviations
+    ]
     return {"type": "case", **vars(case), "judged": dict(case.judged), "deviations": deviations}
 
 

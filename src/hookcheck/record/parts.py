@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from hookcheck.contract.verdict import CRASHED, NOT_OFFERED, NOT_RUN, RAN, TIMED_OUT, CaseResult
 from hookcheck.record.errors import UnwritableReports, WrongSchema
@@ -25,7 +25,7 @@ class Part:
     def __init__(self, path: Path) -> None:
         """``path`` is the file's; its folder need not be there yet."""
         self.path = path
-        self._file: TextIO | None = None
+        self._file: BinaryIO | None = None
 
     def append(self, line: Line) -> None:
         """Add ``line``; it has left this process when the call returns.
@@ -35,8 +35,8 @@ class Part:
         try:
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("a", encoding="utf-8", newline="\n")
-            self._file.write(canonical(line) + "\n")
+                self._file = self.path.open("ab")
+            self._file.write(f"{canonical(line)}\n".encode())
             self._file.flush()
         except OSError as fault:
             raise UnwritableReports(self.path.parent, fault) from None

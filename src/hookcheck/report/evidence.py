@@ -107,11 +107,14 @@ def _of(clause: str, case: CaseResult) -> tuple[Deviation, ...]:
 
 
 def _smallest(cases: Sequence[CaseResult], clause: str, sizes: dict[str, int]) -> CaseResult:
-    """The case to show: one that is not explained, if any; then one whose source is known; then the smallest."""
+    """The case to show: one that is not explained, if any; then one that is told, and whose source is known; then the
+    smallest."""
 
-    def cost(case: CaseResult) -> tuple[bool, bool, int, str]:
-        explained = all(deviation.ledger is not None for deviation in _of(clause, case))
-        return explained, case.topology not in sizes, sizes.get(case.topology, 0), case.topology
+    def cost(case: CaseResult) -> tuple[bool, bool, bool, int, str]:
+        deviations = _of(clause, case)
+        explained = all(deviation.ledger is not None for deviation in deviations)
+        told = all(deviation.told for deviation in deviations)
+        return explained, not told, case.topology not in sizes, sizes.get(case.topology, 0), case.topology
 
     return min(cases, key=cost)
 

@@ -7,19 +7,22 @@ import pkgutil
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from functools import lru_cache
+from typing import Any
 
 from hookcheck.topology import layers, ops
 from hookcheck.topology.model import Layer, Op, Primitive
 
 
-def _found(base: type[Primitive], folder: str) -> Iterator[type[Primitive]]:
-    for child in base.__subclasses__():
-        if is_dataclass(child) and child.__module__.startswith(f"{folder}."):
+def _found(base: Any, folder: str) -> Iterator[type[Primitive]]:
+    children: list[type[Primitive]] = base.__subclasses__()
+    for child in children:
+        concrete: bool = is_dataclass(child)
+        if concrete and child.__module__.startswith(f"{folder}."):
             yield child
         yield from _found(child, folder)
 
 
-def _all(base: type[Primitive], folder: str, paths: list[str]) -> dict[str, type[Primitive]]:
+def _all(base: Any, folder: str, paths: list[str]) -> dict[str, type[Primitive]]:
     for module in pkgutil.iter_modules(paths):
         importlib.import_module(f"{folder}.{module.name}")
     return {kind.__name__: kind for kind in sorted(set(_found(base, folder)), key=lambda kind: kind.__name__)}

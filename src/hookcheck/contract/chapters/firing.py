@@ -85,6 +85,18 @@ def ordered_by_the_graph(case: Case, _: None) -> Judgement:
     return None
 
 
+@clause("BW-12", PROMISE, Subject.RUN, since="1.8", source=f"{MODULE}, warning on in-place changes", variant="full")
+def forbids_writing_in_place(case: Case, _: None) -> Judgement:
+    """Modifying a module's input or output in place under a full backward hook raises an error."""
+    if not case.forbidden:
+        return NOTHING
+    if case.observed.raised is None:
+        return Mismatch("not raised", "RuntimeError where a module's input or output is written to", "no error")
+    if case.observed.raised.type == "RuntimeError":
+        return None
+    return Mismatch("raised", "RuntimeError where a module's input or output is written to", str(case.observed.raised))
+
+
 @clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", variant="legacy")
 def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     """The legacy hook is a hook on the grad_fn of the first output tensor: it fires whenever that Node runs, and

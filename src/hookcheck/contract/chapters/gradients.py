@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from hookcheck.contract.case import Case, Pair
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
 from hookcheck.contract.gradients import lengths_differ, shown, states_differ, values_differ
@@ -49,7 +51,7 @@ def _none_at(observed: Copy, tensors: tuple[Tensor | None, ...], side: int) -> J
     if not filled:
         return None
     name = ("grad_input", "grad_output")[side]
-    return Mismatch("a gradient instead of None", f"{name}[{filled[0]}] is None", shown(observed))
+    return Mismatch("a gradient instead of None", f"{name}[{filled[0]}] is None", partial(shown, observed))
 
 
 @clause("GI-01", PROMISE, Subject.FIRING, since="1.8", source=f"{MODULE}, 'gradients with respect to the inputs'")

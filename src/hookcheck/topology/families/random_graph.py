@@ -20,7 +20,7 @@ def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[t
             inner, gives, outputs = written(draw, depth - 1, value)
             name = writer.inner(inner, gives, value)
             values += [Value(Ref(name, ref.path), output.shape) for ref, output in outputs]
-        elif partners and draw(st.booleans()):
+        elif len(partners) > 0 and draw(st.booleans()):
             values.append(merged(writer, value, draw(st.sampled_from(partners))))
         else:
             values.append(writer.chain(value, 1, 2))

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, like, one
+from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Stack(Rule):
 
 
 @dataclass(frozen=True)
-class Split(Filled):
+class Split(Several):
     """``x.split([...], dim)``: several views; the gradient is their cotangents, one after the other."""
 
     sizes: tuple[int, ...]
@@ -94,7 +94,7 @@ class Split(Filled):
 
 
 @dataclass(frozen=True)
-class Chunk(Filled):
+class Chunk(Several):
     """``x.chunk(count, dim)``: at most ``count`` views of ``⌈n / count⌉`` each, the last one of what is left.
 
     The gradient is their cotangents, one after the other. Source: the documentation of ``torch.chunk``.
@@ -121,7 +121,7 @@ class Chunk(Filled):
 
 
 @dataclass(frozen=True)
-class Unbind(Filled):
+class Unbind(Several):
     """``x.unbind(dim)``: a view for each index of the dimension; the gradient stacks their cotangents."""
 
     dim: int

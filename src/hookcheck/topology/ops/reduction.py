@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.model import Array, Shape
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, one, some
+from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, Several, one, some
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class LogSumExp(_Over):
 
 
 @dataclass(frozen=True)
-class MaxOver(Rule):
+class MaxOver(Several):
     """``x.max(dim, keepdim)``: the largest elements and their indices, of equal ones the first.
 
     The cotangent goes to those elements. Source: the documentation of ``torch.max``.

@@ -114,6 +114,14 @@ class Filled(Rule):
         return len(shape) > 0 and all(shape)
 
 
+class Several(Filled):
+    """An operation that gives a tuple, be it of one tensor."""
+
+    def result(self, outputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """All outputs."""
+        return outputs
+
+
 class Broadcasting(Rule):
     """An operation on two tensors whose shapes broadcast; in place, to the first one's shape.
 

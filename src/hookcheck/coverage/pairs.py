@@ -1,0 +1,57 @@
+"""Which pairs of features does the corpus reach, with how many topologies, and why does it not reach the others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, combinations, product
+
+import numpy as np
+
+from hookcheck.coverage.axes import Words, axes, words
+from hookcheck.coverage.rules import NOT_DRAWN, RULES, Rule, Word
+from hookcheck.oracle.expected import Expected
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Words of two axes, how many topologies have both, and the reason where none has (else empty)."""
+
+    axis_a: str
+    word_a: str
+    axis_b: str
+    word_b: str
+    topologies: int
+    reason: str
+
+
+def meeting(words: Words) -> Iterator[tuple[Word, Word]]:
+    """Every two words of different axes."""
+    named = [[(axis, word) for word in found] for axis, found in words.items()]
+    return chain.from_iterable(product(one, other) for one, other in combinations(named, 2))
+
+
+def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[Rule, ...] = RULES) -> tuple[Pair, ...]:
+    """All pairs there are, axis by axis, with what of the corpus (each topology with its family) has them."""
+    named = [[(axis.name, word) for word in axis.words] for axis in axes()]
+    found = {pair: 0 for one, other in combinations(named, 2) for pair in product(one, other)}
+    with np.errstate(all="ignore"):  # whatever a gradient is, whether it is there is what counts
+        for family, topology in corpus:
+            for pair in meeting(words(family, Expected(topology, values(topology)))):
+                found[pair] += 1
+    return tuple(Pair(*a, *b, count, "" if count else reason(a, b, rules)) for (a, b), count in found.items())
+
+
+def reason(a: Word, b: Word, rules: tuple[Rule, ...] = RULES) -> str:
+    """Why no topology has both words."""
+    return next((rule.why for rule in rules if rule.speaks_of(a, b)), NOT_DRAWN)
+
+
+def untrue(pairs: Iterable[Pair], rules: tuple[Rule, ...] = RULES) -> list[str]:
+    """The reasons that do not hold: a pair that they call impossible is reached, or they give no pair its reason."""
+    pairs = tuple(pairs)
+    reached = [((p.axis_a, p.word_a), (p.axis_b, p.word_b)) for p in pairs if p.topologies]
+    given = {pair.reason for pair in pairs}
+    return [rule.why for rule in rules if rule.why not in given or any(rule.speaks_of(a, b) for a, b in reached)]

@@ -1,0 +1,66 @@
+"""How are pairs of features told to people? Counts for every two axes, and the pairs that are missing, by reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from hookcheck.coverage.axes import axes
+from hookcheck.coverage.pairs import Pair
+from hookcheck.coverage.rules import NOT_DRAWN
+
+
+def columns() -> tuple[str, ...]:
+    """The columns of `counts`: below the diagonal is all there is to tell, so the last axis needs none."""
+    return ("pairs", *(axis.name for axis in axes()[:-1]))
+
+
+def counts(pairs: Iterable[Pair]) -> list[Mapping[str, str]]:
+    """A row for each axis but the first: reached and all pairs with each axis before it."""
+    total: Counter[tuple[str, str]] = Counter()
+    reached: Counter[tuple[str, str]] = Counter()
+    for pair in pairs:
+        total[pair.axis_a, pair.axis_b] += 1
+        reached[pair.axis_a, pair.axis_b] += bool(pair.topologies)
+    names = [axis.name for axis in axes()]
+    return [
+        {"pairs": b, **{a: f"{reached[a, b]}/{total[a, b]}" if (a, b) in total else "" for a in names[:-1]}}
+        for b in names[1:]
+    ]
+
+
+def missing(pairs: Iterable[Pair]) -> list[str]:
+    """Each reason with the pairs that it is the reason of; words that miss the same ones stand together."""
+    by_reason: dict[str, dict[tuple[str, str], dict[str, list[str]]]] = {}
+    for pair in pairs:
+        if pair.reason:
+            between = by_reason.setdefault(pair.reason, {}).setdefault((pair.axis_a, pair.axis_b), {})
+            between.setdefault(pair.word_a, []).append(pair.word_b)
+    lines = []
+    for reason in sorted(by_reason, key=lambda reason: reason == NOT_DRAWN):
+        found = by_reason[reason]
+        lines += ["", f"{reason} ({_plural(sum(len(bs) for each in found.values() for bs in each.values()))}):"]
+        for (a, b), each in found.items():
+            alike: dict[tuple[str, ...], list[str]] = {}
+            for word, others in each.items():
+                alike.setdefault(tuple(others), []).append(word)
+            lines += [f"  {a} {_listed(a, words)} with {b} {_listed(b, others)}" for others, words in alike.items()]
+    return lines
+
+
+def summary(pairs: Iterable[Pair], topologies: int) -> str:
+    """How many pairs are reached, ruled out, and neither."""
+    found = Counter("reached" if pair.topologies else pair.reason == NOT_DRAWN for pair in pairs)
+    return (
+        f"{found['reached']:,} of {_plural(sum(found.values()))} reached by {topologies:,} topologies; "
+        f"{found[False]:,} ruled out, {found[True]:,} {NOT_DRAWN}"
+    )
+
+
+def _listed(axis: str, words: Iterable[str]) -> str:
+    found, every = tuple(words), next(each.words for each in axes() if each.name == axis)
+    return "(any)" if len(found) == len(every) > 1 else ", ".join(found)
+
+
+def _plural(count: int) -> str:
+    return f"{count:,} pair" if count == 1 else f"{count:,} pairs"

@@ -1,0 +1,68 @@
+"""How does a run go on until it is stopped? Round after round of new topologies of every family, with progress."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+
+from hookcheck.session import Session
+
+ROUND = 100
+"""How many new topologies of a family one round draws: few enough that Hypothesis forgets them soon."""
+
+EVERY = 10.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True)
+class Soak:
+    """One of ``shares`` equal parts of a soak on ``device``, each with rounds, and so seeds, of its own.
+
+    ``limit`` is the number of new topologies of all shares together after which it ends; 0 means never.
+    """
+
+    session: Session
+    families: tuple[str, ...]
+    device: str
+    share: int
+    shares: int
+    limit: int
+
+    def run(self, say: Callable[[str], None]) -> int:
+        """Explores until the limit and gives the number of new topologies; tells ``say`` how far it is.
+
+        Raises:
+            Unexplained: for the first topology that deviates in a way that the ledger does not explain.
+        """
+        begun = told = time.monotonic()
+        done = 0
+        for number in count(self.share, self.shares):
+            for family in self.families:
+                done += self.session.explore(family, self.device, ROUND, round=number + 1, keep=False)
+                now = time.monotonic()
+                over = bool(self.limit) and done * self.shares >= self.limit
+                if over or now - told > EVERY:
+                    told = now
+                    say(self._progress(done, number, now - begun))
+                if over:
+                    return done
+        raise AssertionError("counting never ends")
+
+    def _progress(self, done: int, number: int, seconds: float) -> str:
+        of = f" of {self.limit // self.shares:,}" if self.limit else ""
+        return (
+            f"soak {self.share + 1}/{self.shares}, {self.device}: {done:,}{of} new topologies, round {number + 1}, "
+            f"{done / seconds:.0f} a second, {peak_memory():.0f} MiB at most"
+        )
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in MiB; NaN where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,0 +1,145 @@
+"""double-backward: a gradient that has a graph of its own, a loss on it, and a second backward: a gradient penalty."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.families.drawing import Draw
+from hookcheck.topology.families.grammar import Value, Writer
+from hookcheck.topology.families.networks import Network, network, topology
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Apply, Backward, Grad, Input, Operand, Primitive, Ref, Statement, Topology
+from hookcheck.topology.ops import Add, Mean, Mul, Sum
+from hookcheck.topology.ops.elementwise import Pow
+
+CURVED = (
+    "Tanh",
+    "Sigmoid",
+    "SiLU",
+    "GELU",
+    "Mish",
+    "Softplus",
+    "LogSigmoid",
+    "Sin",
+    "FunctionalTanh",
+    "FunctionalSigmoid",
+)
+"""Steps whose VJP depends on their input everywhere."""
+
+SMOOTH = (
+    *CURVED,
+    "Linear",
+    "LayerNorm",
+    "Softmax",
+    "Bilinear",
+    "Add",
+    "Sub",
+    "Mul",
+    "MatMul",
+    "SumOver",
+    "MeanOver",
+)
+"""Steps whose derivative of second order torch and formulas know alike. Torch gives piecewise linear ones, such as
+ReLU, a second derivative of zeros, where a formula has none."""
+
+
+@st.composite
+def topologies(draw: Draw) -> Topology:
+    """The gradients of a net's output for some leaves, squared and summed, perhaps beside a loss; then the gradients of
+    that, all or some."""
+    net = draw(nets())
+    (y,) = net.outputs
+    v = Input("v_y", y.shape)
+    weighed = (
+        Apply("p", Mul(), (y.ref, Ref("v_y"))),
+        Apply("loss", draw(st.sampled_from([Sum(), Mean()])), (Ref("p"),)),
+    )
+    leaves = [*(i.name for i in net.arguments if i.requires_grad), *(f"net.{name}" for name in net.parameters)]
+    asked = tuple(map(Ref, draw(st.lists(st.sampled_from(leaves), min_size=1, max_size=2, unique=True))))
+    from_loss = draw(st.booleans())
+    first = (
+        Grad("g", (Ref("loss"),), asked, create_graph=True)
+        if from_loss
+        else Grad("g", (y.ref,), asked, (Ref("v_y"),), create_graph=True)
+    )
+    penalty = _squared(draw, draw(st.integers(1, len(asked))))
+    total = penalty[-1].out
+    with_loss = draw(st.booleans())
+    if with_loss:
+        penalty.append(Apply("total", Add(), (Ref("loss"), Ref(total))))
+        total = "total"
+    main: list[Statement] = [net.call(), *(weighed if from_loss or with_loss else ()), first, *penalty]
+    some = tuple(map(Ref, draw(st.lists(st.sampled_from(leaves), min_size=1, max_size=2, unique=True))))
+    last: list[Statement] = [
+        Backward((Ref(total),)),
+        Backward((Ref(total),), inputs=some),
+        Grad("gg", (Ref(total),), some),
+    ]
+    return topology(draw, net.module, (*net.arguments, v), (*main, draw(st.sampled_from(last))))
+
+
+def _squared(draw: Draw, count: int) -> list[Apply]:
+    """The sum of squares of the first of ``g``'s members, the result last."""
+    made: list[Apply] = []
+    for i in range(count):
+        gradient = Ref("g", (i,))
+        square = (
+            Apply(f"q{i}", Mul(), (gradient, gradient)) if draw(st.booleans()) else Apply(f"q{i}", Pow(2), (gradient,))
+        )
+        made += [square, Apply(f"n{i}", Sum(), (Ref(f"q{i}"),))]
+        if i:
+            made.append(Apply(f"s{i}", Add(), (Ref(f"s{i - 1}" if i > 1 else "n0"), Ref(f"n{i}"))))
+    return made
+
+
+@st.composite
+def nets(draw: Draw) -> Network:
+    """A Linear, perhaps steps or a module of them, and a curved step, so that every gradient has a gradient."""
+    shape = tuple(draw(st.lists(st.integers(2, 3), min_size=1, max_size=2)))
+    if draw(st.sampled_from([False, False, True])):
+        writer = Writer(draw, shape, shape)
+        return network(writer, paired(writer))
+    writer = Writer(draw, shape)
+    value = through(writer, writer.inputs[0], (Linear,))
+    for _ in range(draw(st.integers(0, 2))):
+        if draw(st.booleans()):
+            inner = Writer(draw, value.shape)
+            middle = through(inner, inner.inputs[0], known(SMOOTH))
+            result = through(inner, middle, known(SMOOTH)) if draw(st.booleans()) else middle
+            value = Value(Ref(writer.inner(inner, result.ref, value)), result.shape)
+        else:
+            value = through(writer, value, known(SMOOTH))
+    value = through(writer, value, known(CURVED))
+    return network(writer, value, requires_grad=draw(st.sampled_from([True, True, False])))
+
+
+def paired(writer: Writer) -> Value:
+    """A module on two inputs, each through a Linear and a curved step of its own, which then meet."""
+    inner = Writer(writer.draw, *(value.shape for value in writer.inputs))
+    width = writer.draw(st.integers(1, 2))
+    ends = []
+    for value in inner.inputs:
+        layer = Linear(value.shape[-1], width, writer.draw(st.booleans()))
+        (made,) = inner.call(inner.child(layer), layer, (value.ref,), (Operand(value.shape),))
+        ends.append(through(inner, made, known(CURVED)))
+    (met,) = inner.op(writer.draw(st.sampled_from([Add(), Mul()])), *ends)
+    return Value(Ref(writer.inner(inner, met.ref, *writer.inputs)), met.shape)
+
+
+def known(names: tuple[str, ...]) -> tuple[type[Primitive], ...]:
+    """The classes of those names."""
+    every = {**layer_classes(), **op_classes()}
+    return tuple(every[name] for name in names)
+
+
+def through(writer: Writer, value: Value, kinds: tuple[type[Primitive], ...]) -> Value:
+    """One step of those kinds that take the value; none along a side of 1, where there is nothing to normalise."""
+    fit = tuple(
+        kind for kind in kinds if kind.takes(value.shape) and (1 not in value.shape or kind.__name__ not in NORMS)
+    )
+    (value,) = writer.step(value, fit)
+    return value
+
+
+NORMS = ("LayerNorm", "Softmax")

@@ -1,0 +1,48 @@
+"""keyword-input: tensors that are passed by keyword, to parameters that may be positional and to those that may not."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.families.calling import Argument, finished, plain, taking
+from hookcheck.topology.families.container_input import alike, combined
+from hookcheck.topology.families.drawing import Draw, shapes
+from hookcheck.topology.families.grammar import FIRST, fitted, layers_for, outputs_of
+from hookcheck.topology.model import Call, Input, Layer, Ref, Topology
+
+
+@st.composite
+def topologies(draw: Draw) -> Topology:
+    """A module of our own, or a layer of torch.nn."""
+    return draw(st.one_of(_own(), _of_torch()))
+
+
+@st.composite
+def _own(draw: Draw) -> Topology:
+    """One to three tensors of which one at least is passed by keyword; any may be the only one to require grad."""
+    inputs = alike(draw, draw(st.integers(1, 3)))
+    sure = draw(st.integers(0, len(inputs) - 1))
+    arguments = tuple(_argument(draw, i, place == sure) for place, i in enumerate(inputs))
+    writer = taking(draw, arguments, inputs)
+    value = combined(draw, writer, inputs)
+    return finished(draw, writer, value.ref, [value], inputs, arguments)
+
+
+def _argument(draw: Draw, i: Input, keyword: bool) -> Argument:
+    keyword = keyword or draw(st.booleans())
+    return Argument(i.name, Ref(i.name), keyword, keyword and draw(st.booleans()))
+
+
+@st.composite
+def _of_torch(draw: Draw) -> Topology:
+    """A layer, whose tensor torch calls ``input``, inside a module of our own."""
+    inputs = (Input("x", draw(shapes(most=4)), True),)
+    writer = taking(draw, plain(inputs), inputs)
+    value = writer.chain(writer.inputs[0], 0, 1)
+    kinds = [kind for kind in layers_for(value.shape) if kind.__name__ in FIRST]
+    layer, operands = fitted(draw, draw(st.sampled_from(kinds)), value.shape)
+    assert isinstance(layer, Layer)
+    out = writer.named()
+    writer.statements.append(Call(out, writer.child(layer), (), (("input", value.ref),)))
+    (last,) = outputs_of(layer, out, operands)
+    return finished(draw, writer, last.ref, [last], inputs)

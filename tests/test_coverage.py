@@ -1,0 +1,218 @@
+"""Is every word of every axis what it says, are pairs counted, and does each reason hold of the corpus?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from topology.samples import CALLED, HAND_MADE, V, X, Y, plain, twin
+
+from hookcheck.coverage.axes import axes, words
+from hookcheck.coverage.pairs import Pair, covered, meeting, untrue
+from hookcheck.coverage.rules import NOT_DRAWN, RULES, Rule
+from hookcheck.coverage.told import counts, missing, summary
+from hookcheck.oracle.dtypes import FLOATING
+from hookcheck.oracle.expected import Expected
+from hookcheck.probe.kinds import KINDS
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.corpus import read
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.activation import Hardsigmoid, ReLU, Tanh
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Literal,
+    Module,
+    ModuleList,
+    Op,
+    Pack,
+    Recurse,
+    Ref,
+    Sequential,
+    Statement,
+    Topology,
+    Tree,
+    Within,
+)
+from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.elementwise import Neg
+from hookcheck.topology.ops.inplace import MulInplace
+from hookcheck.topology.ops.moving import To
+from hookcheck.topology.values import values
+
+FC, H, Z = Linear(3, 3), Ref("h"), Ref("z")
+LINEAR = plain(FC)
+
+
+def body(*statements: Statement, gives: Tree = H, takes: tuple[str, ...] = ("x",), **children: Module) -> Topology:
+    return plain(Composite(tuple(children.items()), takes, statements, gives))
+
+
+def of(topology: Topology, *args: Tree, output: Ref = Y, grads: str = "xab", **kwargs: Tree) -> Topology:
+    """The root called with these arguments, and a backward from ``output``."""
+    inputs = tuple(Input(name, (2, 3), name in grads) for name in "xabv")
+    return replace(
+        topology, inputs=inputs, main=(Call("y", "", args, tuple(kwargs.items())), Backward((output,), (V,)))
+    )
+
+
+ADDED = body(Apply("h", Add(), (X, Ref("a"))), takes=("x", "a"))
+ALL = {"grad_input all tensors", "grad_output all tensors"}
+BOTH = body(Call("h", "fc", (X,)), Call("z", "fc", (X,)), gives=Pack("tuple", (H, Z)), fc=FC)
+WRITE = Apply("z", MulInplace(), (H, H))
+CONVERTED = body(Apply("h", To("float32"), (X,)), Call("z", "act", (H,)), gives=Z, act=Tanh())
+DEEP = Sequential((Sequential((Tanh(),)),))
+
+
+def called(op: Op, *more: Statement, gives: Tree = H) -> Topology:
+    return body(Apply("h", op, (X,)), *more, gives=gives, fc=FC)
+
+
+BY_HAND: list[tuple[str, Topology, set[str]]] = [
+    ("layer group", LINEAR, {"linear"}),
+    ("layer group", plain(Sequential((FC, ReLU(), Tanh()))), {"linear", "activation"}),
+    ("layer group", called(Neg()), {"none"}),  # a child that is never called is no part of it
+    ("grad mode", LINEAR, {"grad"}),
+    ("grad mode", replace(LINEAR, main=(Within("no_grad", (CALLED,)),)), {"no_grad"}),
+    ("grad mode", replace(LINEAR, main=(Within("inference_mode", (CALLED,)),)), {"inference_mode"}),
+    ("grad mode", HAND_MADE["grad modes"], {"grad", "no_grad"}),
+    ("arity", LINEAR, {"1 in", "1 out"}),
+    ("arity", of(LINEAR, input=X), {"0 in", "1 out"}),
+    ("arity", of(ADDED, X, Ref("a")), {"2 in", "1 out"}),
+    ("arity", of(body(Apply("h", Neg(), (X,)), takes=("x", "a", "b")), X, Literal(1), X), {"3+ in", "1 out"}),
+    ("arity", of(BOTH, X, output=Ref("y", (1,))), {"1 in", "1 out", "2+ out"}),
+    ("None pattern", LINEAR, ALL),
+    ("None pattern", of(LINEAR, X, grads=""), {"grad_input all None", "grad_output all tensors"}),
+    ("None pattern", of(LINEAR, input=X), {"grad_input empty", "grad_output all tensors"}),
+    (
+        "None pattern",
+        of(body(Apply("h", Neg(), (X,)), takes=("x", "a")), X, Literal(1)),
+        {"grad_input some None", "grad_output all tensors"},
+    ),
+    (
+        "None pattern",
+        of(body(Apply("h", Neg(), (X,)), gives=Pack("tuple", (H, Literal(None)))), X, output=Ref("y", (0,))),
+        {"grad_input all tensors", "grad_output some None"},
+    ),
+    (
+        "None pattern",
+        replace(HAND_MADE["leak"], main=(CALLED, Backward((Ref("leaked", ("h",)),), (V,)))),
+        ALL | {"grad_output all None"},
+    ),
+    ("None pattern", replace(LINEAR, main=(CALLED,)), {"no firing"}),
+    ("in-place", LINEAR, {"none"}),
+    ("in-place", called(Neg(), WRITE, gives=Z), {"allowed"}),
+    ("in-place", body(Call("h", "fc", (X,)), WRITE, gives=Z, fc=FC), {"forbidden"}),
+    ("in-place", plain(Sequential((FC, ReLU(inplace=True)))), {"forbidden"}),
+    ("reuse", LINEAR, {"once"}),
+    ("reuse", body(Call("z", "fc", (X,)), Call("h", "fc", (Z,)), fc=FC), {"module called again"}),
+    ("reuse", twin((("b", "a"),)), {"module called again", "shared module"}),
+    ("reuse", twin((("b.weight", "a.weight"),)), {"shared parameter"}),
+    (
+        "reuse",
+        of(body(Apply("z", Neg(), (X,)), Recurse("h", Z, "n"), takes=("x", "n")), X, Literal(1)),
+        {"module called again", "recursive"},
+    ),
+    *(("dtype", replace(LINEAR, dtype=dtype), {dtype}) for dtype in FLOATING),
+    ("dtype", CONVERTED, {"float64", "float32", "mixed"}),
+    ("dtype", plain(Hardsigmoid()), {"float64"}),  # a constant of its formula is float32, but no tensor
+    ("depth", LINEAR, {"1"}),
+    ("depth", plain(Sequential((FC,))), {"2"}),
+    ("depth", plain(DEEP), {"3"}),
+    ("depth", body(Call("h", "m.0", (X,)), m=ModuleList((DEEP,))), {"4+"}),
+]
+
+
+@pytest.mark.parametrize(("axis", "topology", "found"), BY_HAND, ids=lambda value: value if type(value) is str else "")
+def test_the_words_of_networks_made_by_hand(axis: str, topology: Topology, found: set[str]) -> None:
+    assert words("multi-node", Expected(topology, values(topology)))[axis] == found
+
+
+def test_every_word_is_made_by_hand() -> None:
+    for axis in axes():
+        made = {word for name, _, found in BY_HAND if name == axis.name for word in found}
+        if axis.name == "None pattern":
+            assert made == {*axis.words} - {"grad_output empty"}  # see the rule that says why
+        elif axis.name not in ("hook kind", "family", "layer group"):
+            assert made == {*axis.words}
+
+
+def test_the_words_that_are_listed_elsewhere() -> None:
+    found = {axis.name: axis.words for axis in axes()}
+    assert found["hook kind"] == tuple(KINDS)
+    assert found["family"] == tuple(FAMILIES)
+    assert {kind.__module__.split(".")[-1] for kind in layer_classes().values()} | {"none"} == {*found["layer group"]}
+    assert words("multi-node", Expected(LINEAR, values(LINEAR)))["hook kind"] == frozenset(KINDS)
+    assert words("multi-node", Expected(LINEAR, values(LINEAR)))["family"] == {"multi-node"}
+
+
+def test_meeting() -> None:
+    found = {"a": frozenset("12"), "b": frozenset("3"), "c": frozenset("4")}
+    assert set(meeting(found)) == {
+        (("a", "1"), ("b", "3")), (("a", "2"), ("b", "3")), (("a", "1"), ("c", "4")), (("a", "2"), ("c", "4")),
+        (("b", "3"), ("c", "4")),
+    }  # fmt: skip
+
+
+TINY = [("multi-node", LINEAR), ("multi-node", replace(LINEAR, dtype="float32")), ("single-node", plain(DEEP))]
+
+
+def pair(pairs: tuple[Pair, ...], *words: str) -> tuple[int, str]:
+    (found,) = (p for p in pairs if words == (p.axis_a, p.word_a, p.axis_b, p.word_b))
+    return found.topologies, found.reason
+
+
+def test_pairs_of_a_tiny_corpus() -> None:
+    rules = (
+        Rule("never by hand", ("reuse=shared *", "!reuse=shared parameter"), ("depth=*", "!depth=2")),
+        Rule("second", ("reuse=shared *",), ("depth=1",)),
+    )
+    pairs = covered(TINY, rules)
+    assert pair(pairs, "family", "multi-node", "layer group", "linear") == (2, "")
+    assert pair(pairs, "family", "single-node", "layer group", "linear") == (0, NOT_DRAWN)
+    assert pair(pairs, "hook kind", "backward", "dtype", "float64") == (2, "")
+    assert pair(pairs, "dtype", "float32", "depth", "1") == (1, "")
+    assert pair(pairs, "dtype", "float32", "depth", "3") == (0, NOT_DRAWN)
+    assert pair(pairs, "reuse", "shared module", "depth", "1") == (0, "never by hand")
+    assert pair(pairs, "reuse", "shared module", "depth", "2") == (0, NOT_DRAWN)
+    assert pair(pairs, "reuse", "shared parameter", "depth", "1") == (0, "second")
+    sizes = [len(axis.words) for axis in axes()]
+    assert len(pairs) == (sum(sizes) ** 2 - sum(n * n for n in sizes)) // 2
+
+
+def test_what_people_are_told_of_a_tiny_corpus() -> None:
+    rules = (Rule("never by hand", ("reuse=shared *",), ("depth=1",)),)
+    pairs = covered(TINY, rules)
+    rows = {row["pairs"]: row for row in counts(pairs)}
+    assert rows["family"]["hook kind"] == f"{2 * len(KINDS)}/{len(FAMILIES) * len(KINDS)}"
+    assert rows["depth"]["dtype"] == "3/28"
+    assert rows["family"]["layer group"] == ""
+    lines = missing(pairs)
+    assert lines[1:3] == ["never by hand (2 pairs):", "  reuse shared module, shared parameter with depth 1"]
+    assert "  hook kind (any) with grad mode no_grad, inference_mode" in lines
+    reached = sum(p.topologies > 0 for p in pairs)
+    assert summary(pairs, 3) == (
+        f"{reached:,} of {len(pairs):,} pairs reached by 3 topologies; "
+        f"2 ruled out, {len(pairs) - reached - 2:,} not drawn yet"
+    )
+
+
+def test_reasons_that_do_not_hold_are_found() -> None:
+    holds = Rule("holds", ("dtype=mixed",))
+    contradicted = Rule("contradicted", ("family=multi-node",), ("dtype=float32", "dtype=bfloat16"))
+    nothing = Rule("matches nothing", ("dtype=float128",))
+    shadowed = Rule("shadowed", ("dtype=mixed",), ("depth=1",))
+    rules = (holds, contradicted, nothing, shadowed)
+    assert untrue(covered(TINY, rules), rules) == ["contradicted", "matches nothing", "shadowed"]
+
+
+def test_the_reasons_hold_of_the_corpus() -> None:
+    corpus = conformance_folder() / "corpus"
+    pairs = covered((family, topology) for family in FAMILIES for topology in read(corpus, family))
+    assert untrue(pairs) == []
+    assert len({rule.why for rule in RULES} | {NOT_DRAWN}) == len(RULES) + 1

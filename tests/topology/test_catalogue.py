@@ -1,0 +1,62 @@
+"""Every layer and operation that there is: its name, its class, and its JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookcheck.topology import model
+from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.codec import canonical, decode
+from hookcheck.topology.families.fitting import shapes_for
+from hookcheck.topology.model import Apply, Layer, Op, Primitive
+
+from .samples import CALLED, SMALL, X
+
+KINDS = {**layer_classes(), **op_classes()}
+every = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+
+
+def test_no_name_stands_for_two_things() -> None:
+    assert not layer_classes().keys() & op_classes().keys()
+    assert not KINDS.keys() & vars(model).keys()
+    assert len(KINDS) > 200
+
+
+def test_a_layer_has_the_name_of_its_class_in_torch() -> None:
+    newer = {name for name in layer_classes() if not hasattr(torch.nn, name)}
+    assert newer == set() or torch.__version__ < "2.13"
+
+
+@every
+def test_a_kind_is_a_frozen_dataclass_that_can_be_told_apart_and_hashed(kind: type[Primitive]) -> None:
+    parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
+    assert parameters.frozen
+    assert parameters.eq
+    assert kind.__hash__ is not None
+    assert kind.__hash__ is not object.__hash__
+    assert issubclass(kind, Layer) != issubclass(kind, Op)
+    assert not {"type"} & {f.name for f in fields(kind)}  # type: ignore[arg-type]
+
+
+@every
+def test_a_kind_survives_writing_and_reading(kind: type[Primitive]) -> None:
+    @settings(deadline=None, max_examples=5)
+    @given(st.data())
+    def survives(data: st.DataObject) -> None:
+        primitive, _ = data.draw(st.composite(lambda draw: kind.fitting(draw, draw(shapes_for(kind))))())
+        if isinstance(primitive, Op):
+            topology = replace(SMALL, main=(CALLED, Apply("z", primitive, (X,))))
+        else:
+            assert isinstance(primitive, Layer)
+            topology = replace(SMALL, module=primitive)
+        again = decode(json.loads(canonical(topology)))
+        assert again == topology
+        assert (hash(again), repr(again)) == (hash(topology), repr(topology))
+
+    survives()
