@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hookcheck.oracle.graph import Pass, Trace
 from hookcheck.oracle.sweep import Sweep, sweep
-from hookcheck.oracle.trace import Pass, Trace
 from hookcheck.topology.model import Apply, Backward, Call, Leak, Ref, Within
 from hookcheck.topology.ops import Add
 
@@ -17,7 +17,7 @@ ONE_OF_TWO = [CALLED, Backward((Ref("y", (0,)),), (V,))]
 
 
 def floats(swept: Sweep) -> dict[str, float]:
-    return {name: float(gradient.item()) for name, gradient in swept.asked.items()}
+    return {str(name): float(gradient.item()) for name, gradient in swept.asked.items()}
 
 
 def both(e_trace: Trace) -> tuple[Sweep, Sweep]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.tolerance import close
-from hookcheck.oracle.trace import Tensor
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
@@ -85,9 +85,14 @@ def agrees(observed: Any, expected: Any, dtype: str) -> bool:
         return (
             isinstance(observed, torch.Tensor)
             and (observed.requires_grad, str(observed.dtype)) == (expected.requires_grad, f"torch.{expected.dtype}")
-            and close(*(a.astype(np.result_type(a, np.int64)) for a in (array(observed), expected.array)), dtype, "cpu")
+            and close(_number(array(observed)), _number(expected.array), dtype, "cpu")
         )
     return type(observed) is type(expected) and bool(observed == expected)
+
+
+def _number(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A mask as numbers, which can be subtracted; all else as it is."""
+    return found.astype(int) if found.dtype == bool else found
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:

@@ -47,10 +47,10 @@ Condition = Callable[[Topology], bool]
 
 @cache
 def draws(family: ModuleType) -> tuple[Topology, ...]:
-    """The same hundred members each time; the health checks say so if many draws are thrown away."""
+    """The same two hundred members each time; the health checks say so if many draws are thrown away."""
     found: list[Topology] = []
 
-    @settings(max_examples=100, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=200, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
     @given(family.topologies())
     def collect(topology: Topology) -> None:
         found.append(topology)
@@ -295,7 +295,7 @@ def writing_layer(topology: Topology) -> bool:
     return any(isinstance(step, Layer) and step.writes for step in steps(topology))
 
 
-def unseen_write(topology: Topology) -> bool:
+def write_under_no_grad(topology: Topology) -> bool:
     blocks = (s for s in statements(topology) if isinstance(s, Within))
     return any(isinstance(s, Apply) and s.op.writes for block in blocks for s in block.body)
 
@@ -346,7 +346,8 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
     (inplace, "forbidden", forbidden),
     (inplace, "allowed", lambda t: not forbidden(t)),
     (inplace, "by a layer", writing_layer),
-    (inplace, "unseen", unseen_write),
+    (inplace, "under no_grad", write_under_no_grad),
+    (inplace, "past a detach", lambda t: writes(t) and named("Detach")(t)),
     (inplace, "in main", write_in_main),
     (inplace, "to a view", lambda t: writes(t) and makes_a_view(t)),
     (detached_inside, "detach", named("Detach")),

@@ -61,11 +61,11 @@ every = pytest.mark.parametrize("family", FAMILIES)
 
 @cache
 def drawn(family: str) -> tuple[Topology, ...]:
-    """The first 200 topologies of a family, the same ones each time."""
+    """The first 120 topologies of a family, the same ones each time."""
     found: list[Topology] = []
 
     @settings(
-        max_examples=200,
+        max_examples=120,
         derandomize=True,
         database=None,
         deadline=None,
@@ -297,7 +297,7 @@ VARIATIONS: dict[str, dict[str, Callable[[Topology], bool]]] = {
         ),
         **{
             name: lambda t, name=name: any(type(m).__name__ == name for _, m in walk(t.module))  # type: ignore[misc]
-            for name in ("Bilinear", "GRUCell", "MultiheadAttention", "MSELoss")
+            for name in ("Bilinear", "GRUCell", "MSELoss")
         },
     },
     "unused-input": {

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,6 +232,7 @@ def test_scripts_need_nothing_but_torch(tmp_path: Path) -> None:
         """\
 import sys
 from pathlib import Path
+from typing import Any
 
 for number in range(int(sys.argv[1])):
     names = {}
@@ -258,7 +260,7 @@ def test_a_tied_module_is_one_object() -> None:
 
 
 def test_a_tied_parameter_is_one_object_in_two_modules() -> None:
-    net = build(HAND_MADE["shared parameter"], values(HAND_MADE["shared parameter"])).module
+    net: Any = build(HAND_MADE["shared parameter"], values(HAND_MADE["shared parameter"])).module
     assert net.b is not net.a
     assert net.b.weight is net.a.weight
     assert net.b.bias is not net.a.bias

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import cache
 
 _ORDER = ("float16", "bfloat16", "float32", "float64")
-REAL = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+REAL = {"complex64": "float32", "complex128": "float64"}
 COMPLEX = {**{real: name for name, real in REAL.items()}, "bfloat16": "complex64"}
+"""What a complex result is in; torch has complex32 beside float16, and hardly a step that computes with it."""
 FLOATING = (*_ORDER, *REAL)
 
 
@@ -29,4 +30,6 @@ def result_dtype(operands: Sequence[tuple[str, int]], kind: str) -> str:
         return "bool" if kind == "b" else "int64"
     floating = [(dtype, rank) for dtype, rank in operands if dtype in FLOATING]
     own = promoted(tuple(dtype for dtype, rank in floating if rank) or tuple(dtype for dtype, _ in floating))
-    return COMPLEX.get(own, own) if kind == "c" else REAL.get(own, own)
+    if kind == "c":
+        return own if own in REAL else COMPLEX[own]
+    return REAL.get(own, own)

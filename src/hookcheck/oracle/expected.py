@@ -56,7 +56,7 @@ class Expected:
         """The coarsest floating dtype of the network: that whose rounding decides how close torch can come."""
         return coarsest(self.trace.dtypes)
 
-    def close(self, observed: Array, expected: Array, device: str, measured: bool) -> bool:
+    def close(self, observed: Array, expected: Array, device: str, measured: bool = True) -> bool:
         """Whether ``observed`` differs from ``expected``, one of the gradients given here, by no more than rounding.
 
         By the table of tolerances; if ``measured``, by what rounding does to this very network as well.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
@@ -17,8 +18,6 @@ from hookcheck.probe.observation import Array, Copy, Event, Observation, Raised
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology, needs
-
-_VALUES = (torch.Tensor, tuple, list, dict)
 
 
 def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
@@ -42,7 +41,13 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             names = built.run()
         except Exception as error:
             raised = Raised(type(error).__name__, str(error))
-        named = {n: v for n, v in names.items() if isinstance(v, _VALUES) and n not in built.inputs and n[:2] != "__"}
+        named = {
+            name: value
+            for name, value in names.items()
+            if (isinstance(value, torch.Tensor) or _is_container(value))
+            and name not in built.inputs
+            and name[:2] != "__"
+        }
         observation = Observation(
             events=tuple(events),
             values={name: _copy(value) for name, value in named.items()},
@@ -129,7 +134,23 @@ def _copy(value: Any) -> Copy:
     if type(value) in (tuple, list):
         copied: Copy = type(value)(map(_copy, value))
         return copied
+    if _is_container(value):
+        return {"type": type(value).__name__, **{name: _copy(item) for name, item in _fields(value)}}
     return None if value is None else repr(value)
+
+
+def _is_container(value: Any) -> bool:
+    """Whether it is a tuple, list, dict, namedtuple or an instance of a dataclass."""
+    return isinstance(value, (tuple, list, dict)) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def _fields(value: Any) -> list[tuple[str, Any]]:
+    """What a container holds, by key, by field, or by place."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if is_dataclass(value):
+        return [(f.name, getattr(value, f.name)) for f in fields(value)]
+    return [(str(i), item) for i, item in enumerate(value)]
 
 
 def _array(tensor: torch.Tensor) -> Array:
@@ -149,7 +170,6 @@ def _flags(value: Any, name: str = "") -> Iterator[tuple[str, bool]]:
     """``requires_grad`` of every tensor in ``value``, by where it is: ``y``, ``y[0]``, ``leaked[h]``."""
     if isinstance(value, torch.Tensor):
         yield name, value.requires_grad
-    elif isinstance(value, (dict, tuple, list)):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
+    elif _is_container(value):
+        for key, item in _fields(value):
             yield from _flags(item, f"{name}[{key}]" if name else str(key))

@@ -36,7 +36,7 @@ LAYERS = ("ReLU", "LeakyReLU", "ELU", "SELU", "Hardtanh", "ReLU6", "SiLU", "Mish
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """A write where nothing forbids it, or to the input, to the output or to a view of either of a module."""
-    if draw(st.integers(0, 5)) == 5:
+    if draw(st.integers(0, 7)) == 7:
         return draw(_by_main())
     inputs = (Input("x", draw(shapes()), True),)
     writer = taking(draw, plain(inputs), inputs)
@@ -85,13 +85,17 @@ def _after(draw: Draw, writer: Writer, value: Value) -> Value:
     return merged(writer, given, written)
 
 
-def _unseen(draw: Draw, writer: Writer, value: Value) -> Value:
-    """By what autograd does not follow, under ``no_grad`` or past a ``detach``."""
+def _detached(draw: Draw, writer: Writer, value: Value) -> Value:
+    """Past a ``detach``, so that autograd does not follow."""
     value = draw(st.sampled_from([_fresh, _given]))(draw, writer, value)
-    if draw(st.booleans()):
-        (detached,) = writer.op(Detach(), value)
-        _written(draw, writer, detached)
-        return value
+    (detached,) = writer.op(Detach(), value)
+    _written(draw, writer, detached)
+    return value
+
+
+def _under_no_grad(draw: Draw, writer: Writer, value: Value) -> Value:
+    """Under ``no_grad``, so that autograd does not follow."""
+    value = draw(st.sampled_from([_fresh, _given]))(draw, writer, value)
     before = len(writer.statements)
     value = _written(draw, writer, value)
     writer.statements[before:] = [Within("no_grad", tuple(writer.statements[before:]))]
@@ -105,7 +109,8 @@ PLACES: tuple[Callable[[Draw, Writer, Value], Value], ...] = (
     _to_input,
     _to_output,
     _after,
-    _unseen,
+    _detached,
+    _under_no_grad,
 )
 
 

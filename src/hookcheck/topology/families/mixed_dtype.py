@@ -29,6 +29,9 @@ PROMOTED = {
 }
 """Two dtypes that meet, and that of the result (documentation of torch's tensor attributes, 'type promotion')."""
 
+WEAKER = [pair for pair in PROMOTED if not pair[1].startswith("complex")]
+"""Those whose second, without dimensions, changes nothing: it is of no higher kind than the first."""
+
 CASTS = {
     "float64": ("float32", "bfloat16"),
     "float32": ("float64", "bfloat16", "float16"),
@@ -81,29 +84,26 @@ def _cast(draw: Draw) -> Topology:
 @st.composite
 def _promoted(draw: Draw) -> Topology:
     """What a Linear gives meets an input of another dtype, of integers or of bools, of one shape or without any."""
-    (dtype, other), result = draw(st.sampled_from(list(PROMOTED.items())))
-    domain = draw(st.sampled_from(["real", "real", "index", "mask"]))
+    beside = draw(st.sampled_from(["tensor", "scalar", "index", "mask"]))
+    dtype, other = draw(st.sampled_from(WEAKER if beside == "scalar" else list(PROMOTED)))
+    result = PROMOTED[dtype, other] if beside == "tensor" else dtype
     shape, width = draw(shapes()), draw(WIDTHS)
-    scalar = draw(st.booleans()) and domain == "real" and (dtype in REAL) >= (other in REAL)
-    writer = Writer(draw, shape, () if scalar else (*shape[:-1], width))
+    writer = Writer(draw, shape, () if beside == "scalar" else (*shape[:-1], width))
     x, second = writer.inputs
     layer = Linear(shape[-1], width, draw(st.booleans()))
     (value,) = writer.call(writer.child(layer), layer, (x.ref,), (Operand(shape),))
     both = draw(st.permutations([value, second]))
-    if domain == "real" and draw(st.booleans()):
-        inner = Writer(draw, *(v.shape for v in both))
-        (made,) = inner.op(draw(st.sampled_from([Add(), Mul(), Sub()])), *inner.inputs)
-        made = Value(Ref(writer.inner(inner, made.ref, *both)), made.shape)
-    else:
-        ops = [Add(), Mul(), *([] if domain == "mask" else [Sub()]), *([] if result in REAL else [Maximum()])]
-        (made,) = writer.op(draw(st.sampled_from(ops)), *both)
+    target = Writer(draw, *(v.shape for v in both)) if draw(st.booleans()) else writer
+    ops = [Add(), Mul(), *([] if beside == "mask" else [Sub()]), *([] if result in REAL else [Maximum()])]
+    (made,) = target.op(draw(st.sampled_from(ops)), *(both if target is writer else target.inputs))
+    if target is not writer:
+        made = Value(Ref(writer.inner(target, made.ref, *both)), made.shape)
     flags = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
-    real = domain == "real"
-    inputs = (
-        Input("x0", shape, flags[0]),
-        Input("x1", second.shape, flags[1] and real, domain, 4 if domain == "index" else 0, other if real else ""),
-    )
-    return finished(draw, writer, made, dtype, dtype if scalar or not real else result, inputs)
+    if beside in ("tensor", "scalar"):
+        given = Input("x1", second.shape, flags[1], dtype=other)
+    else:
+        given = Input("x1", second.shape, domain=beside, below=4 if beside == "index" else 0)
+    return finished(draw, writer, made, dtype, result, (Input("x0", shape, flags[0]), given))
 
 
 @st.composite

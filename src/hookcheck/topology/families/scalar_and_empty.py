@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.families.networks import Network, Program, backed, network, topology
+from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import MSELoss
-from hookcheck.topology.model import Apply, Backward, Input, Ref, Shape, Topology
+from hookcheck.topology.model import Apply, Backward, Input, Operand, Ref, Shape, Topology
 from hookcheck.topology.ops import Mean, Mul, Sum
 
 SHAPES: list[Shape] = [(), (0,), (0, 3), (2, 0), (2, 0, 3), (0, 2, 3), (2, 3, 0), (0, 2, 4, 4)]
@@ -26,8 +27,10 @@ def topologies(draw: Draw) -> Topology:
 def _special(draw: Draw) -> Network:
     """Any steps on such a tensor."""
     writer = Writer(draw, draw(st.sampled_from(SHAPES)))
-    value = writer.layer(writer.inputs[0])
-    return network(writer, writer.chain(value, 0, 2))
+    (value,) = writer.inputs
+    if Linear.takes(value.shape) and draw(st.booleans()):  # the one layer with parameters that takes them
+        (value,) = writer.step(value, (Linear,))
+    return network(writer, writer.chain(value, 1, 2))
 
 
 @st.composite
@@ -36,7 +39,8 @@ def _reduced(draw: Draw) -> Network:
     writer = Writer(draw, draw(st.one_of(shapes(), st.sampled_from(SHAPES))))
     value = writer.chain(writer.inputs[0], 0, 2)
     if all(value.shape) and draw(st.booleans()):
-        (loss,) = writer.step(value, (MSELoss,))
+        layer, operand = MSELoss(draw(st.sampled_from(["mean", "sum"]))), Operand(value.shape)
+        (loss,) = writer.call(writer.child(layer), layer, (value.ref, writer.need(operand)), (operand, operand))
     else:
         (loss,) = writer.op(draw(st.sampled_from([Sum(), Mean()] if all(value.shape) else [Sum()])), value)
     return network(writer, loss)

@@ -84,8 +84,8 @@ class ViewAsReal(_Taken):
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
-        """Any shape that has room for one dimension more."""
-        return len(shape) < MOST
+        """Any shape with an element and room for one dimension more: torch 2.13 cannot lead back to an empty tensor."""
+        return len(shape) < MOST and all(shape)
 
     def _value(self, z: Array) -> Arrays:
         return (np.stack([z.real, z.imag], -1),)

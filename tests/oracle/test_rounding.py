@@ -1,0 +1,151 @@
+"""How much of a difference is rounding, measured on the very network: what is let pass, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.rounding import TRIALS, noise
+from hookcheck.oracle.tolerance import UNIT, close
+from hookcheck.topology.build import build
+from hookcheck.topology.layers.normalisation import LayerNorm
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Ref, Topology
+from hookcheck.topology.ops import Add, Mul, Sum
+from hookcheck.topology.ops.reduction import MaxOver
+
+X, Y, V, U = Ref("x"), Ref("y"), Ref("v"), Ref("u")
+NORMALISED = (Apply("s", Add(), (X, U)), Call("y", "", (Ref("s"),)), Backward((Y,), (V,)))
+
+
+class TestNoise:
+    @pytest.mark.parametrize(("dtype", "device"), UNIT)
+    def test_it_is_up_to_four_units_of_the_largest_number(self, dtype: str, device: str) -> None:
+        array = np.array([[8.0, 0.0, -1.0]] * 200)
+        for trial in range(TRIALS):
+            moved = np.abs(noise(trial, dtype, device)(array) - array)
+            assert moved.shape == array.shape
+            assert moved.max() <= 32 * UNIT[dtype, device] + 1e-15
+            assert moved.max() > 16 * UNIT[dtype, device]
+            assert moved[:, 1].max() > 0
+
+    def test_it_is_the_same_each_time_and_another_for_each_trial(self) -> None:
+        array = np.arange(1.0, 5.0)
+        first, again, other = (noise(trial, "float32", "cpu")(array).tolist() for trial in (0, 0, 1))
+        assert first == again
+        assert first != other
+
+    @pytest.mark.parametrize("array", [np.array([1, 2]), np.array([True, False]), np.zeros((0, 2))])
+    def test_whole_numbers_masks_and_nothing_are_left_alone(self, array: Any) -> None:
+        assert noise(0, "float32", "cpu")(array) is array
+
+
+def normalised(x: list[float], dtype: str) -> tuple[Expected, np.ndarray[Any, Any]]:
+    """A LayerNorm of ``1 + x`` without anything to steady it: the oracle, and the gradient of ``x`` that torch finds.
+
+    What lies near another must be the outcome of a step: leaves are exact, and no noise falls on them.
+    """
+    layer = LayerNorm((len(x),), eps=1e-30, elementwise_affine=False)
+    inputs = (Input("x", (1, len(x)), True), Input("u", (1,)), Input("v", (1, len(x))))
+    topology = Topology(layer, inputs, NORMALISED, dtype=dtype)
+    numbers = {"x": np.array([x]), "u": np.array([1.0]), "v": np.array([[1.0, -2.0, 0.5, 3.0]])}
+    built = build(topology, numbers)
+    built.run()
+    gradient = built.inputs["x"].grad
+    assert gradient is not None
+    return Expected(topology, numbers), gradient.double().numpy()
+
+
+class TestNearlyEqualNumbers:
+    """Their spread of some 2^-18 lies but few bits of float32 above the rounding of their mean."""
+
+    NEARLY_EQUAL = tuple(k * 2.0**-20 for k in (0, 1, 3, 7))
+    APART = (0.0, 1.0, 3.0, 7.0)
+
+    def test_the_table_says_no_and_the_network_explains_it(self) -> None:
+        oracle, observed = normalised([*self.NEARLY_EQUAL], "float32")
+        expected = oracle.leaf_gradients["x"]
+        bumped = expected + 2.0**-9 * np.abs(expected).max()
+        assert not close(bumped, expected, "float32", "cpu")
+        assert oracle.close(bumped, expected, "cpu")
+        assert oracle.close(observed, expected, "cpu")
+
+    def test_the_same_difference_is_refused_where_nothing_amplifies_it(self) -> None:
+        oracle, observed = normalised([*self.APART], "float32")
+        expected = oracle.leaf_gradients["x"]
+        assert oracle.close(observed, expected, "cpu")
+        assert not oracle.close(expected + 2.0**-9 * np.abs(expected).max(), expected, "cpu")
+
+    def test_in_float64_the_same_numbers_are_far_enough_apart(self) -> None:
+        oracle, observed = normalised([*self.NEARLY_EQUAL], "float64")
+        expected = oracle.leaf_gradients["x"]
+        assert oracle.close(observed, expected, "cpu")
+        assert not oracle.close(expected * (1 + 2.0**-9), expected, "cpu")
+
+    @pytest.mark.parametrize("factor", [-1.0, 0.0, 100.0, np.nan, np.inf])
+    def test_what_no_rounding_explains_is_refused_still(self, factor: float) -> None:
+        for dtype, numbers in (("float32", self.APART), ("float64", self.APART), ("float64", self.NEARLY_EQUAL)):
+            oracle, _ = normalised([*numbers], dtype)
+            expected = oracle.leaf_gradients["x"]
+            assert not oracle.close(expected * factor, expected, "cpu")
+        oracle, _ = normalised([*self.NEARLY_EQUAL], "float32")
+        expected = oracle.leaf_gradients["x"]
+        if abs(factor) > 1 or np.isnan(factor):
+            assert not oracle.close(expected * factor, expected, "cpu")
+
+    def test_a_gradient_of_another_shape_or_from_elsewhere_gets_no_such_allowance(self) -> None:
+        oracle, _ = normalised([*self.NEARLY_EQUAL], "float32")
+        expected = oracle.leaf_gradients["x"]
+        bumped = expected + 2.0**-9 * np.abs(expected).max()
+        assert not oracle.close(bumped[0], expected, "cpu")
+        assert not oracle.close(bumped, expected.copy(), "cpu")
+
+
+def tied(x: list[float], u: list[float]) -> Expected:
+    """The largest of ``x + u``."""
+    inputs = (Input("x", (len(x),), True), Input("u", (len(x),)))
+    main = (Apply("s", Add(), (X, U)), Apply("m", MaxOver(0, False), (Ref("s"),)), Backward((Ref("m", (0,)),)))
+    numbers = {"x": np.array(x), "u": np.array(u)}
+    return Expected(Topology(Composite((), (), (), X), inputs, main), numbers)
+
+
+class TestTies:
+    def test_of_two_equal_numbers_either_may_be_the_largest(self) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.0, 0.0])
+        expected = oracle.leaf_gradients["x"]
+        assert expected.tolist() == [1, 0, 0]
+        assert oracle.close(np.array([0.0, 1.0, 0.0]), expected, "cpu")
+
+    def test_a_third_that_is_smaller_may_not(self) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.0, 0.0])
+        expected = oracle.leaf_gradients["x"]
+        assert not oracle.close(np.array([0.0, 0.0, 1.0]), expected, "cpu")
+        assert not oracle.close(np.array([1.0, 0.0, 1e-9]), expected, "cpu")
+
+    def test_without_a_tie_the_largest_is_the_largest(self) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.125, 0.0])
+        expected = oracle.leaf_gradients["x"]
+        assert expected.tolist() == [0, 1, 0]
+        assert not oracle.close(np.array([1.0, 0.0, 0.0]), expected, "cpu")
+
+
+def test_gradients_of_gradients_are_held_to_what_central_differences_leave() -> None:
+    # y = x³ as x·x·x; the gradient is 3x², that of its sum 6x: at x = 2, 12.
+    main = (
+        Apply("p", Mul(), (X, X)), Apply("y", Mul(), (Ref("p"), X)),
+        Grad("g", (Y,), (X,), (V,), create_graph=True), Apply("l", Sum(), (Ref("g", (0,)),)), Backward((Ref("l"),)),
+    )  # fmt: skip
+    topology = Topology(Composite((), (), (), X), (Input("x", (1,), True), Input("v", (1,))), main)
+    oracle = Expected(topology, {"x": np.array([2.0]), "v": np.array([1.0])})
+    expected = oracle.leaf_gradients["x"]
+    assert oracle.trace.doubled
+    assert oracle.close(np.array([12.0]), expected, "cpu")
+    assert not oracle.close(np.array([12.001]), expected, "cpu")
+    x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+    (g,) = torch.autograd.grad(x * x * x, x, torch.ones(1, dtype=torch.float64), create_graph=True)
+    g.sum().backward()  # type: ignore[no-untyped-call]
+    assert x.grad is not None
+    assert oracle.close(x.grad.numpy(), expected, "cpu")
