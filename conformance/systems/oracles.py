@@ -97,8 +97,8 @@ def expectation(expected: Expected, legacy: bool = False) -> Numbers:
         for firing in _firings(expected, n):
             found[firing.call.path, "grad_output", n] = firing.grad_output
             found[firing.call.path, "grad_input", n] = of_grad_fn(expected, firing) if legacy else firing.grad_input
-        for name in ("data", *(name for name in swept.leaves if name != "data")):
-            total[name] = total.get(name, 0) + swept.leaves[name]
+        for name in ("data", *(name for name in swept.asked if name != "data")):
+            total[name] = total.get(name, 0) + swept.asked[name]
             found[name, ".grad", n] = (total[name],)
     return found
 

@@ -43,11 +43,18 @@ class Case:
 
     def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
         """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
-        return isinstance(observed, np.ndarray) and dtype_of(observed) == dtype and self.alike(observed, expected)
+        return self._is(observed, expected, dtype, self.measured)
 
     def alike(self, observed: Array, expected: Array) -> bool:
         """Whether both have one shape and, within what rounding explains, the same numbers."""
-        return same(observed, expected) or self.expected.close(numbers(observed), expected, self.device, self.measured)
+        return self._alike(observed, expected, self.measured)
+
+    def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
+        tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype
+        return tensor and self._alike(observed, expected, measured)  # type: ignore[arg-type]
+
+    def _alike(self, observed: Array, expected: Array, measured: bool) -> bool:
+        return same(observed, expected) or self.expected.close(numbers(observed), expected, self.device, measured)
 
     @property
     def forbidden(self) -> bool:
@@ -74,7 +81,9 @@ class Case:
         """Every firing that is due with its event.
 
         A hook is not told which of several calls of its module it is for, so an event goes to the firing whose
-        gradients it carries; those that carry no firing's gradients go to what is left, in order.
+        gradients it carries, by the table of tolerances or, at a second look, by what rounding explains; equal ones
+        go to the latest call first, which backward meets first. Those that carry no firing's gradients go to what is
+        left, in order.
         """
         due: dict[str, list[Firing]] = {}
         for firing in self.firings:
@@ -82,28 +91,32 @@ class Case:
         answers: dict[int, Event] = {}
         for path, firings in due.items():
             events = list(self.events.get(path, ()))
-            if len(firings) > 1:
-                for firing in firings:
-                    match = next((event for event in events if self._carries(event, firing)), None)
+            left = sorted(firings, key=lambda firing: (firing.backward, -firing.node))
+            for measured in ((False, True) if self.measured else (False,)) if len(firings) > 1 else ():
+                for firing in left:
+                    match = next((event for event in events if self._carries(event, firing, measured)), None)
                     if match is not None:
                         answers[id(firing)] = match
                         events.remove(match)
-            left = [firing for firing in firings if id(firing) not in answers]
+                left = [firing for firing in left if id(firing) not in answers]
             answers.update((id(firing), event) for firing, event in zip(left, events))
         return tuple(Pair(firing, answers.get(id(firing))) for firing in self.firings)
 
-    def _carries(self, event: Event, firing: Firing) -> bool:
+    def _carries(self, event: Event, firing: Firing, measured: bool) -> bool:
         return len(event.arguments) == 2 and all(
             isinstance(observed, tuple)
             and len(observed) == len(expected)
             and all(
-                o is None if e is None or t is None else self.close(o, e, t.dtype)
-                for o, e, t in zip(observed, expected, tensors)
+                o is None
+                if e is None or t is None or (o is None and i in unsure)
+                else self._is(o, e, t.dtype, measured)
+                for i, (o, e, t) in enumerate(zip(observed, expected, tensors))
             )
-            for observed, expected, tensors in zip(
+            for observed, expected, tensors, unsure in zip(
                 event.arguments,
                 (firing.grad_input, firing.grad_output),
                 (firing.call.args, firing.call.outputs),
+                (frozenset[int](), firing.open),
             )
         )
 
@@ -139,10 +152,16 @@ class Case:
         """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
         return {}
 
+    @property
+    def _joins(self) -> bool:
+        """Whether joined boundaries give a gradient to a leaf that has none without hooks."""
+        sweeps = zip(self.expected.hooked, self.expected.plain)
+        return any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
+
     @cached_property
     def features(self) -> Features:
         """What the run has about it: the features of all its calls and firings taken together."""
-        total: dict[str, frozenset[str]] = {}
+        total: dict[str, frozenset[str]] = {"leaves": frozenset({"joined" if self._joins else "alone"})}
         for features in [
             *(call_features(call) for call in self.expected.trace.calls),
             *(firing_features(firing) for firing in self.expected.firings),

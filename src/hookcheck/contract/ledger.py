@@ -31,7 +31,7 @@ else:
     import tomli as tomllib
 
 DEVICES = ("cpu", "cuda")
-FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached")
+FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves")
 PATH = Path(__file__).with_name("ledger.toml")
 
 
@@ -43,10 +43,10 @@ class LedgerError(HookcheckError):
 class Entry:
     """A known deviation.
 
-    It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the version
-    specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of the gaps
-    ``instead``; of an exception or a warning, ``says`` is a part of the text. ``why`` and ``link`` say what it rests
-    on, ``reviewed`` when that was last looked at.
+    It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the
+    version specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of
+    the gaps ``instead``; of an exception or a warning, ``says`` is a part of the text. ``why`` and ``link`` say what it
+    rests on, ``reviewed`` when that was last looked at.
     """
 
     id: str

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, combinations, product
-
-import numpy as np
 
 from hookcheck.coverage.axes import Words, axes, words
 from hookcheck.coverage.rules import NOT_DRAWN, RULES, Rule, Word
@@ -37,7 +36,8 @@ def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[Rule, ...] = RU
     """All pairs there are, axis by axis, with what of the corpus (each topology with its family) has them."""
     named = [[(axis.name, word) for word in axis.words] for axis in axes()]
     found = {pair: 0 for one, other in combinations(named, 2) for pair in product(one, other)}
-    with np.errstate(all="ignore"):  # whatever a gradient is, whether it is there is what counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # NaN or not, whether a gradient is there is what counts
         for family, topology in corpus:
             for pair in meeting(words(family, Expected(topology, values(topology)))):
                 found[pair] += 1

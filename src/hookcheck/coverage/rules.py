@@ -45,6 +45,18 @@ RULES = (
         ("layer group=*", "!layer group=convolution", "depth=3", "depth=4+"),
     ),
     Rule("intermediate-loss takes its loss from what a child gives", ("family=intermediate-loss",), ("depth=1",)),
+    Rule("nested is modules in modules in a module", ("family=nested",), ("depth=1", "depth=2")),
+    Rule("inplace always works in place", ("family=inplace",), ("in-place=none",)),
+    Rule(
+        "these families call or share a module more than once",
+        ("family=shared-module", "family=train-eval", "family=accumulate"),
+        ("reuse=once",),
+    ),
+    Rule(
+        "calls without positional arguments are what keyword-input and container-input are about",
+        ("family=*", "!family=keyword-input", "!family=container-input"),
+        ("arity=0 in", "None pattern=grad_input empty"),
+    ),
     Rule(
         "a chain hands on one tensor",
         ("family=single-node", "family=multi-node", "family=intermediate-loss", "family=no-grad-evaluation"),

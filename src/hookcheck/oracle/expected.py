@@ -121,8 +121,8 @@ class Expected:
         )
 
     @cached_property
-    def of_first_output(self) -> tuple[tuple[CallTrace, int, Array], ...]:
-        """For each call and backward pass that reaches the call's first output tensor: the gradient of that tensor.
+    def of_first_output(self) -> tuple[tuple[CallTrace, int, Gradient], ...]:
+        """For each call and backward pass that runs the step of the call's first output tensor: that tensor's gradient.
 
         This is what a hook on that tensor's grad_fn receives: all uses of the tensor counted, those that bypass the
         module's outputs included.

@@ -113,6 +113,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
 
     In grad mode autograd follows the write into those that share the target's history too. Those that require grad
     where the target does not, or the reverse, have another one, since a ``detach`` or ``no_grad`` came between.
+    What comes out of a boundary is `stale` from then on.
     """
     base = target.base or target
     follows = tracer.modes[-1] == "grad"
@@ -130,7 +131,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
         else:
             (seen,) = tracer.step(_Taken(view.positions), (whole,), {}, {})
         aliased(seen, whole, view.positions)
-        seen.bound = view.bound
+        seen.bound = seen.stale = view.bound
         view.newer = seen
     return target.newer or whole
 

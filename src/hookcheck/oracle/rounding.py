@@ -14,7 +14,8 @@ import numpy as np
 from hookcheck.oracle.tolerance import UNIT
 from hookcheck.topology.model import Array
 
-Noise = Callable[[Array], Array]
+Noise = Callable[[Array, bool], Array]
+"""What moves an array; the flag says whether its zeros are exact, and so stay."""
 
 TRIALS = 3
 """How many times the network is worked out again."""
@@ -24,14 +25,18 @@ MARGIN = 2.0**5
 
 
 def noise(trial: int, dtype: str, device: str) -> Noise:
-    """Moves the numbers of a floating array by up to four units of rounding of its largest, the same way each time."""
+    """Moves the numbers of a floating array by up to four units of rounding, the same way each time.
+
+    The units are those of its largest number, as sums leave them; where zeros are exact, those of each number itself.
+    """
     stream = np.random.RandomState(trial)
     unit = 4 * UNIT[dtype, device]
 
-    def moved(array: Array) -> Array:
+    def moved(array: Array, exact: bool) -> Array:
         if array.dtype.kind not in "fc" or not array.size:
             return array
-        changed: Array = array + unit * np.abs(array).max() * stream.uniform(-1, 1, size=array.shape)
+        size = np.abs(array) if exact else np.abs(array).max()
+        changed: Array = array + unit * size * stream.uniform(-1, 1, size=array.shape)
         return changed
 
     return moved

@@ -66,7 +66,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         received = tuple(pending[node.index])
         passed = _handed_on(node, received, joined)
         if trace.noise and node.primitive:
-            passed = tuple(g if g is None else trace.noise(g) for g in passed)
+            passed = tuple(g if g is None else trace.noise(g, node.primitive.pointwise) for g in passed)
         result.received[node.index], result.passed[node.index] = received, passed
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):

@@ -204,14 +204,14 @@ class _Tracer:
             tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
         )
         if self.result.noise:
-            arrays = tuple(map(self.result.noise, arrays))
+            arrays = tuple(self.result.noise(array, primitive.pointwise) for array in arrays)
         operands = (*inputs, *parameters.values())
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
         if primitive.precision:
             self.result.dtypes.add(primitive.precision)
-        if primitive.writes and inputs[0].bound and self.result.allowed is None:
-            self.result.allowed = len(self.result.passes)
+        if primitive.writes and inputs[0].bound and self.modes[-1] == "grad":
+            self.forbidden()
         node = (
             self.node(primitive, operands, arrays, tuple(parameters), buffers)
             if self.leads(primitive, operands, len(arrays))
@@ -258,7 +258,13 @@ class _Tracer:
         return node
 
     def leaf(self, path: str, name: str) -> Tensor:
-        return self.result.leaves[self.canonical(_joined(path, name))]
+        newest: Tensor = _newest(self.result.leaves[self.canonical(_joined(path, name))])
+        return newest
+
+    def forbidden(self) -> None:
+        """Notes that what comes now writes to a module's input or output in place, or uses one that was written to."""
+        if self.result.allowed is None:
+            self.result.allowed = len(self.result.passes)
 
     def canonical(self, path: str) -> str:
         """The path under which torch lists the module first: ties lead back to their source."""
@@ -277,7 +283,10 @@ class _Tracer:
             for part in tree.path:
                 dotted = isinstance(part, str) and part.startswith(".")
                 value = getattr(value, str(part)[1:]) if dotted else value[part]
-            return _newest(value)
+            newest = _newest(value)
+            if isinstance(newest, Tensor) and newest.stale:
+                self.forbidden()
+            return newest
         return _packed(tree, [self.resolve(item, path, names) for item in tree.items])
 
 

@@ -128,6 +128,11 @@ class Primitive(ABC):
         return ""
 
     @property
+    def pointwise(self) -> bool:
+        """Whether each number of its output comes of one of its input, so that nothing cancels: its zeros are exact."""
+        return False
+
+    @property
     def defined(self) -> bool:
         """Whether torch's documentation defines a gradient that is not the slope of the forward."""
         return False

@@ -8,35 +8,29 @@ from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import backed, graphed, network, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Ref, Topology
 from hookcheck.topology.ops.views import Unsqueeze
 
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """A Linear, any steps, and another Linear, perhaps as one child of the root, with a part of it frozen."""
-    writer = Writer(draw, draw(shapes()))
+    shape = draw(shapes())
+    writer = Writer(draw, shape)
     (value,) = writer.step(writer.inputs[0], (Linear,))
     value = draw(st.sampled_from(graphed(draw, writer, value))) if draw(st.booleans()) else writer.chain(value, 0, 1)
     (last,) = writer.step(value if value.shape else writer.op(Unsqueeze(0), value)[0], (Linear,))
-    ends = ["m0", last_child(writer)]
+    ends = {"m0", writer.children[-1][0]}
     if draw(st.booleans()):
-        outer = Writer(draw, writer.inputs[0].shape)
-        last = Value(last.ref, last.shape)
-        name = outer.inner(writer, last.ref, outer.inputs[0])
-        writer, last, ends = outer, Value(type(last.ref)(name), last.shape), [f"m0.{end}" for end in ends]
+        inner, writer = writer, Writer(draw, shape)
+        last = Value(Ref(writer.inner(inner, last.ref, writer.inputs[0])), last.shape)
+        ends = {f"m0.{end}" for end in ends}
     net = network(writer, last)
     frozen = draw(_parts(net.parameters))
-    left = {name.rpartition(".")[0] for name in set(net.parameters) - set(frozen)}
-    requires_grad = draw(st.sampled_from([True, False] if left & set(ends) else [True]))
+    trained = {name.rpartition(".")[0] for name in net.parameters if name not in frozen}
+    arguments = writer.arguments(draw(st.sampled_from([True, False] if trained & ends else [True])))
     inputs, backward = backed(draw, net.named("y"))
-    arguments = writer.arguments(requires_grad)
     return topology(draw, net.module, (*arguments, *inputs), (net.call(), *backward), frozen=frozen)
-
-
-def last_child(writer: Writer) -> str:
-    """The name of the newest child."""
-    return writer.children[-1][0]
 
 
 @st.composite

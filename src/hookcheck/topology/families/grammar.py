@@ -110,8 +110,8 @@ def ops_for(shape: Shape) -> tuple[type[Primitive], ...]:
 def fitted(draw: Draw, kind: type[Primitive], shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
     """A step of that kind for ``shape``; never one that works in place, which only some places allow."""
     primitive, operands = kind.fitting(draw, shape)
-    inplace: Any = primitive
-    return (replace(inplace, inplace=False) if primitive.writes else primitive), operands
+    settings: Any = primitive
+    return (replace(settings, inplace=False) if hasattr(primitive, "inplace") else primitive), operands
 
 
 class Writer:

@@ -270,12 +270,18 @@ class KLDivLoss(_Elementwise):
         return -y, np.log(y) + 1 - x
 
 
+def _log(x: Array) -> Array:
+    """The logarithm, cut at −100."""
+    return np.log(np.maximum(x, np.exp(-100.0)))
+
+
 @dataclass(frozen=True)
 class BCELoss(_Elementwise):
     """``nn.BCELoss``: ``−w (y ln x + (1 − y) ln(1 − x))`` of ``x`` and ``y`` between 0 and 1, ``w`` broadcast.
 
-    ``∂x = w (x − y) / (x (1 − x))`` and ``∂y = w (ln(1 − x) − ln x)``. Logarithms are cut at −100, which numbers off 0
-    and 1 do not meet. Source: the documentation of ``torch.nn.BCELoss``.
+    ``∂x = w (x − y) / (x (1 − x))`` and ``∂y = w (ln(1 − x) − ln x)``. Logarithms are cut at −100, and ``x (1 − x)`` is
+    no less than 1e−12, so that a probability of 0 or 1 has a gradient too. Source: the documentation of
+    ``torch.nn.BCELoss``.
     """
 
     weight: tuple[float, ...] | None = None
@@ -295,13 +301,13 @@ class BCELoss(_Elementwise):
     def value(self, *inputs: Array) -> Array:
         """The cross entropy of two coins, unweighted."""
         x, y = inputs
-        value: Array = -(y * np.log(x) + (1 - y) * np.log(1 - x))
+        value: Array = -(y * _log(x) + (1 - y) * _log(1 - x))
         return value
 
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``, unweighted."""
         x, y = inputs
-        return (x - y) / (x * (1 - x)), np.log(1 - x) - np.log(x)
+        return (x - y) / np.maximum(x * (1 - x), 1e-12), _log(1 - x) - _log(x)
 
 
 @dataclass(frozen=True)

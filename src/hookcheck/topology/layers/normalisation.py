@@ -128,9 +128,14 @@ class LayerNorm(_OverLastAxes):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Over one or more of the last axes."""
-        last = draw(st.integers(1, len(shape)))
+        """Over one or more of the last axes, of two numbers at least: one less its mean is nothing but rounding."""
+        last = draw(st.sampled_from([n for n in range(1, len(shape) + 1) if np.prod(shape[-n:]) > 1]))
         return cls(shape[-last:], draw(EPS), *draw(AFFINE)), (Operand(shape),)
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape of two numbers or more."""
+        return int(np.prod(shape)) > 1
 
     def parameters(self) -> dict[str, Shape]:
         """``weight`` and ``bias`` of the normalized shape, if there are any."""
@@ -196,14 +201,14 @@ class GroupNorm(Normalisation):
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
-        """(N, C, ...), but not a single number."""
-        return len(shape) > 1 and int(np.prod(shape)) > 1
+        """(N, C, ...), two numbers a sample or more: one less its mean is nothing but rounding."""
+        return len(shape) > 1 and bool(shape[0]) and int(np.prod(shape[1:])) > 1
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Groups of equally many channels, of which torch wants more than one number in the whole batch."""
-        channels, count = shape[1], int(np.prod(shape))
-        groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0 and count // g > 1]))
+        """Groups of equally many channels, of two numbers a sample at least."""
+        channels, size = shape[1], int(np.prod(shape[1:]))
+        groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0 and size // g > 1]))
         return cls(groups, channels, draw(EPS), *draw(AFFINE)), (Operand(shape),)
 
     def parameters(self) -> dict[str, Shape]:

@@ -56,8 +56,8 @@ class Transforming(Assembled):
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
-        """(T, N, E), or (N, T, E)."""
-        return len(shape) == 3 and all(shape)
+        """(T, N, E), or (N, T, E); of two features at least, as its LayerNorms demand."""
+        return len(shape) == 3 and all(shape) and shape[2] > 1
 
     def source(self) -> str:
         """The constructor call."""
