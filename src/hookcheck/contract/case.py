@@ -11,6 +11,7 @@ import numpy as np
 
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Array, Composite, Layer, Sequential, Topology
@@ -129,9 +130,9 @@ class Case:
         return due
 
     @cached_property
-    def of_first_output(self) -> dict[str, list[Array]]:
+    def of_first_output(self) -> dict[str, list[Gradient]]:
         """For each module path, the gradients of first outputs that a hook on their grad_fn receives."""
-        found: dict[str, list[Array]] = {}
+        found: dict[str, list[Gradient]] = {}
         for call, _, gradient in self.expected.of_first_output:
             found.setdefault(call.path, []).append(gradient)
         return found
@@ -152,11 +153,23 @@ class Case:
         """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
         return {}
 
+    @cached_property
+    def overwritten(self) -> frozenset[str]:
+        """The paths of modules whose first output was written to in place afterwards."""
+        calls = self.expected.trace.calls
+        return frozenset(c.path for c in calls if c.first is not None and c.first.newer is not None)
+
     @property
     def _joins(self) -> bool:
         """Whether joined boundaries give a gradient to a leaf that has none without hooks."""
         sweeps = zip(self.expected.hooked, self.expected.plain)
         return any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
+
+    def call_features(self, call: CallTrace) -> Features:
+        """The features of a call, and those of the firings that are due on its module."""
+        firings = [firing for firing in self.firings if firing.call.path == call.path]
+        reached = frozenset(word for firing in firings for word in firing_features(firing)["reached"])
+        return {**call_features(call), "reached": reached}
 
     @cached_property
     def features(self) -> Features:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hookcheck.contract.case import Case, Features, call_features, firing_features
+from hookcheck.contract.case import Case, Features, firing_features
 from hookcheck.contract.clause import NOTHING, Clause, Mismatch, Subject
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.ledger import Ledger
@@ -86,7 +86,7 @@ def _subjects(case: Case, subject: Subject) -> Iterable[Any]:
 def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
     """The subject's name, and its features; those of the whole run where an exception took other subjects with it."""
     if kind is Subject.CALL:
-        name, features = subject.subject, call_features(subject)
+        name, features = subject.subject, case.call_features(subject)
     elif kind is Subject.FIRING:
         name, features = subject.firing.call.subject, firing_features(subject.firing)
     elif kind is Subject.EVENT:

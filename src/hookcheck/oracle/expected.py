@@ -125,14 +125,14 @@ class Expected:
         """For each call and backward pass that runs the step of the call's first output tensor: that tensor's gradient.
 
         This is what a hook on that tensor's grad_fn receives: all uses of the tensor counted, those that bypass the
-        module's outputs included.
+        module's outputs included. It is None where only other outputs of that step have a gradient.
         """
         found = []
         for number, swept in enumerate(self.plain):
             for call in self.trace.calls:
-                gradient = _received(swept, call.first)
-                if gradient is not None:
-                    found.append((call, number, gradient))
+                node, slot = _made(call.first)
+                if node is not None and node.index in swept.received:
+                    found.append((call, number, swept.received[node.index][slot]))
         return tuple(found)
 
     @cached_property
@@ -183,13 +183,11 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep
     )
 
 
-def _received(swept: Sweep, tensor: Tensor | None) -> Gradient:
-    """The gradient of ``tensor`` in a pass without boundaries, if the step that made it runs."""
+def _made(tensor: Tensor | None) -> tuple[Node | None, int]:
+    """The step that made ``tensor``, boundaries aside, and as which of its outputs."""
     while tensor is not None and tensor.node is not None and tensor.node.primitive is None:
         tensor = tensor.node.inputs[tensor.slot]
-    if tensor is None or tensor.node is None or tensor.node.index not in swept.received:
-        return None
-    return swept.received[tensor.node.index][tensor.slot]
+    return (None, 0) if tensor is None else (tensor.node, tensor.slot)
 
 
 def _placed(tensors: tuple[bool, ...], gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:

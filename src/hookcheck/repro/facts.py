@@ -98,7 +98,7 @@ class Facts:
         """For each module that is called, the gradients of its first output that a hook on its grad_fn receives."""
         found: dict[str, list[Any]] = {named(call.path): [] for call in self.expected.trace.calls}
         for call, _, gradient in self.expected.of_first_output:
-            found[named(call.path)].append(gradient.tolist())
+            found[named(call.path)].append(None if gradient is None else gradient.tolist())
         return list(found.items())
 
     @cached_property
