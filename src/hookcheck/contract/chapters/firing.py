@@ -103,8 +103,8 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     grad_output[0] is the whole gradient of that tensor."""
     due = case.of_first_output.get(call.path, [])
     events = case.events.get(call.path, [])
-    if call.number or case.observed.raised or call.path in case.overwritten:
-        return NOTHING  # which Node a view has after a write is torch's own affair
+    if call.number or case.observed.raised or call.path in case.overwritten or case.expected.trace.doubled:
+        return NOTHING  # which Node a view has after a write, or a saved tensor leads to, is torch's own affair
     known = [gradient for gradient in due if gradient is not None]
     if len(known) < len(due):
         return NOTHING  # and so is whether the outputs of a step share a Node

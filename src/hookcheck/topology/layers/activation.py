@@ -20,8 +20,8 @@ class Sigmoid(Elementwise):
 
     @property
     def complex_since(self) -> str:
-        """Autograd's list of complex derivatives had no sigmoid in 1.9 yet; it has it by this release."""
-        return "2.1"
+        """1.9 has no complex sigmoid yet."""
+        return "1.10"
 
     def value(self, x: Array) -> Array:
         """``σ(x)``."""
@@ -83,8 +83,8 @@ class Softsign(Unary):
 
     @property
     def complex_since(self) -> str:
-        """Complex quotients and absolute values; a cautious release."""
-        return "2.1"
+        """Complex quotients and absolute values are differentiable from this release on."""
+        return "1.9"
 
     def value(self, x: Array) -> Array:
         """``x / (1 + |x|)``."""

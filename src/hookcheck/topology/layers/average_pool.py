@@ -13,6 +13,7 @@ from hookcheck.topology.layers.pooling_windows import (
     Pool,
     Size,
     Sizes,
+    Sliding,
     adaptive,
     drawn_kernel,
     drawn_padding,
@@ -51,7 +52,7 @@ class AveragePool(Pool):
 
 
 @dataclass(frozen=True)
-class AvgPool1d(AveragePool):
+class AvgPool1d(Sliding, AveragePool):
     """``nn.AvgPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), as `AveragePool` writes it, of sliding windows.
 
     The padding is zeros. A window's sum is divided by the number of its positions: those of the padding among them if

@@ -23,10 +23,15 @@ no second turn of a circle."""
 class _Convolution(Convolving):
     @property
     def since(self) -> str:
-        """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10."""
+        """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10.
+
+        In 1.7, the weight of a kernel of one element has a wrong gradient on three axes.
+        """
         if self.padding_mode == "reflect" and self.axes == 3:
             return "1.10"
-        return "1.9" if isinstance(self.padding, str) else "1.7"
+        if isinstance(self.padding, str):
+            return "1.9"
+        return "1.8" if self.axes == 3 and max(self.kernel_size) == 1 else "1.7"
 
     @property
     def complex_since(self) -> str:

@@ -59,6 +59,11 @@ class Embedding(_Table):
         return cls(rows, draw(st.integers(1, 3)), padding, draw(st.booleans())), (Operand(shape, "index", rows),)
 
     @property
+    def since(self) -> str:
+        """1.8.0 gives zeros for ``padding_idx``, whatever the row holds."""
+        return "1.7" if self.padding_idx is None else "1.9"
+
+    @property
     def defined(self) -> bool:
         """``padding_idx`` and frequencies are documented to change the gradient, and nothing else."""
         return self.padding_idx is not None or self.scale_grad_by_freq

@@ -46,8 +46,8 @@ class L1Loss(_OfDifference):
 
     @property
     def complex_since(self) -> str:
-        """A release in which the absolute difference of complex numbers is known to be differentiable."""
-        return "2.1"
+        """The absolute difference of complex numbers is differentiable from the first release that has such dtypes."""
+        return "1.9"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

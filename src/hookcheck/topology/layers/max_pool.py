@@ -14,6 +14,7 @@ from hookcheck.topology.layers.pooling_windows import (
     Pool,
     Size,
     Sizes,
+    Sliding,
     adaptive,
     drawn_kernel,
     drawn_padding,
@@ -82,7 +83,7 @@ class MaximumPool(Pool):
 
 
 @dataclass(frozen=True)
-class MaxPool1d(MaximumPool):
+class MaxPool1d(Sliding, MaximumPool):
     """``nn.MaxPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), as `MaximumPool` writes it, of sliding windows.
 
     Window ``o`` holds ``o·stride − padding + j·dilation`` for ``j < kernel_size``; the padding never is the maximum.

@@ -125,3 +125,17 @@ class Pool(Layer):
     def source(self) -> str:
         """The constructor call, settings at their default left out."""
         return constructor(self)
+
+
+class Sliding(Pool):
+    """Pooling whose windows are equally long and equally far apart."""
+
+    kernel_size: Size
+    stride: Size | None
+    ceil_mode: bool
+
+    @property
+    def since(self) -> str:
+        """In 1.7 ``ceil_mode`` lets a last window start past the input, where strides are longer than the kernel."""
+        settings = per_dimension((0,) * self.dims, self.kernel_size, self.stride or self.kernel_size)
+        return "1.8" if self.ceil_mode and any(s > k for _, k, s in settings) else "1.7"

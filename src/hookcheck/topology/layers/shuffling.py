@@ -15,7 +15,7 @@ from hookcheck.topology.model import Array, Layer, Operand, Shape
 class _Shuffle(Layer):
     """``y = P x`` with a permutation ``P`` of places; ``dx = Pᵀ v``, the inverse permutation."""
 
-    complex_since = "2.1"  # conservative: torch gained complex gradients for these functions one by one, before it
+    complex_since = "1.9"
 
     def source(self) -> str:
         """The constructor call."""

@@ -17,8 +17,9 @@ class _Transposed(Convolving):
 
     @property
     def since(self) -> str:
-        """An ``output_size`` is checked against the size without dilation in old releases."""
-        return "1.12" if self.output_size and max(self.dilation) > 1 else "1.7"
+        """Up to 1.8, the weight's gradient is wrong where a kernel of one element is set apart or cropped."""
+        single = max(self.kernel_size) == 1 and (max(self.stride) > 1 or max(self.padding) > 0)
+        return "1.9" if single else "1.7"
 
     @property
     def complex_since(self) -> str:

@@ -121,8 +121,15 @@ class Upsample(_Resize):
 
     @property
     def since(self) -> str:
-        """1.11 brought the mode nearest-exact, and recompute_scale_factor for the module."""
-        return "1.11" if self.mode == "nearest-exact" or self.recompute_scale_factor is not None else "1.7"
+        """1.11 brought the mode nearest-exact, and recompute_scale_factor for the module.
+
+        Up to 1.9, an axis of which one place is left takes it from the first one, not from the middle.
+        """
+        if self.mode == "nearest-exact" or self.recompute_scale_factor is not None:
+            return "1.11"
+        wanted = self.size or self.scale_factor
+        shrunk = {1, 0.5} & set(wanted if isinstance(wanted, tuple) else (wanted,))
+        return "1.10" if shrunk and self.mode in KERNELS and not self.align_corners else "1.7"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

@@ -141,7 +141,7 @@ class MaskedFill(Ranked):
 
     number: float
 
-    complex_since = "2.1"
+    complex_since = "1.8"
     _text = "{0}.masked_fill({1}, {number})"
 
     @classmethod
@@ -195,7 +195,7 @@ class Gather(Filled):
 class AdvancedIndex(Filled):
     """``x[index]``: the slices of ``x`` (n, ...) at an integer tensor's numbers, a copy; the VJP adds up there."""
 
-    complex_since = "2.1"
+    complex_since = "1.9"
     _text = "{0}[{1}]"
 
     @classmethod

@@ -80,7 +80,7 @@ class Max(Rule):
 class Prod(_Whole):
     """``x.prod()`` over everything; ``dx`` is ``v`` times the conjugated product of all the others."""
 
-    complex_since = "2.1"
+    complex_since = "1.9"
     _text = "{0}.prod()"
 
     def _value(self, x: Array) -> Arrays:
