@@ -43,6 +43,7 @@ def drawn(family: str, draws: int) -> list[Topology]:
 
     @settings(
         max_examples=draws,
+        deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate],

@@ -137,13 +137,14 @@ def record(request: Request, device: str, torch: Torch, stopped: str) -> Record:
     ]
     lines = read_parts(request.parts / device)
     cases = merge([*placeholders, *(line for line in lines if line["type"] == "case")], plan)
+    explored = sum(line["topologies"] for line in lines if line["type"] == "explored")
     known = {identify(topology): topology for topologies in corpus.values() for topology in topologies}
     known.update((line["topology"], decode(line["content"])) for line in lines if line["type"] == "topology")
     return Record(
         header=Header(__version__, request.started, _environment(), torch, device, plan),
         cases=cases,
         counterexamples=_counterexamples(cases, known),
-        footer=Footer(now(), not stopped, stopped, tally(cases)),
+        footer=Footer(now(), not stopped, stopped, tally(cases), explored),
     )
 
 

@@ -71,10 +71,11 @@ class Session:
                 self._part(device).append({"type": "begin", "family": family, "topology": id, "at": time.time()})
                 yield from self._examined(topology, family, missing, device, "corpus", evidence)
 
-    def explore(self, family: str, device: str, examples: int, round: int = 0, keep: bool = True) -> int:
+    def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
 
-        Each ``round`` draws others. Unless asked to ``keep`` them, only what is not explained goes into the part file.
+        Each ``round`` draws others. Of what is found, only what the ledger does not explain goes into the part file:
+        new topologies are others wherever Hypothesis is, so there is nothing to compare them with.
 
         Raises:
             Unexplained: for the smallest topology found that deviates as the first one found did.
@@ -98,9 +99,7 @@ class Session:
             if identify(topology) in seen and not sought:
                 return
             seen.add(identify(topology))
-            # While Hypothesis shrinks, cases are not kept: they must not take the place of evidence that is.
-            wanted, kept = (None, False) if sought else (evidence, keep)
-            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", wanted, kept))
+            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", evidence))
             found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
             if found:
                 kind, deviation = min(found, key=lambda item: GAPS.index(item[1].gap))
@@ -118,6 +117,7 @@ class Session:
                 self._kept(result, device, topology)
             raise Unexplained(told(topology, family, kind, deviation)) from None
         finally:
+            self._part(device).append({"type": "explored", "family": family, "topologies": len(seen) - known})
             self._calm()
         return len(seen) - known
 
@@ -128,12 +128,11 @@ class Session:
         kinds: Iterable[str],
         device: str,
         origin: str,
-        evidence: Evidence | None,
-        keep: bool = True,
+        evidence: Evidence,
     ) -> Iterator[CaseResult]:
         self._watch()
         for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence):
-            yield self._kept(result, device, topology) if keep else result
+            yield self._kept(result, device) if origin == "corpus" else result
 
     def _watch(self) -> None:
         """Has the process end itself if it is still at the same topology after `TIME_LIMIT`."""
@@ -149,7 +148,7 @@ class Session:
     def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
         part.append(case_line(result))
-        if topology is not None and result.origin == "exploration" and result.deviations:
+        if topology is not None:
             part.append({"type": "topology", "topology": result.topology, "content": encode(topology)})
         return result
 

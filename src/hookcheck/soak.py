@@ -41,7 +41,7 @@ class Soak:
         done = 0
         for number in count(self.share, self.shares):
             for family in self.families:
-                done += self.session.explore(family, self.device, ROUND, round=number + 1, keep=False)
+                done += self.session.explore(family, self.device, ROUND, round=number + 1)
                 now = time.monotonic()
                 over = bool(self.limit) and done * self.shares >= self.limit
                 if over or now - told > EVERY:

@@ -111,6 +111,30 @@ def called(change: Callable[..., Any]) -> AbstractContextManager[None]:
     return replaced(torch.nn.Module, "__call__", make)
 
 
+@contextmanager
+def knowing(change: Callable[..., Any]) -> Iterator[None]:
+    """Calls ``change(args, kwargs, hook, module, grad_input, grad_output)``: with what the module was called with."""
+    given: list[tuple[Any, Any]] = []
+
+    def call(forward: Any, module: Any, args: Any) -> Any:
+        given.append((args, forward.keywords))
+        return forward(*args)
+
+    with called(call), fetched(lambda module, hooks: [partial(change, *given[-1], hook) for hook in hooks]):
+        yield
+
+
+@contextmanager
+def remembered(state: Any) -> Iterator[None]:
+    """Keeps the gradients of outputs, which ``BackwardHook`` holds until the input's come, by a property."""
+    owner: Any = torch.utils.hooks.BackwardHook
+    owner.grad_outputs = state
+    try:
+        yield
+    finally:
+        del owner.grad_outputs
+
+
 def hooks_of(module: Any) -> list[Any]:
     """Every backward hook that is to be called for ``module``."""
     return [*torch_module._global_backward_hooks.values(), *module._backward_hooks.values()]

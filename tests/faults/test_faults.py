@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 import torch
 
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.topology.codec import identify
 
-from .engine import ALL, Fault, release
+from .calls import CALLS
+from .engine import Fault, release
 from .firing import FIRING
 from .gradients import GRADIENTS
+from .networks import BY_HAND
 from .observers import OBSERVERS
-from .samples import BY_HAND, Caught, deviations, slices
+from .samples import deviations, samples, sound
 
-FAULTS = (*GRADIENTS, *FIRING, *OBSERVERS)
+FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS)
 OFFERED = [fault for fault in FAULTS if fault.offered]
-
-
-@cache
-def sound(position: int, kind: str) -> Caught:
-    """The deviations of a network by hand that no fault is to blame for; the corpus has none."""
-    return deviations(*slices()[position], kind) if position < len(BY_HAND) else frozenset()
 
 
 def catching(fault: Fault, kind: str) -> set[str]:
     """The clauses that catch ``fault``, sought until all are found that it names."""
     found: set[str] = set()
-    for position, (family, topology) in enumerate(slices()):
-        before = sound(position, kind)
+    for topology in samples():
+        before = sound(topology, kind)
         with fault.patch():
-            found |= {clause for clause, *_ in deviations(family, topology, kind) - before}
-        if set(fault.clauses) <= found:
+            found |= {clause for clause, *_ in deviations(topology, kind) - before}
+        if found and set(fault.clauses) <= found:
             break
     return found
 
@@ -48,19 +41,25 @@ def test_a_fault_is_caught_on_every_hook_kind(fault: Fault) -> None:
     assert set(fault.clauses) - set().union(*found.values()) == set()
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_a_sound_engine_shows_nothing_new(kind: str) -> None:
-    found = {
-        deviation for family, topology in slices()[len(BY_HAND) :] for deviation in deviations(family, topology, kind)
-    }
-    assert found == set()
+SHOWN = {
+    ("no input requires grad", "OB-05"),
+    ("two inputs, one of which requires grad", "OB-05"),
+    ("two inputs, the second of which requires grad", "OB-05"),
+    ("a list", "OB-05"),
+    ("a dict", "OB-05"),
+    ("an input that is not used", "OB-04"),
+    ("a backward of a backward", "BW-02"),
+    ("a backward of a backward", "BW-05"),
+}
+"""What full hooks are known to do on the networks by hand: two warnings, a gradient of zeros where there was none, and
+silence in the outer of two backwards."""
 
 
+@pytest.mark.skipif(release(torch.__version__) < (2, 8), reason="one of the warnings came with 2.8")
 @pytest.mark.parametrize("kind", ["full_backward", "global_full_backward"])
 def test_a_sound_engine_shows_nothing_on_networks_by_hand(kind: str) -> None:
-    names = {identify(topology): name for name, topology in BY_HAND.items()}
-    found = {(names[id], clause) for f, t in slices()[: len(BY_HAND)] for clause, id, *_ in deviations(f, t, kind)}
-    assert found == set()
+    found = {(name, clause) for name, t in BY_HAND.items() for clause, *_ in deviations(t, kind)}
+    assert found == SHOWN
 
 
 @pytest.mark.parametrize("id", CLAUSES)
@@ -82,7 +81,8 @@ def test_a_fault_leaves_torch_as_it_was(fault: Fault) -> None:
     def code() -> list[object]:
         from torch.nn.modules import _functions, module
 
-        owners = (torch.nn.Module, torch.utils.hooks.BackwardHook, _functions.BackwardHookFunction, module)
+        hook = torch.utils.hooks.BackwardHook
+        owners = (torch.nn.Module, hook, _functions.BackwardHookFunction, module, torch.Tensor)
         return [item for owner in owners for item in vars(owner).items()]
 
     before = code()

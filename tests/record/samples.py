@@ -49,5 +49,5 @@ def record(cases: tuple[CaseResult, ...] = CASES) -> Record:
         header=Header("0.1.0", "2026-11-21T04:40:00Z", ENVIRONMENT, torch, "cpu", plan),
         cases=cases,
         counterexamples=(Counterexample("aaaa", {"layers": [{"type": "linear"}]}, "import torch\n"),),
-        footer=Footer("2026-11-21T04:41:00Z", False, "interrupted by the user", tally(cases)),
+        footer=Footer("2026-11-21T04:41:00Z", False, "interrupted by the user", tally(cases), 0),
     )

@@ -50,7 +50,7 @@ def record(
         header=Header("0.1.0", "2026-11-21T04:40:00Z", environment, Torch(version, "0123abc", None), device, plan),
         cases=cases,
         counterexamples=tuple(Counterexample(name, {"name": name}, source) for name in deviating),
-        footer=Footer("2026-11-21T04:41:00Z", not stopped, stopped, tally(cases)),
+        footer=Footer("2026-11-21T04:41:00Z", not stopped, stopped, tally(cases), 0),
     )
 
 

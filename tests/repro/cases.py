@@ -134,7 +134,7 @@ def record_with(topology: Topology) -> Record:
         Header("0.1.0", "2026-11-21T04:40:00Z", environment, Torch("2.13.0+cpu", "0123abc", None), "cpu", plan),
         (case,),
         (Counterexample(id, encode(topology), source(topology).script()),),
-        Footer("2026-11-21T04:41:00Z", True, "", tally((case,))),
+        Footer("2026-11-21T04:41:00Z", True, "", tally((case,)), 0),
     )
 
 

@@ -138,10 +138,10 @@ class Case:
         return found
 
     def carries_output(self, event: Event, gradient: Array) -> bool:
-        """Whether the event's grad_output begins with ``gradient``."""
+        """Whether the event's grad_output holds ``gradient``: one of the outputs of the Node, which may have several."""
         outputs = event.arguments[1] if len(event.arguments) > 1 else None
-        first = outputs[0] if isinstance(outputs, tuple) and outputs else None
-        return isinstance(first, np.ndarray) and self.alike(first, gradient)
+        entries = outputs if isinstance(outputs, tuple) else ()
+        return any(isinstance(entry, np.ndarray) and self.alike(entry, gradient) for entry in entries)
 
     @cached_property
     def new_warnings(self) -> tuple[tuple[str, str], ...]:

@@ -81,7 +81,7 @@ class _Tracer:
             name: Tensor(array, inputs[name].requires_grad, _dtype(inputs[name], topology), name=name)
             if name in inputs
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
-            for name, array in numbers.items()
+            for name, array in ((name, noise(array, True) if noise else array) for name, array in numbers.items())
         }
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
@@ -146,7 +146,7 @@ class _Tracer:
         self.open.pop()
         outputs = result if isinstance(result, tuple) else (result,)
         call.made = tuple(o if isinstance(o, Tensor) else None for o in outputs)
-        call.first = next(_tensors(result), None)
+        call.first = _first(result)
         call.container = "tensor" if isinstance(result, Tensor) else type(result).__name__
         call.exit, call.outputs = self.boundary(call.made)
         shown = [outside or inside for outside, inside in zip(call.outputs, outputs)]
@@ -303,6 +303,16 @@ def _packed(pack: Pack, items: list[Any]) -> Any:
 def _newest(value: Any) -> Any:
     while isinstance(value, Tensor) and value.newer is not None:
         value = value.newer
+    return value
+
+
+def _first(value: Any) -> Tensor | None:
+    """The first tensor as torch's legacy hook looks for it: the first item again and again, of a dict's the tensors."""
+    while not isinstance(value, Tensor):
+        if not isinstance(value, (tuple, list, dict)) or not value:
+            return None
+        direct = [item for item in value.values() if isinstance(item, Tensor)] if isinstance(value, dict) else value
+        value = direct[0] if direct else None
     return value
 
 

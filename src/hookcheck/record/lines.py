@@ -120,4 +120,4 @@ def footer_line(footer: Footer) -> Line:
 
 def footer_of(line: Line) -> Footer:
     """The footer that ``line`` says."""
-    return Footer(finished=line["finished"], complete=line["complete"], stopped=line["stopped"], counts=line["counts"])
+    return Footer(**{name: value for name, value in line.items() if name != "type"})

@@ -89,12 +89,16 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Footer:
-    """How the run ended; ``stopped`` says why where it is not ``complete``, ``counts`` are those of `tally`."""
+    """How the run ended; ``stopped`` says why where it is not ``complete``, ``counts`` are those of `tally`.
+
+    ``explored`` is how many topologies that are not in the corpus were examined as well.
+    """
 
     finished: str
     complete: bool
     stopped: str
     counts: Mapping[str, int]
+    explored: int
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,7 @@ def _ending(column: Column, plain: bool) -> Iterator[str]:
     footer = column.record.footer
     outcomes = ", ".join(f"{footer.counts[name]} {name}" for name in OUTCOMES)
     yield f"{footer.counts['planned']} cases planned: {outcomes}"
+    yield f"{footer.explored} more topologies explored"
     if not footer.complete:
         yield f"the run was cut short: {footer.stopped}"
     for account in accounts(column.record.cases):

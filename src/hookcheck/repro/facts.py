@@ -1,6 +1,7 @@
 """What does the oracle say, as Python literals? Every fact that the check of a clause holds torch against.
 
-Modules are named as ``net.named_modules(prefix="net")`` names them, and parameters accordingly. Each fact is worked out
+Modules are named as ``net.named_modules(prefix="net")`` names them, and parameters accordingly. What is due, and where
+a clause has no say, is asked of the contract's own `Case`, of a run that has not happened yet. Each fact is worked out
 when a template first asks for it.
 """
 
@@ -8,60 +9,92 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from hookcheck.contract.case import Case
 from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.oracle.sweep import Gradient
-from hookcheck.oracle.tolerance import tolerance
+from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
+from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.observation import Observation
+from hookcheck.repro.gradients import Entry, Gradients
 from hookcheck.topology.model import Statement, Topology, Within
 from hookcheck.topology.values import parameter_shapes, values
 
+Want = Callable[["Facts", Firing], Any]
+"""What a clause wants of a call of the hook that is due, as a literal; None where it wants nothing."""
+
+_UNSEEN = Observation((), {}, {}, {}, (), None)
+
 
 class Facts:
-    """Everything that a script about one topology on one device may hold torch against."""
+    """Everything that a script about one topology, hook kind and device may hold torch against."""
 
-    def __init__(self, topology: Topology, device: str) -> None:
+    def __init__(self, topology: Topology, kind: HookKind, device: str) -> None:
         """``device`` is ``cpu`` or ``cuda``; rounding differs."""
         self.topology = topology
         self.device = device
         self.expected = Expected(topology, values(topology))
+        self.case = Case(topology, kind, device, self.expected, _UNSEEN, _UNSEEN, measured=True)
+        self.gradients = Gradients(self.expected, device, self.tolerance)
 
     @cached_property
     def tolerance(self) -> float:
         """The largest difference that rounding explains where no number of a tensor is larger than 1."""
-        return tolerance(np.zeros(1), self.expected.dtype, self.device)
+        table = tolerance(np.zeros(1), self.expected.dtype, self.device)
+        return max(table, DIFFERENCES) if self.expected.trace.doubled else table
+
+    @cached_property
+    def firings(self) -> list[Firing]:
+        """The calls of the hook that are due, in the order in which those that carry the same are told apart."""
+        return sorted(self.case.firings, key=lambda firing: (firing.backward, -firing.node))
 
     @cached_property
     def crowded(self) -> bool:
         """Whether on any module several calls of the hook are due, so that they must be told apart."""
-        return any(count > 1 for _, count in self.counts)
+        return any(count > 1 for count in self.case.paths_due.values())
 
     @cached_property
-    def counts(self) -> list[tuple[str, int]]:
-        """How many calls of the hook are due on each module that has any."""
-        counts: dict[str, int] = {}
-        for firing in self.expected.firings:
-            path = named(firing.call.path)
-            counts[path] = counts.get(path, 0) + 1
-        return list(counts.items())
+    def counts(self) -> list[tuple[str, int, int]]:
+        """How many calls of the hook are due on each module that has any: at least, and at most."""
+        certain = dict.fromkeys(self.case.paths_due, 0)
+        for firing in self.firings:
+            certain[firing.call.path] += firing.certain
+        return [(named(path), certain[path], count) for path, count in self.case.paths_due.items()]
 
-    def due(self, want: Callable[[Firing], Any]) -> list[tuple[Any, ...]]:
+    def due(self, want: Want) -> list[tuple[Any, ...]]:
         """The calls of the hook of which a clause wants something: the module, and what is wanted.
 
         Where calls must be told apart, all of them are there, also those of which ``want`` gives None; and each has as
         a third entry (grad_input, grad_output) if its module has several.
         """
         if not self.crowded:
-            rows = [(named(firing.call.path), want(firing)) for firing in self.expected.firings]
+            rows = [(named(firing.call.path), want(self, firing)) for firing in self.firings]
             return [row for row in rows if row[1] is not None]
-        several = {path for path, count in self.counts if count > 1}
         return [
-            (path, want(f), (numbers(f.grad_input), numbers(f.grad_output)) if path in several else None)
-            for f in self.expected.firings
-            for path in [named(f.call.path)]
+            (
+                named(firing.call.path),
+                want(self, firing),
+                (self.grad_input(firing), self.grad_output(firing)) if self.case.paths_due[firing.call.path] > 1 else None,
+            )
+            for firing in self.firings
         ]
+
+    def grad_input(self, firing: Firing) -> tuple[Entry, ...]:
+        """The gradients that the hook is given first."""
+        return tuple(
+            self.gradients.entry(gradient, tensor.dtype if tensor else "")
+            for gradient, tensor in zip(firing.grad_input, firing.call.args)
+        )
+
+    def grad_output(self, firing: Firing) -> tuple[Entry, ...]:
+        """The gradients that the hook is given second."""
+        return tuple(
+            self.gradients.entry(gradient, tensor.dtype if tensor else "", i in firing.open)
+            for i, (gradient, tensor) in enumerate(zip(firing.grad_output, firing.call.outputs))
+        )
 
     @cached_property
     def order(self) -> list[tuple[str, str]]:
@@ -69,12 +102,11 @@ class Facts:
 
         A call is named by its module; where calls must be told apart, as `occasion` does.
         """
-        firings = self.expected.firings
-        names = {id(f): occasion(f) if self.crowded else named(f.call.path) for f in firings}
+        names = {id(f): occasion(f) if self.crowded else named(f.call.path) for f in self.firings}
         return [
             (names[id(a)], names[id(b)])
-            for b in firings
-            for a in firings
+            for b in self.firings
+            for a in self.firings
             if a.backward < b.backward or (a.backward == b.backward and b.earlier >> a.node & 1)
         ]
 
@@ -89,24 +121,30 @@ class Facts:
         return self._called(lambda call: call.mode != "grad")
 
     def _called(self, condition: Callable[[Any], bool]) -> list[str]:
-        due = {path for path, _ in self.counts}
-        called = (named(call.path) for call in self.expected.trace.calls if condition(call))
-        return [path for path in dict.fromkeys(called) if path not in due]
+        called = (call.path for call in self.expected.trace.calls if condition(call))
+        return [named(path) for path in dict.fromkeys(called) if path not in self.case.paths_due]
 
     @cached_property
-    def first_outputs(self) -> list[tuple[str, list[Any]]]:
-        """For each module that is called, the gradients of its first output that a hook on its grad_fn receives."""
-        found: dict[str, list[Any]] = {named(call.path): [] for call in self.expected.trace.calls}
+    def first_outputs(self) -> list[tuple[str, list[Entry]]]:
+        """For each module that is called, the gradients of its first output that a hook on its grad_fn receives.
+
+        Modules of which only torch knows that Node are left out.
+        """
+        found: dict[str, list[Entry]] = {call.path: [] for call in self.expected.trace.calls}
+        unknown = set(self.case.overwritten)
         for call, _, gradient in self.expected.of_first_output:
-            found[named(call.path)].append(None if gradient is None else gradient.tolist())
-        return list(found.items())
+            assert call.first is not None
+            found[call.path].append(self.gradients.entry(gradient, call.first.dtype))
+            if gradient is None:
+                unknown.add(call.path)
+        return [(named(path), entries) for path, entries in found.items() if path not in unknown]
 
     @cached_property
-    def leaf_gradients(self) -> list[tuple[str, Any]]:
+    def leaf_gradients(self) -> list[tuple[str, Entry]]:
         """``.grad`` of every leaf that the formulas give one."""
-        parameters = parameter_shapes(self.topology)
+        parameters, leaves = parameter_shapes(self.topology), self.expected.trace.leaves
         return [
-            (named(name) if name in parameters else name, gradient.tolist())
+            (named(name) if name in parameters else name, self.gradients.entry(gradient, leaves[name].dtype))
             for name, gradient in self.expected.leaf_gradients.items()
         ]
 
@@ -117,12 +155,11 @@ class Facts:
         return [*_outs(self.topology.main), *(f"leaked[{name!r}]" for name in leaks)]
 
     @cached_property
-    def structured(self) -> bool:
-        """Whether any of `values` is no tensor, but a container of them."""
+    def containers(self) -> frozenset[str]:
+        """Which sorts of containers there are in `values`: ``dict`` (mappings), ``tuple`` (and lists), ``dataclass``."""
         names = self.expected.trace.names
         leaks: Any = names["leaked"]
-        found = [*(names[out] for out in _outs(self.topology.main)), *leaks.values()]
-        return any(isinstance(value, (tuple, list, dict)) for value in found)
+        return frozenset(_containers([names[out] for out in _outs(self.topology.main)] + list(leaks.values()))[1:])
 
 
 def named(path: str) -> str:
@@ -139,9 +176,13 @@ def occasion(firing: Firing) -> str:
     return f"{firing.call.subject}, backward {firing.backward}"
 
 
-def numbers(gradients: tuple[Gradient, ...]) -> tuple[Any, ...]:
-    """Gradients as nested lists, None where one is absent."""
-    return tuple(None if g is None else g.tolist() for g in gradients)
+def _containers(value: Any) -> list[str]:
+    """The sort of container that ``value`` is, if it is one, and then those of what it holds."""
+    if isinstance(value, dict):
+        return ["dict", *(sort for item in value.values() for sort in _containers(item))]
+    if isinstance(value, (tuple, list)):
+        return ["tuple", *(sort for item in value for sort in _containers(item))]
+    return ["dataclass", *_containers(vars(value))[1:]] if isinstance(value, SimpleNamespace) else []
 
 
 def _outs(body: tuple[Statement, ...]) -> list[str]:

@@ -13,12 +13,15 @@ from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import HookKind
 from hookcheck.repro.checks import CHECKS
 from hookcheck.repro.facts import Facts
+from hookcheck.repro.gradients import odd
 from hookcheck.repro.links import documentation, links
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, needs
 from hookcheck.topology.source import source
 
 WIDTH = 118
+IMPORT = r"(?m)^from .*\n+"
+"""What namedtuples and dataclasses are made with, which stands above them."""
 
 
 def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cpu") -> str:
@@ -34,15 +37,16 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
         raise HookcheckError(f"clause {clause.id} does not speak of hook kind {kind.name!r}; choose from {choices}")
     if topology.device not in ("any", device):
         raise HookcheckError(f"the topology is about {topology.device}; add --device {topology.device}")
-    check, facts = CHECKS[clause.id], Facts(topology, device)
+    check, facts = CHECKS[clause.id], _facts(topology, kind, device)
     shown = source(topology)
     # The classes are separated by two empty lines from each other and from the lines that construct `net`.
-    *classes, construction = shown.modules.split("\n\n\n")
+    *classes, construction = re.sub(IMPORT, "", shown.modules).split("\n\n\n")
     text = (
         _templates()
         .get_template(check.template)
         .render(
             header=_header(topology, clause, kind),
+            imports=list(dict.fromkeys(line.strip() for line in re.findall(IMPORT, shown.modules))),
             lacks=_lacks(topology, kind, device),
             classes=classes,
             construction=construction,
@@ -57,6 +61,12 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
         )
     )
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
+
+
+@lru_cache(maxsize=64)
+def _facts(topology: Topology, kind: HookKind, device: str) -> Facts:
+    """The facts about a network, worked out once for all clauses."""
+    return Facts(topology, kind, device)
 
 
 def _header(topology: Topology, clause: Clause, kind: HookKind) -> str:
@@ -102,5 +112,6 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["literal"] = repr
+    environment.tests["odd"] = odd
     environment.globals["parts"] = environment.get_template("parts.j2").module
     return environment

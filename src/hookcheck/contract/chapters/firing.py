@@ -100,7 +100,7 @@ def forbids_writing_in_place(case: Case, _: None) -> Judgement:
 @clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", variant="legacy")
 def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     """The legacy hook is a hook on the grad_fn of the first output tensor: it fires whenever that Node runs, and
-    grad_output[0] is the whole gradient of that tensor."""
+    grad_output holds the whole gradient of that tensor."""
     due = case.of_first_output.get(call.path, [])
     events = case.events.get(call.path, [])
     if call.number or case.observed.raised or call.path in case.overwritten or case.expected.trace.doubled:

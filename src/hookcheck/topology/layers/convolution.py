@@ -35,8 +35,8 @@ class _Convolution(Convolving):
 
     @property
     def complex_since(self) -> str:
-        """Complex convolutions are documented from 1.12 on; for other padding, a later release is on the safe side."""
-        return "1.12" if self.padding_mode == "zeros" and not isinstance(self.padding, str) else "2.1"
+        """Complex convolutions are documented from 1.12 on."""
+        return "1.12"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

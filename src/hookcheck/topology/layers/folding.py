@@ -21,7 +21,7 @@ Pair = Union[int, tuple[int, ...]]
 class _Blocks(Layer):
     """``cols[n, (c, p, q), (i, j)] = image[n, c, i s + p d - pad, j s' + q d' - pad']``, 0 outside of the image."""
 
-    complex_since = "2.1"  # conservative: torch gained complex gradients for both before it
+    complex_since = "1.11"
     kernel_size: Pair
     dilation: Pair
     padding: Pair

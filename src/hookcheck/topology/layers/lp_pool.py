@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.pooling_windows import (
-    Pool,
     Size,
+    Sliding,
     drawn_kernel,
     drawn_stride,
     joined,
@@ -25,7 +25,7 @@ from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
 @dataclass(frozen=True)
-class LPPool1d(Pool):
+class LPPool1d(Sliding):
     """``nn.LPPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), ``y = s^(1/p)``, ``s[o] = Σ A[o, i] x[i]ᵖ``, p the norm.
 
     ``A[o, i]`` is 1 where window ``o`` holds position ``i``. One that goes off-bounds, as ``ceil_mode`` lets it, is

@@ -108,7 +108,7 @@ class ChannelShuffle(_Shuffle):
     al. 2018 (ShuffleNet), section 3.1.
     """
 
-    since = "2.1"  # conservative: the class is in 1.7, but had no derivative yet in 1.10 (pytorch issue 67240)
+    since = "2.6"  # the class is in 1.7, but has no derivative in 2.4 yet (pytorch issue 67240)
     groups: int
 
     @classmethod

@@ -23,8 +23,8 @@ class _Transposed(Convolving):
 
     @property
     def complex_since(self) -> str:
-        """The last of the three came with 2.0; one release later is on the safe side."""
-        return "2.1"
+        """The last of the three came with 2.0."""
+        return "2.0"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

@@ -123,13 +123,15 @@ class Upsample(_Resize):
     def since(self) -> str:
         """1.11 brought the mode nearest-exact, and recompute_scale_factor for the module.
 
-        Up to 1.9, an axis of which one place is left takes it from the first one, not from the middle.
+        Up to 1.9, an axis of which one place is left takes it from the first one, not from the middle; bicubic, 1.7 is
+        off even with aligned corners.
         """
         if self.mode == "nearest-exact" or self.recompute_scale_factor is not None:
             return "1.11"
         wanted = self.size or self.scale_factor
         shrunk = {1, 0.5} & set(wanted if isinstance(wanted, tuple) else (wanted,))
-        return "1.10" if shrunk and self.mode in KERNELS and not self.align_corners else "1.7"
+        middle = self.mode == "bicubic" or (self.mode in KERNELS and not self.align_corners)
+        return "1.10" if shrunk and middle else "1.7"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

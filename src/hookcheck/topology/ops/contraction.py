@@ -8,15 +8,16 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
-from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, companion, like, unbroadcast
+from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, companion, like, unbroadcast
 
 
 @dataclass(frozen=True)
-class MatMul(Ranked):
+class MatMul(Filled):
     """``a @ b``: (..., n, k) and (..., k, m) to (..., n, m), leading axes broadcast; vectors (k,) on either side.
 
     ``da = v bᴴ``, ``db = aᴴ v``, a vector taken for the matrix of one row (left) or one column (right) that it stands
-    for. Source: the documentation of ``torch.matmul``.
+    for. Empty tensors are left out: torch up to 1.9 raises for the gradients of some. Source: the documentation of
+    ``torch.matmul``.
     """
 
     complex_since = "1.8"
@@ -58,11 +59,12 @@ class Bmm(MatMul):
 
 
 @dataclass(frozen=True)
-class Einsum(Ranked):
+class Einsum(Filled):
     """``torch.einsum(equation, a, b)``, no letter twice in one operand and no ellipsis.
 
     ``da`` is the sum of ``v b̄`` over the letters that ``a`` does not have, repeated along those that ``a`` alone has;
-    ``db`` likewise. Source: the documentation of ``torch.einsum``; the VJP is the product rule.
+    ``db`` likewise. Empty tensors are left out: torch up to 1.12 gives results without a graph for them. Source: the
+    documentation of ``torch.einsum``; the VJP is the product rule.
     """
 
     equation: str
