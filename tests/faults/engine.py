@@ -125,14 +125,19 @@ def knowing(change: Callable[..., Any]) -> Iterator[None]:
 
 
 @contextmanager
-def remembered(state: Any) -> Iterator[None]:
-    """Keeps the gradients of outputs, which ``BackwardHook`` holds until the input's come, by a property."""
-    owner: Any = torch.utils.hooks.BackwardHook
-    owner.grad_outputs = state
+def added(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Gives a class an attribute that is not its own: it has none of that name, or inherits one."""
+    assert name not in vars(owner)
+    setattr(owner, name, value)
     try:
         yield
     finally:
-        del owner.grad_outputs
+        delattr(owner, name)
+
+
+def remembered(get: Callable[[Any], Any], put: Callable[[Any, Any], None]) -> AbstractContextManager[None]:
+    """Keeps the gradients of outputs, which ``BackwardHook`` holds until the input's come, in another way."""
+    return added(torch.utils.hooks.BackwardHook, "grad_outputs", property(get, put))
 
 
 def hooks_of(module: Any) -> list[Any]:
@@ -156,8 +161,9 @@ def on_outputs(change: Callable[[Any], Any]) -> AbstractContextManager[None]:
     def call(forward: Any, module: Any, args: Any) -> Any:
         result = forward(*args)
         if isinstance(result, tuple):
-            return tuple(change(t) if isinstance(t, torch.Tensor) else t for t in result)
-        return change(result)
+            items = [change(t) if isinstance(t, torch.Tensor) else t for t in result]
+            return type(result)(*items) if hasattr(result, "_fields") else tuple(items)
+        return change(result) if isinstance(result, torch.Tensor) else result
 
     return called(call)
 

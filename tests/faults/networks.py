@@ -25,7 +25,7 @@ from hookcheck.topology.model import (
     Tree,
     Within,
 )
-from hookcheck.topology.ops import Add, Sum
+from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.joining import Split
 
@@ -72,9 +72,7 @@ BY_HAND = {
         run(Linear(3, 3), CALLED, inputs=(Input("x", (2, 3)),)), frozen=("weight", "bias")
     ),
     "under no_grad": run(Sequential((Linear(3, 3), Tanh())), Within("no_grad", (CALLED,))),
-    "an evaluation between": run(
-        Linear(3, 3), CALLED, Within("no_grad", (Call("z", "", (X,)),)), FROM_Y
-    ),
+    "an evaluation between": run(Linear(3, 3), CALLED, Within("no_grad", (Call("z", "", (X,)),)), FROM_Y),
     "the gradient of an intermediate": run(
         net(("x",), FC, Leak("h", H), Call("z", "other", (H,)), gives=Z),
         CALLED,
@@ -106,9 +104,7 @@ BY_HAND = {
     ),
     "two inputs that require grad": TWO_INPUTS,
     "two inputs, one of which requires grad": replace(TWO_INPUTS, inputs=(*INPUTS, Input("z", (2, 3)))),
-    "two inputs, the second of which requires grad": replace(
-        TWO_INPUTS, inputs=(Input("x", (2, 3)), *BESIDES[1:])
-    ),
+    "two inputs, the second of which requires grad": replace(TWO_INPUTS, inputs=(Input("x", (2, 3)), *BESIDES[1:])),
     "an input that is not used": run(net(("x", "z"), FC), Call("y", "", (X, Z)), FROM_Y, inputs=BESIDES),
     "one tensor given twice": run(SUM, Call("y", "", (X, X)), FROM_Y),
     "a residual connection": run(
@@ -117,11 +113,15 @@ BY_HAND = {
         Apply("t", Add(), (Y, X)),
         Backward((Ref("t"),), (V,)),
     ),
-    "a tensor by keyword": run(
-        replace(SUM, keywords=("z",)), Call("y", "", (X,), (("z", Z),)), FROM_Y, inputs=BESIDES
-    ),
+    "a tensor by keyword": run(replace(SUM, keywords=("z",)), Call("y", "", (X,), (("z", Z),)), FROM_Y, inputs=BESIDES),
     "tensors in a list": run(
-        net(("x", "many"), FC, Call("q", "other", (Ref("many", (0,)),)), Apply("s", Add(), (H, Ref("q"))), gives=Ref("s")),
+        net(
+            ("x", "many"),
+            FC,
+            Call("q", "other", (Ref("many", (0,)),)),
+            Apply("s", Add(), (H, Ref("q"))),
+            gives=Ref("s"),
+        ),
         Call("y", "", (X, Pack("list", (Z,)))),
         FROM_Y,
         inputs=BESIDES,
@@ -135,7 +135,9 @@ BY_HAND = {
         run(net(("x",), FC, Call("z", "other", (H,)), gives=Z)), ties=(("other", "fc"),)
     ),
     "a module that calls itself": run(
-        net(("x", "depth"), FC, Recurse("z", H, "depth"), gives=Z), Call("y", "", (X, Literal(2))), FROM_Y
+        net(("x", "depth"), FC, Recurse("z", H, "depth"), Call("w", "other", (Z,)), gives=Ref("w")),
+        Call("y", "", (X, Literal(2))),
+        FROM_Y,
     ),
     "two forwards": run(Linear(3, 3), CALLED, Call("z", "", (X,)), FROM_Y, Backward((Z,), (U,))),
     "two backwards": TWO_BACKWARDS,
@@ -149,12 +151,17 @@ BY_HAND = {
         Apply("l", Sum(), (Ref("g", (0,)),)),
         Backward((Ref("l"),)),
     ),
+    "a penalty on the gradient": run(
+        Sequential((Linear(3, 3), Tanh())),
+        CALLED,
+        Grad("g", (Y,), (X,), (V,), create_graph=True),
+        Apply("p", Mul(), (Y, Ref("g", (0,)))),
+        Backward((Ref("p"),), (U,)),
+    ),
     "written to in place inside": run(
         net(("x",), FC, Apply("s", Add(), (H, X)), Apply("t", AddInplace(), (Ref("s"), X)), gives=Ref("t"))
     ),
-    "an output written to in place": run(
-        net(("x",), FC, Apply("t", AddInplace(), (H, X)), gives=Ref("t"))
-    ),
+    "an output written to in place": run(net(("x",), FC, Apply("t", AddInplace(), (H, X)), gives=Ref("t"))),
     "an output written to in place behind the module": run(
         Linear(3, 3), CALLED, Apply("t", AddInplace(), (Y, X)), Backward((Ref("t"),), (V,))
     ),
@@ -168,5 +175,5 @@ BY_HAND = {
         Apply("t", AddInplace(), (Y, X)),
         Backward((Ref("t"),), (V,)),
     ),
-}  # fmt: skip
+}
 """What a network has about it, and the network."""

@@ -81,6 +81,10 @@ def requiring_grad(tensor: Any) -> Any:
     return tensor if tensor.requires_grad else tensor.requires_grad_()
 
 
+def copied(tensor: Any) -> Any:
+    return tensor.clone() if torch.is_grad_enabled() else tensor
+
+
 def widened(tensor: Any) -> Any:
     return tensor.double()
 
@@ -126,6 +130,7 @@ OBSERVERS = (
     Fault("the gradient changes in its last bits", lambda: returning(each(lambda g: g * (1 + 1e-14))), ("OB-03",), ALL),
     Fault("the output changes in its last bits", lambda: on_outputs(lambda y: y * (1 + 1e-14)), ("OB-02",), ALL),
     Fault("the output changes its dtype", lambda: on_outputs(widened), ("OB-02",), ALL),
+    Fault("the output is a copy", lambda: on_outputs(copied), ("BW-12",)),
     Fault("the output is detached", lambda: on_outputs(lambda y: y.detach()), ("OB-01",), ALL),
     Fault("the output requires grad under no_grad", lambda: on_outputs(requiring_grad), ("OB-02",), ALL),
     Fault("leaves without gradient get one of zeros", zero_gradients, ("OB-04",), ALL, "1.10"),

@@ -26,7 +26,7 @@ Caught = frozenset[tuple[str, str, str, str]]
 
 @cache
 def samples() -> tuple[Topology, ...]:
-    """The networks by hand, then the first of every corpus that has something about it that those before it have not."""
+    """The networks by hand, then of every corpus the first few that are like none of those before them."""
     found = [topology for topology in BY_HAND.values() if not unavailable(topology, None)]
     seen = set().union(*map(combinations, found))
     for path in sorted((conformance_folder() / "corpus").glob("*.jsonl")):

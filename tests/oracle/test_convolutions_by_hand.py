@@ -115,7 +115,8 @@ def test_an_output_size_stands_for_the_output_padding() -> None:
 
 
 def test_since_depends_on_the_settings() -> None:
-    assert Conv3d(1, 1, (1, 1, 1)).since == "1.7"
+    assert Conv3d(1, 1, (2, 1, 1)).since == "1.7"
+    assert Conv3d(1, 1, (1, 1, 1)).since == "1.8"
     assert Conv2d(1, 1, (1, 1), padding="same").since == "1.9"
     assert Conv2d(1, 1, (1, 1), padding_mode="reflect").since == "1.7"
     assert Conv3d(1, 1, (1, 1, 1), padding="same", padding_mode="reflect").since == "1.10"

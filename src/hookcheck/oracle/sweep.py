@@ -64,9 +64,8 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if node.index not in pending or (needed is not None and node.index not in needed):
             continue
         received = tuple(pending[node.index])
-        passed = _handed_on(node, received, joined)
-        if trace.noise and node.primitive:
-            passed = tuple(g if g is None else trace.noise(g, node.primitive.pointwise) for g in passed)
+        passed = _handed_on(node, _noisy(trace, node, received), joined)
+        passed = _noisy(trace, node, passed)
         result.received[node.index], result.passed[node.index] = received, passed
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):
@@ -76,6 +75,16 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if gradient is not None:
             result.asked[key] = gradient
     return result
+
+
+def _noisy(trace: Trace, node: Node, gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
+    """The gradients with the trace's noise, if it has any; a boundary computes nothing, and so rounds nothing.
+
+    It falls on what a step receives as well as on what it passes on, since a step can cancel within.
+    """
+    if trace.noise is None or node.primitive is None:
+        return gradients
+    return tuple(g if g is None else trace.noise(g, node.primitive.pointwise) for g in gradients)
 
 
 def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:

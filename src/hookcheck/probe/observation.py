@@ -27,7 +27,9 @@ def _name(dtype: np.dtype[Any]) -> str:
 
 def numbers(array: Array) -> Array:
     """The numbers of a copied tensor; those of bfloat16 are kept as their 16 bits, the upper half of a float32."""
-    return (array.astype(np.uint32) << 16).view(np.float32) if array.dtype == _BITS else array
+    if array.dtype != _BITS:
+        return array
+    return np.left_shift(array.astype(np.uint32), np.uint32(16)).reshape(array.shape).view(np.float32)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, Gradients
 from hookcheck.topology.model import Statement, Topology, Within
+from hookcheck.topology.source import Source, source
 from hookcheck.topology.values import parameter_shapes, values
 
 Want = Callable[["Facts", Firing], Any]
@@ -39,6 +40,11 @@ class Facts:
         self.expected = Expected(topology, values(topology))
         self.case = Case(topology, kind, device, self.expected, _UNSEEN, _UNSEEN, measured=True)
         self.gradients = Gradients(self.expected, device, self.tolerance)
+
+    @cached_property
+    def source(self) -> Source:
+        """The network as PyTorch code."""
+        return source(self.topology)
 
     @cached_property
     def tolerance(self) -> float:
@@ -77,7 +83,9 @@ class Facts:
             (
                 named(firing.call.path),
                 want(self, firing),
-                (self.grad_input(firing), self.grad_output(firing)) if self.case.paths_due[firing.call.path] > 1 else None,
+                (self.grad_input(firing), self.grad_output(firing))
+                if self.case.paths_due[firing.call.path] > 1
+                else None,
             )
             for firing in self.firings
         ]
@@ -95,6 +103,11 @@ class Facts:
             self.gradients.entry(gradient, tensor.dtype if tensor else "", i in firing.open)
             for i, (gradient, tensor) in enumerate(zip(firing.grad_output, firing.call.outputs))
         )
+
+    @cached_property
+    def unsure(self) -> bool:
+        """Whether anywhere in grad_output None and a gradient are both right."""
+        return any(firing.open for firing in self.firings)
 
     @cached_property
     def order(self) -> list[tuple[str, str]]:
@@ -125,19 +138,18 @@ class Facts:
         return [named(path) for path in dict.fromkeys(called) if path not in self.case.paths_due]
 
     @cached_property
-    def first_outputs(self) -> list[tuple[str, list[Entry]]]:
+    def first_outputs(self) -> list[tuple[str, tuple[Entry, ...]]]:
         """For each module that is called, the gradients of its first output that a hook on its grad_fn receives.
 
-        Modules of which only torch knows that Node are left out.
+        Modules of which only torch knows that Node are left out, and so are all where a backward has left a graph.
         """
-        found: dict[str, list[Entry]] = {call.path: [] for call in self.expected.trace.calls}
-        unknown = set(self.case.overwritten)
-        for call, _, gradient in self.expected.of_first_output:
-            assert call.first is not None
-            found[call.path].append(self.gradients.entry(gradient, call.first.dtype))
-            if gradient is None:
-                unknown.add(call.path)
-        return [(named(path), entries) for path, entries in found.items() if path not in unknown]
+        calls = [] if self.expected.trace.doubled else self.expected.trace.calls
+        return [
+            (named(path), tuple(self.gradients.entry(g, dtype) for g, dtype in due))
+            for path in dict.fromkeys(call.path for call in calls)
+            for due in [[(g, c.first.dtype) for c, _, g in self.expected.of_first_output if c.first and c.path == path]]
+            if path not in self.case.overwritten and all(g is not None for g, _ in due)
+        ]
 
     @cached_property
     def leaf_gradients(self) -> list[tuple[str, Entry]]:
@@ -156,7 +168,7 @@ class Facts:
 
     @cached_property
     def containers(self) -> frozenset[str]:
-        """Which sorts of containers there are in `values`: ``dict`` (mappings), ``tuple`` (and lists), ``dataclass``."""
+        """Which sorts of containers `values` holds: ``dict``, ``tuple`` (lists are of that sort), ``dataclass``."""
         names = self.expected.trace.names
         leaks: Any = names["leaked"]
         return frozenset(_containers([names[out] for out in _outs(self.topology.main)] + list(leaks.values()))[1:])

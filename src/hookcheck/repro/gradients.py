@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -18,9 +19,9 @@ Entry = Any
 not show), ``within`` (how far each number may be off) and ``or None`` (where None is right as well)."""
 
 
-def odd(rows: Any) -> bool:
-    """Whether any gradient in ``rows`` is a dict."""
-    return isinstance(rows, dict) or (isinstance(rows, (tuple, list)) and any(map(odd, rows)))
+def odd(rows: Iterable[Any]) -> bool:
+    """Whether any gradient in ``rows``, or in the tuples that they are, is a dict."""
+    return any(isinstance(part, dict) or (isinstance(part, tuple) and odd(part)) for part in rows)
 
 
 class Gradients:

@@ -17,7 +17,6 @@ from hookcheck.repro.gradients import odd
 from hookcheck.repro.links import documentation, links
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, needs
-from hookcheck.topology.source import source
 
 WIDTH = 118
 IMPORT = r"(?m)^from .*\n+"
@@ -38,19 +37,18 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
     if topology.device not in ("any", device):
         raise HookcheckError(f"the topology is about {topology.device}; add --device {topology.device}")
     check, facts = CHECKS[clause.id], _facts(topology, kind, device)
-    shown = source(topology)
     # The classes are separated by two empty lines from each other and from the lines that construct `net`.
-    *classes, construction = re.sub(IMPORT, "", shown.modules).split("\n\n\n")
+    *classes, construction = re.sub(IMPORT, "", facts.source.modules).split("\n\n\n")
     text = (
         _templates()
         .get_template(check.template)
         .render(
             header=_header(topology, clause, kind),
-            imports=list(dict.fromkeys(line.strip() for line in re.findall(IMPORT, shown.modules))),
+            imports=list(dict.fromkeys(line.strip() for line in re.findall(IMPORT, facts.source.modules))),
             lacks=_lacks(topology, kind, device),
             classes=classes,
             construction=construction,
-            source=shown,
+            source=facts.source,
             inputs=topology.inputs,
             device=device,
             kind=kind,

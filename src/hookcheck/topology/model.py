@@ -465,7 +465,7 @@ DTYPES = {
     "complex128": "1.9",
     "complex64": "1.9",
     "bfloat16": "2.2",
-    "float16": "2.2",
+    "float16": "2.6",
 }
 """The floating dtypes, each with the first release in which the CPU computes with it in all steps that are drawn."""
 

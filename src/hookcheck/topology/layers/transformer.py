@@ -83,6 +83,11 @@ class TransformerEncoder(_Stack):
         norm = draw(sampled_from([None, LayerNorm((layer.d_model,))]))
         return cls(layer, draw(integers(1, 2)), norm), operands
 
+    @property
+    def since(self) -> str:
+        """The layer's, but ``enable_nested_tensor`` came with 1.12."""
+        return "1.12" if self.layer.since == "1.10" else self.layer.since
+
     def source(self) -> str:
         """The constructor call, without the nested tensors that torch may otherwise make of padded batches."""
         return f"{super().source()[:-1]}, enable_nested_tensor=False)"

@@ -48,11 +48,14 @@ class Transforming(Assembled):
 
     @property
     def since(self) -> str:
-        """``bias`` came with 2.1, float key padding with 2.0; the calls are these in every release since 1.12."""
+        """Float key padding came with 2.0, ``norm_first`` with 1.10; the calls are these in every release since then.
+
+        ``bias`` came with 2.1, but without it the encoder's layers raise in eval mode up to 2.2.
+        """
         if not self.bias:
-            return "2.1"
+            return "2.3"
         padded = any(getattr(self, name) == "float" for name in self.masks if name.endswith("key_padding_mask"))
-        return "2.0" if padded else "1.12"
+        return "2.0" if padded else "1.10"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
