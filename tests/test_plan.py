@@ -193,6 +193,14 @@ def test_what_exploration_ran_is_not_planned_but_counted(asked: Request) -> None
     assert found.footer.counts["planned"] == 3
 
 
+def test_how_many_topologies_were_explored_is_added_up_over_the_workers(asked: Request) -> None:
+    for worker, count in (("gw0", 3), ("gw1", 4)):
+        part = Part(asked.parts / "cpu" / f"{worker}.jsonl")
+        part.append({"type": "explored", "family": "multi-node", "topologies": count})
+        part.close()
+    assert recorded(asked).footer.explored == 7
+
+
 def test_a_record_stands_only_if_all_was_asked_for_and_all_was_run(tmp_path: Path, asked: Request) -> None:
     left(asked, ran(SMALL), ran(LARGE))
     found = recorded(asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -122,7 +123,8 @@ def test_all_that_was_planned_ran_or_is_accounted_for(whole: tuple[Path, str]) -
     corpus = [case for case in made.cases if case.origin == "corpus"]
     assert len(corpus) == made.header.plan.cases == made.header.plan.corpus[FAMILY].count * len(KINDS)
     assert {case.outcome for case in made.cases} == {RAN}
-    assert {case.origin for case in made.cases} == {"corpus", "exploration"}
+    assert {case.origin for case in made.cases} == {"corpus"}
+    assert 0 < made.footer.explored <= 5
 
 
 def test_every_setting_of_the_run_is_printed(whole: tuple[Path, str]) -> None:
@@ -140,6 +142,7 @@ def test_workers_see_what_one_process_sees(whole: tuple[Path, str], tmp_path: Pa
     assert spread.cases == alone.cases
     assert spread.counterexamples == alone.counterexamples
     assert spread.footer.counts == alone.footer.counts
+    assert spread.footer.explored == alone.footer.explored
 
 
 def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: Path) -> None:
@@ -176,6 +179,67 @@ def test_a_red_cell_shows_the_network_and_both_sides(tmp_path: Path) -> None:
     explored = {c.topology for c in made.cases if c.origin == "exploration" and c.deviations}
     sources = {c.topology: c.source for c in made.counterexamples}
     assert [id for id in explored if "net = nn.Linear(1, 1, bias=False)" in sources.get(id, "")]
+
+
+UNUSED_ENTRY = """
+from datetime import date
+
+from packaging.specifiers import SpecifierSet
+
+import hookcheck.plan
+from hookcheck.contract.ledger import Entry
+
+entry = Entry(
+    id="never-seen",
+    clauses=("GI-01",),
+    kinds=("full_backward",),
+    torch=SpecifierSet(">=1.7"),
+    instead=("wrong values",),
+    why="It was wrong once.",
+    link="https://example.org",
+    reviewed=date(2026, 1, 31),
+)
+hookcheck.plan.load = lambda: (entry,)
+"""
+WHOLE = """
+hookcheck.plan.Request.whole = property(lambda self: True)
+"""
+
+
+@pytest.mark.parametrize(("planted", "fails"), [(UNUSED_ENTRY + WHOLE, True), (UNUSED_ENTRY, False)])
+def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Path, planted: str, fails: bool) -> None:
+    (tmp_path / "planted.py").write_text(planted)
+    reports = tmp_path / "reports"
+    asked = ("--family", FAMILY, "--kind", KINDS[0])
+    result = subprocess.run(
+        command(reports, "-n0", "-p", "planted", *asked, chapters=("test_gradients.py",)),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = (
+        "FAILED ledger: never-seen says that GI-01 deviates under full_backward hooks, and no family shows it: narrow"
+    )
+    assert (told in result.stdout) is fails, result.stdout
+    assert result.returncode == (1 if fails else 0)
+    assert (reports / ("records" if fails else "partial")).is_dir()
+
+
+def test_a_soak_says_how_far_it_is_and_ends(tmp_path: Path) -> None:
+    asked = ("--family", FAMILY, "--kind", KINDS[0], "--hypothesis-profile", "soak", "--topologies", "20")
+    result = subprocess.run(
+        command(tmp_path, "-n0", *asked, chapters=("test_exploration.py",)),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stdout
+    assert re.search(r"^soak 1/1, cpu: [\d,]+ of 20 new topologies, round 1, \d+ a second, ", result.stderr, re.M)
+    assert "soak 1/1" not in result.stdout
+    assert record(tmp_path / "partial").footer.explored >= 20
 
 
 def test_ctrl_c_leaves_a_record_that_says_so_and_holds_all_that_ran(tmp_path: Path) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
+from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.plugin import PROFILES
+from hookcheck.report.marks import MARKS
+from hookcheck.soak import ROUND
 from hookcheck.topology.families import FAMILIES
 
 ROOT = Path(__file__).parents[1]
@@ -26,11 +30,27 @@ def test_every_command_is_in_the_readme() -> None:
 
 
 def test_the_profiles_are_as_the_readme_says() -> None:
-    assert PROFILES == {"smoke": 5, "default": 60, "thorough": 2000}
-    for text in ("60 each", "5 with `--hypothesis-profile smoke`", "2,000 with"):
-        assert text in README
+    assert PROFILES == {"smoke": 5, "default": 100, "thorough": 1500, "soak": ROUND}
+    told = " ".join(README.split())
+    for text in (
+        "100 each, 5 with `--hypothesis-profile smoke`, 1,500 with `--hypothesis-profile thorough`",
+        "With `--hypothesis-profile soak` it goes on, round after round, until it is stopped; `--topologies N` ends it",
+    ):
+        assert text in told
 
 
-def test_the_picture_shows_every_family() -> None:
-    for family in FAMILIES:
-        assert all(word in README for word in family.split("-"))
+def test_the_picture_is_what_a_run_prints() -> None:
+    (picture,) = re.findall(r"^```\n(\$ .*?)^```", README, re.S | re.M)
+    tables = re.findall(r"^( +.*)\n(family .*)\n─+\n((?:.+\n)+)", picture, re.M)
+    shown = [f"{word}-{number}" for above, below, _ in tables for word, number in zip(above.split(), below.split()[1:])]
+    assert shown == [clause.id for clause in CLAUSES.values() if clause.rank != UNSPECIFIED]
+    symbols = "".join(mark.symbol for mark in MARKS)
+    for above, below, rows in tables:
+        assert len(above) == len(below) <= 80
+        named = []
+        for row in rows.splitlines():
+            if row != "…":
+                assert re.fullmatch(rf"([a-z-]+) +([ {symbols}]{{2}} ?)+", row)
+                assert len(row) == len(below)
+                named.append(row.split()[0])
+        assert named == [family for family in FAMILIES if family in named]

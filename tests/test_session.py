@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from faults.engine import each, receiving
 from packaging.specifiers import SpecifierSet
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 import hookcheck.session as module
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.ledger import Entry, Ledger, applying, load
-from hookcheck.contract.verdict import CRASHED, RAN, TIMED_OUT
+from hookcheck.contract.ledger import Entry, Ledger
+from hookcheck.contract.verdict import CRASHED, GAPS, RAN, TIMED_OUT
 from hookcheck.plugin import Cell, Exploration
 from hookcheck.record.lines import case_line
 from hookcheck.record.parts import read_parts
@@ -48,7 +47,7 @@ class Shares:
         settings: dict[str, Any] = {
             "kinds": KINDS,
             "clauses": tuple(CLAUSES.values()),
-            "ledgers": {"cpu": applying(load(), torch.__version__, "cpu")},
+            "ledgers": {"cpu": Ledger(())},
             "corpus": {FAMILY: TOPOLOGIES},
             "seed": 0,
             "parts": self.parts,
@@ -112,7 +111,9 @@ def test_torch_runs_once_however_often_results_are_asked_for(shares: Shares, mon
 
 
 def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_put_into_words(shares: Shares) -> None:
-    results = shares.worker("gw0", kinds=("backward", "global_backward")).replayed(FAMILY, "cpu")
+    kinds = ("backward", "global_backward")
+    known = replace(STALE, clauses=tuple(CLAUSES), families=(), kinds=kinds, instead=GAPS)
+    results = shares.worker("gw0", kinds=kinds, ledgers={"cpu": Ledger((known,))}).replayed(FAMILY, "cpu")
     found = {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations}
     assert found == {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations if d.told}
     assert {d.told for r in results for d in r.deviations} == {True, False}
@@ -228,21 +229,53 @@ def test_a_red_cell_tells_promise_expectation_observation_and_program(shares: Sh
     assert ".backward(" in text
 
 
-def test_exploration_of_a_sound_engine_finds_nothing_and_keeps_what_it_ran(shares: Shares) -> None:
-    shares.worker("gw0").explore(FAMILY, "cpu", 5)
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The ids of the topologies that are examined from now on, as they come."""
+    ids: list[str] = []
+    examine = module.examine
+    monkeypatch.setattr(module, "examine", lambda t, *rest: ids.append(identify(t)) or examine(t, *rest))
+    return ids
+
+
+def test_exploration_of_a_sound_engine_finds_nothing_and_says_how_much_it_ran(
+    shares: Shares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = drawn(monkeypatch)
+    count = shares.worker("gw0").explore(FAMILY, "cpu", 10)
+    assert 0 < count == len(ids) == len(set(ids)) <= 10
+    assert not set(ids) & set(IDS)
+    assert shares.lines() == [{"type": "explored", "family": FAMILY, "topologies": count}]
+
+
+def test_exploration_draws_the_same_again_from_the_same_seed(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = drawn(monkeypatch)
+    found = []
+    for seed in (0, 0, 1):
+        shares.worker("gw0", seed=seed).explore(FAMILY, "cpu", 10)
+        found.append(tuple(ids))
+        ids.clear()
+    assert found[0] == found[1] != found[2]
+
+
+def test_each_round_draws_others(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = drawn(monkeypatch)
+    found = []
+    for number in (0, 1, 1):
+        shares.worker("gw0").explore(FAMILY, "cpu", 10, round=number)
+        found.append(tuple(ids))
+        ids.clear()
+    assert found[0] != found[1] == found[2]
+
+
+def test_what_is_not_explained_is_kept_with_its_topology(shares: Shares) -> None:
+    with receiving(each(lambda g: g * 2)), pytest.raises(Unexplained):
+        shares.worker("gw0", corpus={FAMILY: ()}).explore(FAMILY, "cpu", 10)
     lines = shares.lines()
-    assert {line["type"] for line in lines} == {"case"}
-    assert {line["origin"] for line in lines} == {"exploration"}
-    assert not {line["topology"] for line in lines} & set(IDS)
-
-
-def test_exploration_draws_the_same_again_from_the_same_seed(shares: Shares) -> None:
-    drawn = []
-    for seed, name in ((0, "first"), (0, "second"), (1, "third")):
-        worker = shares.worker("gw0", seed=seed, parts=shares.parts / name)
-        worker.explore(FAMILY, "cpu", 10)
-        drawn.append(read_parts(shares.parts / name / "cpu"))
-    assert drawn[0] == drawn[1] != drawn[2]
+    cases = [line for line in lines if line["type"] == "case"]
+    assert [(line["kind"], line["origin"]) for line in cases] == [(kind, "exploration") for kind in KINDS]
+    (id,) = {line["topology"] for line in cases}
+    contents = [line["content"] for line in lines if line["type"] == "topology"]
+    assert {identify(decode(content)) for content in contents} == {id}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -19,6 +19,7 @@ from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event, Observation, Raised
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import (
+    Apply,
     Backward,
     Call,
     Composite,
@@ -32,6 +33,8 @@ from hookcheck.topology.model import (
     Tree,
     Within,
 )
+from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.values import parameter_shapes
 
 TIMES = Linear(1, 1, bias=False)
@@ -52,6 +55,17 @@ WITH_LITERALS = (
     (Call("y", "", (Literal(True), X)), Backward((Ref("y", (0,)),), (V,))),
 )
 UNDER_NO_GRAD = (Within("no_grad", (CALLED,)),)
+WRITE = (Apply("z", AddInplace(), (Y, X)), Backward((Ref("z"),), (V,)))
+"""Writes to the module's output in place, and a backward behind that."""
+TWO = net(Call("h", "a", (X,)), Call("z", "b", (X,)), gives=Pack("tuple", (H, Ref("z"))))
+"""``(a · x, b · x)``."""
+AROUND_TWO = (
+    Composite((("two", TWO),), ("x",), (Call("p", "two", (X,)),), Pack("tuple", (Ref("p", (0,)), Ref("p", (1,))))),
+    (CALLED, Backward((Ref("y", (0,)),), (V,))),
+)
+"""A module that hands on both outputs of another, of which the loss uses the first."""
+EQUAL = net(Call("g", "a", (X,)), Call("h", "a", (X,)), Apply("s", Add(), (Ref("g"), H)), gives=Ref("s"))
+"""``a · x + a · x``: both calls of ``a`` have the same gradients."""
 
 
 def case(
@@ -105,8 +119,8 @@ def again(case: Case, plain: dict[str, Any] | None = None, **changes: Any) -> Ca
     return replace(case, observed=replace(case.observed, **changes), plain=replace(case.plain, **(plain or {})))
 
 
-def raising(case: Case) -> Case:
-    return again(case, events=(), raised=Raised("RuntimeError", "no such luck"))
+def raising(case: Case, type: str = "RuntimeError", events: tuple[Event, ...] = ()) -> Case:
+    return again(case, events=events, raised=Raised(type, "no such luck"))
 
 
 def numbers(*values: float | None) -> tuple[Any, ...]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hookcheck.contract.case import Case, call_features
+from hookcheck.oracle.expected import Expected
 from hookcheck.probe.observation import Event
 from hookcheck.topology.layers.activation import Sigmoid
-from hookcheck.topology.model import Sequential
+from hookcheck.topology.model import Backward, Call, Leak, Ref, Sequential
 
 from .cases import (
+    AROUND_TWO,
+    CALLED,
     CHAIN,
+    EQUAL,
     TIMES,
     TWICE,
     UNDER_NO_GRAD,
+    WRITE,
+    V,
+    X,
     case,
+    net,
     numbers,
     with_events,
     with_gradients,
@@ -63,6 +72,49 @@ def test_a_call_without_event_is_left_unanswered() -> None:
 def test_an_event_of_another_path_answers_nothing() -> None:
     stray = Event("full_backward", "elsewhere", 0, None, ())
     assert answers(with_events(case(), stray)) == {"net#0": None}
+
+
+def test_of_calls_with_equal_gradients_the_latest_comes_first() -> None:
+    """Nothing tells them apart, and backward meets the latest first."""
+    assert answers(case(EQUAL)) == {"net#0": 0, "net.a#0": 1, "net.a#1": 0}
+
+
+def test_an_event_that_fits_one_of_them_goes_there_whenever_it_comes() -> None:
+    """Of three events the one that is off is left to the call that no other fits."""
+    equal = case(EQUAL)
+    first, second, root = equal.observed.events
+    off = replace(first, arguments=(numbers(99), numbers(7)))
+    found = {p.firing.call.subject: p.event for p in with_events(equal, off, second, root).pairs}
+    assert (found["net.a#1"], found["net.a#0"]) == (second, off)
+
+
+def test_an_event_may_have_none_where_the_place_is_open() -> None:
+    """Of two backwards the first leaves an output of ``two`` unused: zeros or None, it is that backward's event."""
+    module, (called, first) = AROUND_TWO
+    both = Backward((Ref("y", (0,)), Ref("y", (1,))), (V, V))
+    twice = case(module, (called, replace(first, retain_graph=True), both))
+    places = [i for i, event in enumerate(twice.observed.events) if event.path == "two"]
+    assert twice.observed.events[places[0]].arguments[1] == numbers(7, 0)
+    for given in (numbers(7, 0), numbers(7, None)):
+        found = with_gradients(twice, ..., given, place=places[0])
+        swapped = list(found.observed.events)
+        swapped[places[0]], swapped[places[1]] = swapped[places[1]], swapped[places[0]]
+        of_two = [p for p in with_events(twice, *swapped).pairs if p.firing.call.path == "two"]
+        assert [p.event.arguments[1][1] if p.event else ... for p in of_two] == [given[1], 7]
+
+
+def test_a_second_look_pairs_what_rounding_explains_after_what_the_table_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that are off come in an order that tells nothing; only what rounding does says which call each is for."""
+    twice = case(TWICE)
+    first, second, root = twice.observed.events
+    off = [replace(e, arguments=(tuple(g * 1.01 for g in e.arguments[0]), e.arguments[1])) for e in (second, first)]
+    monkeypatch.setattr(
+        Expected, "close", lambda self, o, e, device, measured=True: bool(abs(o - e) <= (0.02 * e if measured else 0))
+    )
+    looked = with_events(twice, *off, root)
+    assert [p.event for p in looked.pairs if p.firing.call.path == "a"] == [off[1], off[0]]
+    again = [p.event for p in replace(looked, measured=True).pairs if p.firing.call.path == "a"]
+    assert again == [off[0], off[1]]
 
 
 def test_one_event_answers_one_firing_only() -> None:
@@ -114,6 +166,26 @@ def test_a_case_has_the_features_of_all_its_calls() -> None:
     assert found["module"] == {"Composite", "Linear"}
     assert found["steps"] == {"one", "many"}
     assert found["reached"] == {"output"}
+
+
+def test_a_case_knows_whether_joined_boundaries_reach_leaves_that_have_no_gradient_without_them() -> None:
+    assert case(CHAIN).features["leaves"] == {"alone"}
+    assert case(*AROUND_TWO).features["leaves"] == {"joined"}
+
+
+def test_a_call_has_what_was_reached_of_the_firings_of_its_module() -> None:
+    leaking = net(Call("g", "a", (X,)), Leak("g", Ref("g")), Call("h", "b", (Ref("g"),)))
+    inside = case(leaking, (CALLED, Backward((Ref("leaked", ("g",)),), (V,))))
+    reached = {call.path: inside.call_features(call)["reached"] for call in inside.expected.trace.calls}
+    assert reached == {"": {"inside"}, "a": {"output"}, "b": frozenset()}
+
+
+def test_a_write_in_place_is_forbidden_under_full_hooks_and_nothing_is_due_behind_it() -> None:
+    main = (CALLED, Backward((Ref("y"),), (V,), retain_graph=True), *WRITE)
+    full, legacy = case(main=main), case(main=main, kind="backward")
+    assert (full.forbidden, legacy.forbidden, case().forbidden) == (True, False, False)
+    assert [f.backward for f in full.firings] == [0]
+    assert [f.backward for f in legacy.firings] == [0, 1]
 
 
 @pytest.mark.parametrize("outputs", [None, (), [np.array([7.0])], (None,), ("text",), numbers(8)])

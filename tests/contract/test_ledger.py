@@ -215,6 +215,81 @@ def test_an_entry_that_explains_nothing_in_its_cell_is_stale(
     assert Ledger((entry,)).stale(results, *cell) == ([entry] if stale else [])
 
 
+ANYWHERE = TEXT.replace(line("families"), "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "explained"),
+    [
+        ({}, True),
+        ({"family": "residual"}, True),
+        ({"clause": "BW-07"}, True),
+        ({"clause": "GI-02"}, False),
+        ({"kind": "full_backward"}, False),
+        ({"mismatch": Mismatch("wrong slots", "", "")}, False),
+        ({"features": {}}, False),
+    ],
+)
+def test_an_entry_without_families_holds_in_all_of_them(
+    tmp_path: Path, changes: dict[str, Any], explained: bool
+) -> None:
+    mismatch = Mismatch("wrong values", "1", "2")
+    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "mismatch": mismatch}
+    found = Ledger((loaded(tmp_path, ANYWHERE),)).explain(**{**asked, **changes})
+    assert found == ("some-entry" if explained else None)
+
+
+def test_an_entry_that_names_the_family_comes_before_one_that_names_none(tmp_path: Path) -> None:
+    anywhere, here = replace(loaded(tmp_path, ANYWHERE), id="anywhere"), loaded(tmp_path)
+    mismatch = Mismatch("wrong values", "1", "2")
+    ledger = Ledger((anywhere, here))
+    assert ledger.explain("GI-01", "multi-node", "backward", mismatch, FEATURES) == "some-entry"
+    assert ledger.explain("GI-01", "residual", "backward", mismatch, FEATURES) == "anywhere"
+
+
+def test_an_entry_without_families_is_stale_in_no_cell(tmp_path: Path) -> None:
+    assert Ledger((loaded(tmp_path, ANYWHERE),)).stale([result("aa")], "GI-01", "multi-node", "backward") == []
+
+
+ELSEWHERE = replace(result("bb", KNOWN), family="residual")
+
+
+@pytest.mark.parametrize(
+    ("results", "idle"),
+    [
+        ([], ["GI-01", "BW-07"]),
+        ([result("aa")], ["GI-01", "BW-07"]),
+        ([result("aa", KNOWN)], ["BW-07"]),
+        ([result("aa"), ELSEWHERE], ["BW-07"]),
+        ([result("aa", KNOWN, replace(KNOWN, clause="BW-07"))], []),
+        ([result("aa", KNOWN), replace(result("bb", replace(KNOWN, clause="BW-07")), family="residual")], []),
+        ([result("aa", replace(KNOWN, ledger="another"))], ["GI-01", "BW-07"]),
+        ([result("aa", replace(KNOWN, ledger=None))], ["GI-01", "BW-07"]),
+        ([replace(result("aa", KNOWN), kind="full_backward")], ["GI-01", "BW-07"]),
+    ],
+)
+def test_an_entry_without_families_that_explains_nothing_in_any_is_idle(
+    tmp_path: Path, results: list[CaseResult], idle: list[str]
+) -> None:
+    entry = loaded(tmp_path, ANYWHERE)
+    assert Ledger((entry,)).idle(results) == [(entry, clause, "backward") for clause in idle]
+
+
+def test_it_must_show_with_each_of_its_hook_kinds(tmp_path: Path) -> None:
+    entry = replace(loaded(tmp_path, ANYWHERE), clauses=("GI-01",), kinds=("backward", "global_backward"))
+    assert Ledger((entry,)).idle([result("aa", KNOWN)]) == [(entry, "GI-01", "global_backward")]
+
+
+def test_an_entry_with_families_is_never_idle(tmp_path: Path) -> None:
+    assert Ledger((loaded(tmp_path),)).idle([]) == []
+
+
+@pytest.mark.parametrize(("key", "word"), [("reached", "inside"), ("leaves", "joined")])
+def test_an_entry_may_name_what_was_reached_and_how_leaves_are_joined(tmp_path: Path, key: str, word: str) -> None:
+    entry = loaded(tmp_path, TEXT.replace("rank =", f'{key} = "{word}", rank ='))
+    assert (key, (word,)) in entry.when
+
+
 def test_the_shipped_ledger_is_in_order() -> None:
     entries = load()
     assert entries

@@ -10,7 +10,7 @@ import torch
 
 from hookcheck.probe import run
 from hookcheck.probe.kinds import KINDS
-from hookcheck.probe.observation import Observation, Raised
+from hookcheck.probe.observation import Observation, Raised, same
 from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
 from hookcheck.topology.build import Built
 from hookcheck.topology.layers.linear import Linear
@@ -115,6 +115,32 @@ def test_values_are_what_main_names_and_inputs_are_left_out() -> None:
     found = observed(t, None, x=2)
     assert found.values["y"] == (2 * values(t)["a.weight"].item(), None, "3")
     assert not {"x", "v", "net", "torch"} & set(found.values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"), [("namedtuple", "0", "1"), ("dataclass", "one", "two"), ("dict", "one", "two")]
+)
+def test_what_a_container_holds_is_copied_by_field_or_place_with_its_type(kind: str, first: str, second: str) -> None:
+    reached = Ref("y", ("one" if kind == "dict" else ".one",))
+    gives = Pack(kind, (H, Literal(3)), ("one", "two"))
+    t = topology(
+        net(Call("h", "a", (X,)), gives=gives, names=("a",)), (Call("y", "", (X,)), Backward((reached,), (V,)))
+    )
+    copied = observed(t, None, x=2).values["y"]
+    assert isinstance(copied, dict)
+    assert (copied[first], copied[second]) == (2 * values(t)["a.weight"].item(), "3")
+    assert copied.keys() - {first, second} == (set() if kind == "dict" else {"type"})
+    assert observed(t, None).requires_grad == {f"y[{first}]": True}
+
+
+def test_containers_of_two_types_are_not_copied_alike() -> None:
+    found = []
+    for kind in ("tuple", "namedtuple"):
+        gives = Pack(kind, (H,), ("one",) if kind == "namedtuple" else ())
+        main = (Call("y", "", (X,)), Backward((Ref("y", (0,)),), (V,)))
+        found.append(observed(topology(net(Call("h", "a", (X,)), gives=gives, names=("a",)), main), None).values["y"])
+    assert type(found[0]) is tuple
+    assert not same(*found)
 
 
 def test_a_run_without_hooks_has_no_events_and_the_same_gradients() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hookcheck.report.html import html
 from hookcheck.report.page import Fault, page
 
-from .samples import case, deviation, record, records
+from .samples import KINDS, case, deviation, record, records
 
 EVIL = "<script>alert('1')</script>\"><img src=x onerror=alert(1)>"
 VOID = {"meta", "br", "img", "link", "hr", "input"}
@@ -53,7 +53,8 @@ def test_every_deviating_box_leads_to_its_evidence() -> None:
     document = Document(html(drawn))
     assert len(document.ids) == len(set(document.ids))
     assert {link[1:] for link in document.links if link.startswith("#")} <= set(document.ids)
-    boxes = [b for m in drawn.matrices for _, rows in m.rows for row in rows for boxes in row.boxes for b in boxes]
+    rows = [row for matrix in drawn.matrices for section in matrix.sections for row in section.rows]
+    boxes = [box for row in rows for boxes in row.boxes for box in boxes]
     telling = [box for box in boxes if box.mark and box.mark.word in ("deviates", "changed", "known", "crashed")]
     assert len(telling) == 8
     for box in telling:
@@ -78,6 +79,29 @@ def test_evidence_says_all_that_is_known() -> None:
         "2 judged, 1 deviating",
     ):
         assert told in text
+
+
+def test_only_clauses_that_ask_for_attention_are_open() -> None:
+    quiet = [case("aaaa", "backward", [deviation(ledger="linear-bias")])]
+    for loud, opened in ((quiet, []), ([case("aaaa", "backward")], ["clause-1-1"])):
+        tags = Document(html(page([record("2.0.1", quiet), record("2.13.0", loud)]))).tags
+        assert [a["id"] for tag, a in tags if tag == "details" and "id" in a and "open" in a] == opened
+
+
+def test_a_report_on_many_families_stays_small() -> None:
+    entries = ("one", "two", None)
+    cases = [
+        case(f"t{number}{family}", kind, [deviation(ledger=entries[number])], family=f"family-{family}")
+        for family in range(35)
+        for number in range(3)
+        for kind in KINDS
+    ]
+    made = [record(version, cases, source="x = 1\n" * 100) for version in ("1.8.0", "2.0.1", "2.13.0", "2.15.0")]
+    drawn = page(made)
+    assert len(drawn.evidence) == len(KINDS) * len(entries)
+    text = html(drawn)
+    assert text.count("<tr") < 100
+    assert len(text) < 100_000
 
 
 def test_counts_and_runs_cut_short_are_stated() -> None:

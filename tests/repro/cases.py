@@ -33,6 +33,7 @@ from hookcheck.topology.model import (
     Backward,
     Call,
     Composite,
+    Grad,
     Input,
     Leak,
     Literal,
@@ -43,7 +44,13 @@ from hookcheck.topology.model import (
     Within,
 )
 from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.complex import Complex
+from hookcheck.topology.ops.elementwise import Neg
+from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.ops.moving import To
 from hookcheck.topology.source import source
+
+PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 
 LINEAR = Topology(
     Linear(2, 1),
@@ -119,7 +126,102 @@ AGAIN = Topology(
 )
 """Two backward passes through one graph."""
 
-BY_HAND = {"linear": LINEAR, "mixed": MIXED, "packed": PACKED, "shared": SHARED, "unlike": UNLIKE, "again": AGAIN}
+KEYED = Topology(
+    Composite(
+        (("fc", Linear(2, 2)),),
+        ("x",),
+        (Call("h", "fc", (Ref("x"),)), Apply("g", Neg(), (Ref("h"),))),
+        Pack("namedtuple", (Ref("h"), Pack("dataclass", (Ref("g"),), ("of",))), ("plain", "boxed")),
+    ),
+    (Input("x", (1, 2), requires_grad=True), Input("v", (1, 2))),
+    (
+        Call("y", "", (Ref("x"),)),
+        Grad("d", (Ref("y", (0,)),), (Ref("x"),), (Ref("v"),), retain_graph=True),
+        Backward((Ref("y", (1, ".of")),), (Ref("v"),)),
+    ),
+)
+"""Outputs in a namedtuple and in a dataclass, and a gradient that is asked for."""
+
+WRITTEN = Topology(
+    Composite(
+        (("fc", Linear(2, 2)), ("act", Sigmoid())),
+        ("x",),
+        (
+            Call("h", "fc", (Ref("x"),)),
+            Leak("h", Ref("h")),
+            Apply("g", AddInplace(), (Ref("h"), Ref("x"))),
+            Call("y", "act", (Ref("g"),)),
+        ),
+        Ref("y"),
+    ),
+    (Input("x", (2, 2), requires_grad=True), Input("v", (2, 2))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+)
+"""An output of a module that is written to in place."""
+
+TYPED = Topology(
+    Composite(
+        (("fc", Linear(2, 2)), ("part", Sigmoid())),
+        ("x", "z"),
+        (
+            Call("h", "fc", (Ref("x"),)),
+            Apply("c", Complex(), (Ref("h"), Ref("h"))),
+            Apply("b", To("bfloat16"), (Ref("h"),)),
+            Call("p", "part", (Ref("b"),)),
+        ),
+        Pack("tuple", (Ref("h"), Ref("c"), Ref("p"), Ref("z"))),
+    ),
+    (
+        Input("x", (2, 2), requires_grad=True),
+        Input("z", (2, 0), requires_grad=True),
+        Input("v", (2, 2)),
+        Input("w", (2, 2), domain="complex", dtype="complex64"),
+        Input("u", (2, 2), dtype="bfloat16"),
+    ),
+    (
+        Call("y", "", (Ref("x"), Ref("z"))),
+        Backward((Ref("y", (0,)), Ref("y", (1,)), Ref("y", (2,))), (Ref("v"), Ref("w"), Ref("u"))),
+    ),
+    dtype="float32",
+)
+"""Outputs of three dtypes, one of them coarse, and an empty tensor that nothing uses."""
+
+DOUBT = Topology(
+    Composite(
+        (("pair", Composite((), ("x",), (Apply("a", Neg(), (Ref("x"),)), Apply("b", Neg(), (Ref("x"),))), PAIR)),),
+        ("x",),
+        (Call("p", "pair", (Ref("x"),)), Call("q", "pair", (Ref("p", (1,)),))),
+        Pack("tuple", (Ref("p", (0,)), Ref("q", (0,)), Ref("q", (1,)))),
+    ),
+    (Input("x", (2,), requires_grad=True), Input("v", (2,))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y", (0,)),), (Ref("v"),))),
+)
+"""Outputs that have zeros for gradients or None, and a call that need not come, of a module that is called twice."""
+
+DOUBLED = Topology(
+    Sequential((Linear(2, 1), Sigmoid())),
+    (Input("x", (2, 2), requires_grad=True), Input("v", (2, 1)), Input("w", (2, 2))),
+    (
+        Call("y", "", (Ref("x"),)),
+        Grad("d", (Ref("y"),), (Ref("x"),), (Ref("v"),), create_graph=True),
+        Backward((Ref("d", (0,)),), (Ref("w"),)),
+    ),
+)
+"""A backward through a backward."""
+
+BY_HAND = {
+    "linear": LINEAR,
+    "mixed": MIXED,
+    "packed": PACKED,
+    "shared": SHARED,
+    "unlike": UNLIKE,
+    "again": AGAIN,
+    "keyed": KEYED,
+    "written": WRITTEN,
+    "typed": TYPED,
+    "doubt": DOUBT,
+    "doubled": DOUBLED,
+}
 
 
 def record_with(topology: Topology) -> Record:

@@ -14,8 +14,11 @@ from hookcheck.repro.lookup import find
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
 from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.model import Call, Composite, Input, Literal, Recurse, Ref, Topology
 
 from .cases import AGAIN, LINEAR, MIXED, SHARED, record_with
+
+ENDLESS = Call("y", "", (Ref("x"), Literal(-1)))
 
 
 @pytest.fixture
@@ -67,6 +70,21 @@ def test_refuses_what_may_be_several(tmp_path: Path) -> None:
     write(tmp_path, "multi-node", [replace(LINEAR, seed=n) for n in range(40)])
     with pytest.raises(HookcheckError, match=r"is the beginning of \d+ ids, among them"):
         find(identify(LINEAR)[:1], tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [
+        replace(LINEAR, inputs=(LINEAR.inputs[0], Input("v_y", (2, 3)))),
+        replace(LINEAR, module=Composite((), ("x", "n"), (Recurse("y", Ref("x"), "n"),), Ref("y")), main=(ENDLESS,)),
+    ],
+    ids=["backward", "recursion"],
+)
+def test_refuses_a_topology_that_does_not_run(topology: Topology, tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text(canonical(topology), encoding="utf-8")
+    with pytest.raises(HookcheckError, match="does not run"):
+        find(str(path), tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize(

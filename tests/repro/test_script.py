@@ -38,8 +38,10 @@ def test_every_clause_has_a_check() -> None:
 def test_imports_torch_alone(clause: str, name: str) -> None:
     for kind in CLAUSES[clause].kinds:
         tree = ast.parse(script(BY_HAND[name], CLAUSES[clause], KINDS[kind]))
-        imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        imported = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
         assert imported | {"warnings"} == {"sys", "torch", "warnings"}
+        named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert named <= {"torch", "collections", "dataclasses"}
 
 
 def test_no_run_of_empty_lines_and_no_trailing_space() -> None:

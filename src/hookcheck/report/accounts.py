@@ -1,8 +1,8 @@
-"""What was not run, and why? Cases that are accounted for instead, counted by outcome, hook kind and reason."""
+"""What was not run, and why? Cases that are accounted for instead, counted by outcome and reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hookcheck.contract.verdict import RAN, VERDICTS, CaseResult
@@ -10,11 +10,11 @@ from hookcheck.contract.verdict import RAN, VERDICTS, CaseResult
 
 @dataclass(frozen=True)
 class Account:
-    """``cases`` cases that share an outcome other than ``ran``, a hook kind and a reason; ``topology`` is the first."""
+    """``cases`` cases that share a reason and an outcome other than ``ran``; ``topology`` is the first."""
 
     outcome: str
-    kind: str
     reason: str
+    kinds: tuple[str, ...]
     families: tuple[str, ...]
     cases: int
     topology: str
@@ -22,12 +22,18 @@ class Account:
 
 def accounts(cases: Iterable[CaseResult]) -> tuple[Account, ...]:
     """Accounts of those of ``cases`` that did not run, crashes first."""
-    grouped: dict[tuple[str, str, str], list[CaseResult]] = {}
+    grouped: dict[tuple[str, str], list[CaseResult]] = {}
     for case in cases:
         if case.outcome != RAN:
-            grouped.setdefault((case.outcome, case.kind, case.reason), []).append(case)
+            grouped.setdefault((case.outcome, case.reason), []).append(case)
     collected = [
-        Account(*key, tuple(dict.fromkeys(case.family for case in group)), len(group), group[0].topology)
+        Account(
+            *key,
+            kinds=tuple(dict.fromkeys(case.kind for case in group)),
+            families=tuple(dict.fromkeys(case.family for case in group)),
+            cases=len(group),
+            topology=group[0].topology,
+        )
         for key, group in grouped.items()
     ]
     return tuple(sorted(collected, key=lambda account: VERDICTS.index(account.outcome)))
@@ -41,3 +47,14 @@ def fold(by_column: Mapping[str, Iterable[Account]]) -> dict[Account, tuple[str,
             folded.setdefault(account, []).append(name)
     ordered = sorted(folded.items(), key=lambda item: VERDICTS.index(item[0].outcome))
     return {account: tuple(names) for account, names in ordered}
+
+
+def some(names: Sequence[str], noun: str, most: int = 4) -> str:
+    """``names`` as a list, or how many there are of ``noun`` where they are more than ``most``.
+
+    >>> some(("view", "nested"), "families")
+    'view, nested'
+    >>> some(("view", "nested"), "families", 1)
+    '2 families'
+    """
+    return ", ".join(names) if len(names) <= most else f"{len(names)} {noun}"

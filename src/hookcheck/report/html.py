@@ -5,6 +5,7 @@ from __future__ import annotations
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hookcheck.contract.verdict import CRASHED, OUTCOMES, TIMED_OUT
+from hookcheck.report.accounts import some
 from hookcheck.report.columns import count_marks
 from hookcheck.report.marks import MARKS
 from hookcheck.report.page import Page
@@ -25,6 +26,7 @@ def html(page: Page) -> str:
         page=page,
         marks=MARKS,
         count_marks=count_marks,
+        some=some,
         outcomes=("planned", *OUTCOMES),
         fatal=(CRASHED, TIMED_OUT),
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hookcheck.contract.verdict import OUTCOMES
-from hookcheck.report.marks import MARKS
-from hookcheck.report.page import Box, Matrix, Page
+from hookcheck.report.accounts import some
+from hookcheck.report.marks import MARKS, Mark
+from hookcheck.report.page import Matrix, Page, Section
 
 
 def markdown(page: Page) -> str:
@@ -37,8 +38,9 @@ def _faults(page: Page) -> Iterator[str]:
 def _unexplained(page: Page) -> Iterator[str]:
     yield from ("## Deviations that the ledger does not explain", "")
     for item in page.unexplained:
-        cell = f"{item.clause} on {item.family} with {item.kind}"
-        yield f"- **{item.gap}**: {_text(cell)} ({', '.join(item.columns)}; topology {_text(item.topology)})"
+        what = f"{item.cause.clause} on {some(item.families, 'families')} with {item.cause.kind}"
+        topology = _text(item.example.topology)
+        yield f"- **{item.gap}**: {_text(what)} ({', '.join(item.columns)}; topology {topology})"
     if not page.unexplained:
         yield "None in these records."
 
@@ -58,21 +60,43 @@ def _records(page: Page) -> Iterator[str]:
 
 
 def _matrix(matrix: Matrix) -> Iterator[str]:
-    labels = " / ".join(label for label, _ in matrix.scope.kinds)
-    yield from (f"### {_text(matrix.scope.title)}", "", f"Each column: {_text(labels)}.", "")
-    if not matrix.rows:
+    labels = _text(" / ".join(label for label, _ in matrix.scope.kinds))
+    names = [column.name for column in matrix.columns]
+    yield from (f"### {_text(matrix.scope.title)}", "")
+    if not matrix.sections:
         yield "No record judged anything here."
         return
-    rows = [
-        [_text(clause.id), _text(row.family), *(" / ".join(map(_symbol, boxes)) for boxes in row.boxes)]
-        for clause, family_rows in matrix.rows
-        for row in family_rows
-    ]
-    yield from _table(["clause", "family", *(column.name for column in matrix.columns)], rows)
+    yield from (f"Each column: {labels}, and on how many families.", "")
+    yield from _table(
+        ["clause", *names],
+        (
+            [_text(section.clause.id), *(" / ".join(map(_counts, counted)) for counted in section.overall)]
+            for section in matrix.sections
+        ),
+    )
+    differing = [row for section in matrix.sections for row in _families(section)]
+    if differing:
+        yield from ("", f"Where the families differ. Each column: {labels}.", "")
+        yield from _table(["clause", "families", *names], differing)
 
 
-def _symbol(box: Box) -> str:
-    return box.mark.symbol if box.mark else " "
+def _counts(counted: Iterable[tuple[Mark, int]]) -> str:
+    return " ".join(f"{mark.symbol}{count}" for mark, count in counted) or " "
+
+
+def _families(section: Section) -> Iterator[list[str]]:
+    """Which families are marked alike, if not all are; those of the largest group are "the others"."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for row in section.rows:
+        symbols = tuple(" / ".join(mark.symbol if mark else " " for mark in marks) for marks in row.marks)
+        alike.setdefault(symbols, []).extend(row.families)
+    if len(alike) == 1:
+        return
+    usual = max(alike, key=lambda symbols: len(alike[symbols]))
+    if len(alike[usual]) > 1:
+        alike[usual] = [f"the other {len(alike.pop(usual))} that were judged"]  # in the last place
+    for symbols, names in alike.items():
+        yield [_text(section.clause.id), _text(", ".join(names)), *symbols]
 
 
 def _clauses(page: Page) -> Iterator[str]:
@@ -88,11 +112,11 @@ def _not_run(page: Page) -> Iterator[str]:
     yield from ("## What was not run, and why", "")
     yield from (f"- {name}: cut short: {_text(reason)}" for name, reason in page.stopped)
     for account, names in page.accounts.items():
-        families = _text(", ".join(account.families))
+        kinds, families = some(account.kinds, "hook kinds"), some(account.families, "families")
         cases = f"{account.cases} case{'' if account.cases == 1 else 's'}"
         yield (
-            f"- {account.outcome} with {_text(account.kind)}: {_text(account.reason)} "
-            f"({cases} each on {', '.join(names)}; {families})"
+            f"- {account.outcome} with {_text(kinds)}: {_text(account.reason)} "
+            f"({cases} each on {', '.join(names)}; {_text(families)})"
         )
 
 

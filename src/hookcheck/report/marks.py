@@ -31,10 +31,18 @@ CONFORMING = Mark("✓", "+", "conforms", "everything that was judged is as expe
 CRASH = Mark("!", "!", "crashed", "a case ended the process; nothing is said about the others", "bad", "bold red")
 TIMEOUT = Mark("T", "T", "timed out", "a case took too long; nothing is said about the others", "bad", "bold red")
 MISSING = Mark("–", "-", "not run", "not run, or nothing to judge; this is no pass", "none", "dim")
-ABSENT = Mark("·", ".", "not offered", "this torch lacks the hook kind", "none", "dim")
+ABSENT = Mark(
+    "·", ".", "not offered", "this torch lacks the hook kind, or what the networks are made of", "none", "dim"
+)
 
 MARKS = (CRASH, TIMEOUT, UNEXPLAINED, CHANGED, EXPLAINED, CONFORMING, MISSING, ABSENT)
 """All marks, the one that asks for most attention first."""
+
+ALARMING = (CRASH, TIMEOUT, UNEXPLAINED, CHANGED)
+"""The marks of what nobody expects."""
+
+UNJUDGED = (MISSING, ABSENT)
+"""The marks of what nothing is said about."""
 
 _BY_VERDICT = {
     CRASHED: CRASH,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Optional
 
 from hookcheck.contract.clause import UNSPECIFIED
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, Cell
@@ -11,7 +13,7 @@ from hookcheck.record.model import PlannedClause, Record
 from hookcheck.report.accounts import Account, accounts, fold
 from hookcheck.report.columns import CellKey, Column, clauses, columns, families, kinds
 from hookcheck.report.evidence import Evidence, anchors, evidence
-from hookcheck.report.marks import Mark, mark
+from hookcheck.report.marks import ALARMING, MARKS, UNJUDGED, Mark, mark
 from hookcheck.report.scopes import Scope, scopes
 
 Ledger = Mapping[str, tuple[str, str]]
@@ -37,19 +39,49 @@ class Box:
 
 @dataclass(frozen=True)
 class Row:
-    """One clause on one family: for each column of the matrix, a box for each hook kind."""
+    """The families on which one clause is marked alike: for each column of the matrix, a box for each hook kind."""
 
-    family: str
+    families: tuple[str, ...]
     boxes: tuple[tuple[Box, ...], ...]
+
+    @property
+    def marks(self) -> tuple[tuple[Mark | None, ...], ...]:
+        """The marks of the boxes."""
+        return tuple(tuple(box.mark for box in boxes) for boxes in self.boxes)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One clause on all families that any record judged it on; the rows that ask for most attention come first."""
+
+    anchor: str
+    clause: PlannedClause
+    rows: tuple[Row, ...]
+
+    @property
+    def overall(self) -> tuple[tuple[tuple[tuple[Mark, int], ...], ...], ...]:
+        """For each column, for each hook kind: the marks, with on how many families each is."""
+        counted: list[list[Counter[Mark | None]]] = [[Counter() for _ in boxes] for boxes in self.rows[0].boxes]
+        for row in self.rows:
+            for counters, marks in zip(counted, row.marks):
+                for counter, shown in zip(counters, marks):
+                    counter[shown] += len(row.families)
+        return tuple(tuple(tuple((m, c[m]) for m in MARKS if c[m]) for c in counters) for counters in counted)
+
+    @property
+    def notable(self) -> bool:
+        """Whether something in it is not explained, or is judged otherwise by one record than by another."""
+        across = [set(marks) - {None, *UNJUDGED} for row in self.rows for marks in zip(*row.marks)]
+        return any(len(marks) > 1 or marks & {*ALARMING} for marks in across)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """The rows of one scope by clause; ``left_out`` are the rows that no record judged, with the reasons."""
+    """The clauses of one scope; ``left_out`` are the families that no record judged a clause on, with the reasons."""
 
     scope: Scope
     columns: tuple[Column, ...]
-    rows: tuple[tuple[PlannedClause, tuple[Row, ...]], ...]
+    sections: tuple[Section, ...]
     left_out: tuple[tuple[PlannedClause, tuple[str, ...], str], ...]
 
 
@@ -90,7 +122,7 @@ def page(records: Sequence[Record], faults: Sequence[Fault] = (), ledger: Ledger
     return Page(
         columns=shown,
         faults=tuple(faults),
-        matrices=tuple(_matrix(scope, shown, links) for scope in scopes(kinds(shown))),
+        matrices=tuple(_matrix(n, scope, shown, links) for n, scope in enumerate(scopes(kinds(shown)), start=1)),
         evidence=collected,
         accounts=folded,
         clauses=clauses(shown),
@@ -103,26 +135,30 @@ def _links(
 ) -> dict[tuple[str, CellKey], str]:
     """Where a cell's box leads: to what happened instead of a run, or else to the evidence that it deviates."""
     told = {
-        (name, account.outcome, account.kind, account.reason): f"account-{number}"
+        (name, account.outcome, account.reason): f"account-{number}"
         for number, (account, names) in enumerate(folded.items(), start=1)
         for name in names
     }
     links = anchors(collected)
     for column in shown:
         for key, cell in column.cells.items():
-            anchor = told.get((column.name, cell.verdict, cell.kind, cell.reason))
+            anchor = told.get((column.name, cell.verdict, cell.reason))
             if anchor is not None:
                 links[column.name, key] = anchor
     return links
 
 
-def _matrix(scope: Scope, shown: Sequence[Column], links: Mapping[tuple[str, CellKey], str]) -> Matrix:
+_Look = tuple[Optional[Mark], str]
+"""The mark of a cell, and where it leads to."""
+
+
+def _matrix(number: int, scope: Scope, shown: Sequence[Column], links: Mapping[tuple[str, CellKey], str]) -> Matrix:
     planned = {kind for _, kind in scope.kinds}
     across = tuple(column for column in shown if planned & set(column.record.header.plan.kinds))
-    rows: list[tuple[PlannedClause, tuple[Row, ...]]] = []
+    sections: list[Section] = []
     left_out: list[tuple[PlannedClause, tuple[str, ...], str]] = []
     for clause in clauses(across).values():
-        kept: list[Row] = []
+        alike: dict[tuple[tuple[_Look, ...], ...], list[str]] = {}
         unjudged: dict[str, list[str]] = {}
         for family in families(across):
             keys = [(clause.id, family, kind) for _, kind in scope.kinds]
@@ -133,23 +169,48 @@ def _matrix(scope: Scope, shown: Sequence[Column], links: Mapping[tuple[str, Cel
                 reasons = "; ".join(dict.fromkeys(cell.reason for cell in present))
                 unjudged.setdefault(reasons, []).append(family)
                 continue
-            boxes = tuple(tuple(_box(column, clause, key, links) for key in keys) for column in across)
-            kept.append(Row(family, boxes))
-        if kept:
-            rows.append((clause, tuple(kept)))
+            looks = tuple(tuple(_look(column, clause, key, links) for key in keys) for column in across)
+            alike.setdefault(looks, []).append(family)
+        if alike:
+            rows = [_row(clause, scope, across, names, looks) for looks, names in alike.items()]
+            rows.sort(key=lambda row: min(MARKS.index(m) for marks in row.marks for m in marks if m))
+            sections.append(Section(f"clause-{number}-{len(sections) + 1}", clause, tuple(rows)))
         left_out += [(clause, tuple(names), reasons) for reasons, names in unjudged.items()]
-    return Matrix(scope, across, tuple(rows), tuple(left_out))
+    return Matrix(scope, across, tuple(sections), tuple(left_out))
 
 
-def _box(column: Column, clause: PlannedClause, key: CellKey, links: Mapping[tuple[str, CellKey], str]) -> Box:
+def _look(column: Column, clause: PlannedClause, key: CellKey, links: Mapping[tuple[str, CellKey], str]) -> _Look:
     cell = column.cells.get(key)
-    if cell is None:
-        return Box(None, "", "")
-    return Box(mark(cell, clause.rank), _note(cell), links.get((column.name, key), ""))
+    return (None if cell is None else mark(cell, clause.rank)), links.get((column.name, key), "")
 
 
-def _note(cell: Cell) -> str:
-    if cell.reason:
-        return cell.reason
-    gaps = "".join(f", {count} × {gap}" for gap, count in cell.gaps.items())
-    return f"{cell.judged} judged{gaps}"
+def _row(
+    clause: PlannedClause,
+    scope: Scope,
+    across: Sequence[Column],
+    names: Sequence[str],
+    looks: Sequence[Sequence[_Look]],
+) -> Row:
+    """The row of the families ``names``, whose cells all have these ``looks``."""
+
+    def box(column: Column, kind: str, look: _Look) -> Box:
+        cells = [cell for name in names if (cell := column.cells.get((clause.id, name, kind))) is not None]
+        return Box(look[0], _note(cells), look[1])
+
+    boxes = (
+        tuple(box(column, kind, look) for (_, kind), look in zip(scope.kinds, of_column))
+        for column, of_column in zip(across, looks)
+    )
+    return Row(tuple(names), tuple(boxes))
+
+
+def _note(cells: Sequence[Cell]) -> str:
+    """What there is to say of cells that carry one mark."""
+    reasons = dict.fromkeys(cell.reason for cell in cells if cell.reason)
+    if reasons or not cells:
+        return "; ".join(reasons)
+    counted: Counter[str] = Counter()
+    for cell in cells:
+        counted.update(cell.gaps)
+    gaps = "".join(f", {count} × {gap}" for gap, count in counted.items())
+    return f"{sum(cell.judged for cell in cells)} judged{gaps}"

@@ -1,111 +1,108 @@
-"""What does one run say on a terminal? Clauses down, families across, legacy and full hooks side by side."""
+"""What does one run say on a terminal? Families down, clauses across, legacy and full hooks side by side."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, OUTCOMES, Cell
+from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, OUTCOMES
 from hookcheck.record.model import Record
-from hookcheck.report.accounts import accounts
+from hookcheck.report.accounts import Account, accounts, some
 from hookcheck.report.columns import Column, columns, count_marks
 from hookcheck.report.marks import MARKS, mark
 from hookcheck.report.scopes import Scope, scopes
 
-_GUTTER = 3
-"""What rich puts between two columns."""
+Rows = Mapping[str, Mapping[str, Text]]
+"""For each family, and in it for each clause, the marks of the hook kinds of one scope."""
+
+REASONS = 8
+"""How many reasons for one outcome are listed; those of fewer cases are counted, and the report has them all."""
 
 
 def print_summary(record: Record, console: Console) -> None:
     """Print the verdicts of ``record``, how to read them, and what was not run and why.
 
-    The tables fit the width of ``console``; all is ASCII where the console's encoding is not a Unicode one.
+    No line is longer than ``console`` is wide; all is ASCII where the console's encoding is not a Unicode one.
     """
     plain = not console.encoding.lower().startswith("utf")
     (column,) = columns([record])
+    above: Rows = {}
     for scope in scopes(record.header.plan.kinds):
-        for table in summary_tables(column, scope, console.width, plain=plain):
-            console.print(table)
+        rows = judged_rows(column, scope, plain=plain)
+        for part in _scope(scope, rows, above, console.width, plain):
+            console.print(part)
+        above = rows
     for line in _ending(column, plain):
-        console.print(Text(line.encode(console.encoding, "backslashreplace").decode(console.encoding)))
+        said = line.encode(console.encoding, "backslashreplace").decode(console.encoding)
+        for piece in textwrap.wrap(said, console.width, subsequent_indent="  "):
+            console.print(Text(piece))
 
 
-def summary_tables(column: Column, scope: Scope, width: int, *, plain: bool = False) -> Iterator[Table]:
-    """The verdicts of one scope, in as many tables as it takes to fit ``width`` characters.
-
-    A clause, or a family, that nothing was judged on has no place in them.
-    """
-    plan = column.record.header.plan
-    kinds = [kind for _, kind in scope.kinds]
+def judged_rows(column: Column, scope: Scope, *, plain: bool = False) -> Rows:
+    """The marks of one scope; a clause, or a family, that nothing was judged on has no place in them."""
+    plan, kinds = column.record.header.plan, [kind for _, kind in scope.kinds]
     judged = {
         (clause, family)
         for (clause, family, kind), cell in column.cells.items()
         if kind in kinds and cell.verdict not in (NOT_RUN, NOT_OFFERED)
     }
     clauses = [clause for clause in plan.clauses if any(clause.id == id for id, _ in judged)]
-    pieces = {
-        (clause.id, family): [_piece(column.cells.get((clause.id, family, kind)), clause.rank, plain) for kind in kinds]
-        for clause in clauses
-        for family in plan.families
-    }
-    entries = {
-        family: _aligned([pieces[clause.id, family] for clause in clauses])
+
+    def marks(family: str, id: str, rank: str) -> Text:
+        cells = [column.cells.get((id, family, kind)) for kind in kinds]
+        shown = [mark(cell, rank) if cell else None for cell in cells]
+        return Text.assemble(*((s.plain if plain else s.symbol, s.colour) if s else " " for s in shown))
+
+    return {
+        family: {clause.id: marks(family, clause.id, clause.rank) for clause in clauses}
         for family in plan.families
         if any(family == name for _, name in judged)
     }
-    heads = {family: family.replace("-", "-\n") for family in entries}
-    first = max(len(name) for name in ("clause", *(clause.id for clause in clauses)))
-    widths = {
-        family: max(len(line) for text in (heads[family], *entries[family]) for line in str(text).split("\n"))
-        for family in entries
-    }
-    for chunk in _chunks(widths, width - first - _GUTTER):
-        table = Table(
-            title=f"{scope.title} ({', '.join(label for label, _ in scope.kinds)})",
-            title_justify="left",
-            box=box.ASCII if plain else box.SIMPLE_HEAD,
-        )
-        table.add_column("clause", no_wrap=True, vertical="bottom")
-        for family in chunk:
-            table.add_column(heads[family], no_wrap=True)
-        for place, clause in enumerate(clauses):
-            table.add_row(clause.id, *(entries[family][place] for family in chunk))
+
+
+def _scope(scope: Scope, rows: Rows, above: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
+    """One scope with its title; families whose marks are those of the scope above it are not shown again."""
+    new = {family: marks for family, marks in rows.items() if above.get(family) != marks}
+    title = f"{scope.title} ({', '.join(label for label, _ in scope.kinds)})"
+    if not rows:
+        return
+    if rows.keys() != above.keys() or len(new) == len(rows):
+        yield from (Text(title), *_tables(rows, width, plain))
+    elif new:
+        yield from (Text(f"{title}: as above, but for"), *_tables(new, width, plain))
+    else:
+        yield Text(f"{title}: as above on every family\n")
+
+
+def _tables(rows: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
+    """``rows`` in as few tables as fit ``width`` characters, with about as many clauses in each."""
+    clauses = list(dict.fromkeys(clause for marks in rows.values() for clause in marks))
+    heads = {clause: clause.replace("-", "\n", 1) for clause in clauses}
+    widest = max((len(line) for head in heads.values() for line in head.split("\n")), default=0)
+    column = 1 + max((len(text) for marks in rows.values() for text in marks.values()), default=0)
+    room = (width - max(map(len, ("family", *rows)), default=0)) // max(column, 1 + widest)
+    for chunk in _chunks(clauses, max(room, 1)):
+        table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, show_edge=False, padding=0)
+        table.add_column("family", no_wrap=True, vertical="bottom")
+        for clause in chunk:
+            table.add_column(heads[clause], no_wrap=True)
+        for family, marks in rows.items():
+            table.add_row(family, *(marks[clause] for clause in chunk))
         yield table
+        yield Text()
 
 
-def _piece(cell: Cell | None, rank: str, plain: bool) -> Text:
-    """The mark of ``cell`` with the number of deviations; empty where there is no cell."""
-    if cell is None:
-        return Text()
-    shown = mark(cell, rank)
-    return Text(f"{shown.plain if plain else shown.symbol}{cell.deviating or ''}", style=shown.colour)
-
-
-def _aligned(rows: Sequence[Sequence[Text]]) -> list[Text]:
-    """Each row as one text, its pieces below those of the row above."""
-    widths = [max(map(len, pieces)) for pieces in zip(*rows)]
-    for row in rows:
-        for piece, width in zip(row, widths):
-            piece.pad_right(width - len(piece))
-    return [Text(" ").join(row) for row in rows]
-
-
-def _chunks(widths: Mapping[str, int], room: int) -> Iterator[list[str]]:
-    """The names of ``widths``, in order, in groups of which each fits ``room``; one that is too wide stands alone."""
-    chunk: list[str] = []
-    used = 0
-    for name, width in widths.items():
-        if chunk and used + width + _GUTTER > room:
-            yield chunk
-            chunk, used = [], 0
-        chunk.append(name)
-        used += width + _GUTTER
-    if chunk:
-        yield chunk
+def _chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    """``names`` in order, in as few parts of at most ``most`` as possible, none much shorter than another."""
+    parts = -(-len(names) // most)
+    for part in range(parts):
+        yield names[part * len(names) // parts : (part + 1) * len(names) // parts]
 
 
 def _ending(column: Column, plain: bool) -> Iterator[str]:
@@ -116,11 +113,20 @@ def _ending(column: Column, plain: bool) -> Iterator[str]:
             yield f"{shown.plain if plain else shown.symbol} {counted[shown]} {shown.word}: {shown.meaning}"
     footer = column.record.footer
     outcomes = ", ".join(f"{footer.counts[name]} {name}" for name in OUTCOMES)
-    yield f"{footer.counts['planned']} cases planned: {outcomes}"
+    yield f"{footer.counts['planned']} cases: {outcomes}"
     yield f"{footer.explored} more topologies explored"
     if not footer.complete:
         yield f"the run was cut short: {footer.stopped}"
-    for account in accounts(column.record.cases):
-        families = ", ".join(account.families)
+    for outcome, group in groupby(accounts(column.record.cases), lambda account: account.outcome):
+        yield from _told(outcome, sorted(group, key=lambda account: -account.cases))
+
+
+def _told(outcome: str, found: Sequence[Account]) -> Iterator[str]:
+    """Accounts of one outcome, those of most cases first."""
+    for account in found[:REASONS]:
         cases = f"{account.cases} case{'' if account.cases == 1 else 's'}"
-        yield f"{account.outcome} with {account.kind}: {account.reason} ({cases}; {families})"
+        kinds = some(account.kinds, "hook kinds", 1)
+        yield f"{outcome} with {kinds}: {account.reason} ({cases}; {some(account.families, 'families')})"
+    if found[REASONS:]:
+        cases = f"{sum(account.cases for account in found[REASONS:])} cases"
+        yield f"{outcome} for {len(found[REASONS:])} more reasons, which the report lists ({cases})"

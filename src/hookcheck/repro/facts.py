@@ -12,17 +12,14 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from hookcheck.contract.case import Case
-from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
+from hookcheck.oracle.expected import Firing
 from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Observation
-from hookcheck.repro.gradients import Entry, Gradients
+from hookcheck.repro.gradients import Entry, gradients_of
 from hookcheck.topology.model import Statement, Topology, Within
 from hookcheck.topology.source import Source, source
-from hookcheck.topology.values import parameter_shapes, values
+from hookcheck.topology.values import parameter_shapes
 
 Want = Callable[["Facts", Firing], Any]
 """What a clause wants of a call of the hook that is due, as a literal; None where it wants nothing."""
@@ -36,21 +33,14 @@ class Facts:
     def __init__(self, topology: Topology, kind: HookKind, device: str) -> None:
         """``device`` is ``cpu`` or ``cuda``; rounding differs."""
         self.topology = topology
-        self.device = device
-        self.expected = Expected(topology, values(topology))
+        self.gradients = gradients_of(topology, device)
+        self.expected = self.gradients.expected
         self.case = Case(topology, kind, device, self.expected, _UNSEEN, _UNSEEN, measured=True)
-        self.gradients = Gradients(self.expected, device, self.tolerance)
 
     @cached_property
     def source(self) -> Source:
         """The network as PyTorch code."""
         return source(self.topology)
-
-    @cached_property
-    def tolerance(self) -> float:
-        """The largest difference that rounding explains where no number of a tensor is larger than 1."""
-        table = tolerance(np.zeros(1), self.expected.dtype, self.device)
-        return max(table, DIFFERENCES) if self.expected.trace.doubled else table
 
     @cached_property
     def firings(self) -> list[Firing]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import numpy as np
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.rounding import MARGIN, TRIALS, noise
 from hookcheck.oracle.sweep import Gradient
-from hookcheck.topology.model import Array
+from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
+from hookcheck.topology.model import Array, Topology
+from hookcheck.topology.values import values
 
 Entry = Any
 """Nested lists of numbers, for a tensor of the network's dtype; None for a gradient that is absent; or a dict of
@@ -24,14 +26,25 @@ def odd(rows: Iterable[Any]) -> bool:
     return any(isinstance(part, dict) or (isinstance(part, tuple) and odd(part)) for part in rows)
 
 
+@lru_cache(maxsize=16)
+def gradients_of(topology: Topology, device: str) -> Gradients:
+    """The gradients of a network, worked out once for all hook kinds."""
+    return Gradients(Expected(topology, values(topology)), device)
+
+
 class Gradients:
     """The gradients of one network, and how far torch may be off on it."""
 
-    def __init__(self, expected: Expected, device: str, tolerance: float) -> None:
-        """``tolerance`` is what the table allows where no number of a tensor is larger than 1."""
+    def __init__(self, expected: Expected, device: str) -> None:
+        """``device`` is ``cpu`` or ``cuda``; rounding differs."""
         self.expected = expected
         self.device = device
-        self.tolerance = tolerance
+
+    @cached_property
+    def tolerance(self) -> float:
+        """The largest difference that rounding explains where no number of a tensor is larger than 1."""
+        table = tolerance(np.zeros(1), self.expected.dtype, self.device)
+        return max(table, DIFFERENCES) if self.expected.trace.doubled else table
 
     def entry(self, gradient: Gradient, dtype: str, or_none: bool = False) -> Entry:
         """One of the gradients that the oracle gives, of a tensor of ``dtype``, as a literal."""
@@ -59,15 +72,16 @@ class Gradients:
     @cached_property
     def _places(self) -> dict[int, int]:
         """Where among all a gradient stands, by its ``id``."""
-        return {id(gradient): place for place, gradient in enumerate(_all(self.expected))}
+        return {id(gradient): place for place, gradient in enumerate(worked_out(self.expected))}
 
     @cached_property
     def _again(self) -> list[list[Gradient]]:
         """All gradients, worked out with rounding at every step."""
         noises = [noise(trial, self.expected.dtype, self.device) for trial in range(TRIALS)]
-        return [_all(Expected(self.expected.topology, self.expected.numbers, each)) for each in noises]
+        return [worked_out(Expected(self.expected.topology, self.expected.numbers, each)) for each in noises]
 
 
-def _all(expected: Expected) -> list[Gradient]:
+def worked_out(expected: Expected) -> list[Gradient]:
+    """Every gradient that the oracle gives, in an order that depends on the topology alone."""
     fired = [g for firing in expected.firings for g in (*firing.grad_input, *firing.grad_output)]
     return [*fired, *(g for _, _, g in expected.of_first_output), *expected.leaf_gradients.values()]

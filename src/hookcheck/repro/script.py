@@ -61,7 +61,7 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _facts(topology: Topology, kind: HookKind, device: str) -> Facts:
     """The facts about a network, worked out once for all clauses."""
     return Facts(topology, kind, device)

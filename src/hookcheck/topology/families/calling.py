@@ -101,7 +101,8 @@ def finished(
             gives = outputs[0].ref
         writer, arguments, module = outer, plain(inputs), signed(outer, gives, plain(inputs))
         outputs = list(inside(gives, shapes_of(outputs), Ref("y")))
-    chosen = [draw(st.sampled_from(outputs))] if draw(st.booleans()) else outputs
+    one = draw(st.sampled_from(outputs))
+    chosen = outputs if draw(st.booleans()) else [one]
     cotangents, backward = draw(losses(tuple((f"y{i}", v.ref, v.shape) for i, v in enumerate(chosen))))
     further = tuple(Input(name, o.shape, False, o.domain, o.below) for name, o in writer.needs)
     return Topology(

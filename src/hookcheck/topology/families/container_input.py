@@ -46,7 +46,7 @@ def alike(draw: Draw, count: int) -> tuple[Input, ...]:
     """Inputs of one shape, of which one at least requires grad."""
     shape = draw(shapes())
     live = draw(st.integers(0, count - 1))
-    return tuple(Input(f"x{i}", shape, i == live or draw(st.booleans())) for i in range(count))
+    return tuple(Input(f"x{i}", shape, i == live or not draw(st.booleans())) for i in range(count))
 
 
 def combined(draw: Draw, writer: Writer, inputs: tuple[Input, ...]) -> Value:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -26,11 +29,24 @@ from hookcheck.topology.model import (
 from hookcheck.topology.ops import Mean, Mul, Sum
 
 Draw = st.DrawFn
+Kept = TypeVar("Kept")
 
 WIDTHS = st.integers(1, 4)
 SEEDS = st.integers(0, 2**16 - 1)
 DTYPES = st.sampled_from(["float64", "float64", "float64", "float32"])
 ACTIVATIONS = st.sampled_from([Sigmoid(), Tanh(), ReLU()])
+
+
+def repeated(draw: Draw, act: Callable[[], None], least: int, most: int) -> None:
+    """Calls ``act``, which draws, that many times; what it draws is a span, which shrinking knows to leave out."""
+    for _ in range(draw(st.integers(least, most))):
+        draw(st.builds(act))
+
+
+def latest(draw: Draw, values: Sequence[Kept]) -> Kept:
+    """One of ``values``, counted from the last. What is drawn fits any number of them, so that it stays in place, and
+    mostly means the same, when shrinking leaves out what made one of them."""
+    return values[-1 - draw(st.integers(0, 11)) % len(values)]
 
 
 @st.composite

@@ -20,8 +20,8 @@ def ranks(kind: type[Primitive]) -> tuple[int, ...]:
 @st.composite
 def shapes_for(draw: st.DrawFn, kind: type[Primitive], longest: int = 4) -> Shape:
     """A shape that ``kind`` takes, each side from 1 to ``longest``."""
-    rank = draw(st.sampled_from(ranks(kind)))
-    sides = st.tuples(*[st.integers(1, longest)] * rank)
+    rank = draw(st.sampled_from(sorted(ranks(kind), key=lambda rank: (not rank, rank))))  # a scalar is a special case
+    sides = st.tuples(*[st.integers(1, longest)] * max(rank, 1)).map(lambda sides: sides[:rank])
     return draw(sides.filter(kind.takes))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, losses, shapes
+from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, latest, losses, repeated, shapes
 from hookcheck.topology.families.grammar import Value, Writer, merged
 from hookcheck.topology.model import Call, Pack, Ref, Topology, Tree
 
@@ -13,22 +13,25 @@ def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[t
     """A module on values of such shapes, what it gives, and each output by where it lies in that."""
     writer = Writer(draw, *(value.shape for value in given))
     values = list(writer.inputs)
-    for _ in range(draw(st.integers(1, 4))):
-        value: Value = draw(st.sampled_from(values))
+
+    def step() -> None:
+        value = latest(draw, values)
         partners = [other for other in values if other.shape == value.shape and other is not value]
-        if depth and draw(st.integers(0, 2)) == 2:
+        nests, merges = draw(st.integers(0, 2)) == 2, draw(st.booleans())
+        if depth and nests:
             inner, gives, outputs = written(draw, depth - 1, value)
             name = writer.inner(inner, gives, value)
-            values += [Value(Ref(name, ref.path), output.shape) for ref, output in outputs]
-        elif len(partners) > 0 and draw(st.booleans()):
-            values.append(merged(writer, value, draw(st.sampled_from(partners))))
+            values.extend(Value(Ref(name, ref.path), output.shape) for ref, output in outputs)
+        elif partners and merges:
+            values.append(merged(writer, value, latest(draw, partners)))
         else:
             values.append(writer.chain(value, 1, 2))
-    last = values[-1]
-    others = [v for v in values if v is not last]
+
+    repeated(draw, step, 1, 4)
+    *others, last = values
     if not draw(st.booleans()):
         return writer, last.ref, [(Ref("y"), last)]
-    second = draw(st.sampled_from(others))
+    second = latest(draw, others)
     return writer, Pack("tuple", (last.ref, second.ref)), [(Ref("y", (0,)), last), (Ref("y", (1,)), second)]
 
 

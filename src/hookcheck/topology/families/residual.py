@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.families.drawing import ACTIVATIONS, Draw
+from hookcheck.topology.families.drawing import ACTIVATIONS, Draw, repeated
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.wiring import SMALL, applied, branch, called, finished, projected
 from hookcheck.topology.model import Op, Ref, Sequential, Shape, Topology
@@ -17,10 +17,9 @@ from hookcheck.topology.ops.joining import Cat
 def topologies(draw: Draw) -> Topology:
     """One to three blocks, each a module: the root, called one after the other, or inside ``nn.Sequential``."""
     shape = draw(SMALL)
-    blocks = [_block(draw, shape)]
-    for _ in range(draw(st.integers(0, 2))):
-        blocks.append(_block(draw, blocks[-1][1].shape))
-    if len(blocks) == 1 and draw(st.booleans()):
+    blocks: list[tuple[Writer, Value]] = []
+    repeated(draw, lambda: blocks.append(_block(draw, blocks[-1][1].shape if blocks else shape)), 1, 3)
+    if not draw(st.booleans()) and len(blocks) == 1:
         return finished(blocks[0][0], [blocks[0][1]])
     writer = Writer(draw, shape)
     value = writer.inputs[0]
