@@ -96,9 +96,10 @@ class Session:
         )
         @given(family_named(family).topologies())
         def run(topology: Topology) -> None:
-            if identify(topology) in seen and not sought:
-                return
-            seen.add(identify(topology))
+            if not sought:
+                if identify(topology) in seen:
+                    return
+                seen.add(identify(topology))
             results = tuple(self._examined(topology, family, self.kinds, device, "exploration", evidence))
             found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
             if found:

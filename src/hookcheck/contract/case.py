@@ -138,7 +138,7 @@ class Case:
         return found
 
     def carries_output(self, event: Event, gradient: Array) -> bool:
-        """Whether the event's grad_output holds ``gradient``: one of the outputs of the Node, which may have several."""
+        """Whether the event's grad_output holds ``gradient``, of one of the outputs that the Node has."""
         outputs = event.arguments[1] if len(event.arguments) > 1 else None
         entries = outputs if isinstance(outputs, tuple) else ()
         return any(isinstance(entry, np.ndarray) and self.alike(entry, gradient) for entry in entries)

@@ -14,7 +14,7 @@ from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.oracle.expected import Firing
 from hookcheck.oracle.sweep import Gradient
-from hookcheck.probe.observation import Copy, dtype_of
+from hookcheck.probe.observation import Copy, dtype_of, numbers
 from hookcheck.topology.model import Array
 
 
@@ -87,9 +87,11 @@ def _tuple(texts: Sequence[str]) -> str:
 def _text(copy: Copy) -> str:
     if not isinstance(copy, np.ndarray):
         return "None" if copy is None else str(copy)
+    plain = numbers(copy)
+    plain = plain.astype(complex if plain.dtype.kind == "c" else float)
     if copy.size <= 6:
-        return str(np.round(copy.astype(float), 6).tolist())
-    first = ", ".join(f"{x:.6g}" for x in copy.reshape(-1)[:3])
+        return str(np.round(plain, 6).tolist())
+    first = ", ".join(f"{x:.6g}" for x in plain.reshape(-1)[:3])
     return f"[{first}, …] of shape {copy.shape}"
 
 

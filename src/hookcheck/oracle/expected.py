@@ -12,7 +12,7 @@ import numpy as np
 from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
 from hookcheck.oracle.sweep import Gradient, Sweep, sweep
-from hookcheck.oracle.tolerance import DIFFERENCES, close, coarsest, tolerance
+from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Array, Topology
 
@@ -65,12 +65,28 @@ class Expected:
             return True
         if not measured or observed.shape != expected.shape or id(expected) not in self._places:
             return False
-        largest = max(1.0, float(abs(expected).max()))
-        slack = DIFFERENCES * largest if self.trace.doubled else tolerance(expected, self.dtype, device)
-        others = (again._gradients[self._places[id(expected)]] for again in self._again(device))
-        changes = [np.abs(other - expected) for other in others if other is not None]
-        allowed = slack + MARGIN * np.max(changes, axis=0) if changes else slack
-        return bool(np.all(np.abs(observed - expected) <= allowed))
+        return bool(np.all(np.abs(observed - expected) <= self.allowance(expected, device)))
+
+    def allowance(self, gradient: Array, device: str) -> Array:
+        """How far each number of a gradient that is given here may be off for what rounding does to this network.
+
+        Relative to the largest gradient that the backward passes meet, since what cancels on the way leaves the errors
+        of what it was; and what the network makes of errors on the way, with a margin.
+        """
+        largest = max(1.0, float(abs(gradient).max(initial=0)), self._largest)
+        slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
+        if self.trace.doubled:
+            slack = max(slack, DIFFERENCES * largest)
+        others = (again.gradients[self._places[id(gradient)]] for again in self._again(device))
+        changes = [np.abs(other - gradient) for other in others if other is not None]
+        return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))
+
+    @cached_property
+    def _largest(self) -> float:
+        """The largest number among the gradients that all passes hand on."""
+        sweeps = (*self.hooked, *self.plain)
+        arrays = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None and g.size)
+        return max((float(np.abs(array).max()) for array in arrays), default=0.0)
 
     def _again(self, device: str) -> tuple[Expected, ...]:
         """The same network, worked out with rounding at every step."""
@@ -84,7 +100,7 @@ class Expected:
         return []
 
     @cached_property
-    def _gradients(self) -> list[Gradient]:
+    def gradients(self) -> list[Gradient]:
         """Every gradient that is given out here, in an order that depends on the topology alone."""
         fired = [g for firing in self.firings for g in (*firing.grad_input, *firing.grad_output)]
         return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values()]
@@ -92,7 +108,7 @@ class Expected:
     @cached_property
     def _places(self) -> dict[int, int]:
         """Where in that order a gradient stands, by its ``id``."""
-        return {id(gradient): place for place, gradient in enumerate(self._gradients) if gradient is not None}
+        return {id(gradient): place for place, gradient in enumerate(self.gradients) if gradient is not None}
 
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:

@@ -38,7 +38,8 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     result = Sweep()
     pending: dict[int, list[Gradient]] = {}
     masks: dict[int, int] = {}
-    wanted = backward.wanted
+    asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
+    wanted = None if backward.wanted is None else frozenset(asked.values())
     needed = _leading_to(trace, wanted)
 
     def give(tensor: Tensor, gradient: Gradient, mask: int) -> None:
@@ -70,11 +71,21 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):
             give(tensor, gradient, masks[node.index] | 1 << node.index)
-    for key in wanted or ():
-        gradient = pending.get(key[0], [None] * (key[1] + 1))[key[1]] if isinstance(key, tuple) else None
+    for key, made in asked.items():
+        gradient = pending.get(made[0], [None] * (made[1] + 1))[made[1]] if isinstance(made, tuple) else None
+        if gradient is None and isinstance(made, str):
+            gradient = result.asked.get(made)
         if gradient is not None:
             result.asked[key] = gradient
     return result
+
+
+def _made(trace: Trace, key: Key) -> Key:
+    """What a gradient is asked of where boundaries are transparent: the tensor that the step before them made."""
+    while isinstance(key, tuple) and trace.nodes[key[0]].primitive is None:
+        tensor = trace.nodes[key[0]].inputs[key[1]]
+        key = tensor.name if tensor.node is None else (tensor.node.index, tensor.slot)
+    return key
 
 
 def _noisy(trace: Trace, node: Node, gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:

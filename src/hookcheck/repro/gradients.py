@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.rounding import MARGIN, TRIALS, noise
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
 from hookcheck.topology.model import Array, Topology
@@ -60,28 +59,9 @@ class Gradients:
         return {"numbers": gradient.tolist(), **told} if told else gradient.tolist()
 
     def _within(self, gradient: Array) -> Any:
-        """How far each number may be off, if the network amplifies rounding beyond the table; see `Expected.close`."""
+        """How far each number may be off, if the network amplifies rounding beyond the table (`Expected.allowance`)."""
         slack = self.tolerance * max(1.0, float(abs(gradient).max(initial=0)))
-        place = self._places[id(gradient)]
-        others = [other for gradients in self._again for other in [gradients[place]] if other is not None]
-        measured = MARGIN * np.max([np.abs(other - gradient) for other in others], axis=0) if others else np.zeros(1)
-        if measured.max(initial=0) <= slack:
+        allowed = self.expected.allowance(gradient, self.device)
+        if allowed.max(initial=0) <= slack:
             return None
-        return np.vectorize(lambda off: float(f"{off:.3g}"))(slack + measured).tolist()
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        """Where among all a gradient stands, by its ``id``."""
-        return {id(gradient): place for place, gradient in enumerate(worked_out(self.expected))}
-
-    @cached_property
-    def _again(self) -> list[list[Gradient]]:
-        """All gradients, worked out with rounding at every step."""
-        noises = [noise(trial, self.expected.dtype, self.device) for trial in range(TRIALS)]
-        return [worked_out(Expected(self.expected.topology, self.expected.numbers, each)) for each in noises]
-
-
-def worked_out(expected: Expected) -> list[Gradient]:
-    """Every gradient that the oracle gives, in an order that depends on the topology alone."""
-    fired = [g for firing in expected.firings for g in (*firing.grad_input, *firing.grad_output)]
-    return [*fired, *(g for _, _, g in expected.of_first_output), *expected.leaf_gradients.values()]
+        return np.vectorize(lambda off: float(f"{off:.3g}"))(np.broadcast_to(allowed, gradient.shape)).tolist()

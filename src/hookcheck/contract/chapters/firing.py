@@ -48,7 +48,7 @@ def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
     due = case.paths_due.get(call.path, 0)
     fired = len(case.events.get(call.path, ()))
-    if call.number or not due or not fired or case.observed.raised:
+    if call.number or not fired or case.observed.raised or not any(t and t.requires_grad for t in call.made):
         return NOTHING
     certain = sum(pair.firing.certain for pair in case.pairs if pair.firing.call.path == call.path)
     if certain <= fired <= due:

@@ -270,6 +270,9 @@ class KLDivLoss(_Elementwise):
         return -y, np.log(y) + 1 - x
 
 
+_LEAST = float(np.float32(1e-12))
+
+
 def _log(x: Array) -> Array:
     """The logarithm, cut at −100."""
     return np.log(np.maximum(x, np.exp(-100.0)))
@@ -280,8 +283,8 @@ class BCELoss(_Elementwise):
     """``nn.BCELoss``: ``−w (y ln x + (1 − y) ln(1 − x))`` of ``x`` and ``y`` between 0 and 1, ``w`` broadcast.
 
     ``∂x = w (x − y) / (x (1 − x))`` and ``∂y = w (ln(1 − x) − ln x)``. Logarithms are cut at −100, and ``x (1 − x)`` is
-    no less than 1e−12, so that a probability of 0 or 1 has a gradient too. Source: the documentation of
-    ``torch.nn.BCELoss``.
+    no less than 1e−12 (which torch keeps in float32), so that a probability of 0 or 1 has a gradient too. Source: the
+    documentation of ``torch.nn.BCELoss``.
     """
 
     weight: tuple[float, ...] | None = None
@@ -307,7 +310,7 @@ class BCELoss(_Elementwise):
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``, unweighted."""
         x, y = inputs
-        return (x - y) / np.maximum(x * (1 - x), 1e-12), _log(1 - x) - _log(x)
+        return (x - y) / np.maximum(x * (1 - x), _LEAST), _log(1 - x) - _log(x)
 
 
 @dataclass(frozen=True)
