@@ -191,7 +191,7 @@ class Writer:
         def step() -> None:
             last = values[-1]
             operation = self.draw(st.integers(0, 3)) == 3
-            kinds = operation and ops_for(last.shape) or layers_for(last.shape)
+            kinds = (operation and ops_for(last.shape)) or layers_for(last.shape)
             values.append(self.draw(st.sampled_from(self.step(last, kinds))))
 
         repeated(self.draw, step, least, most)

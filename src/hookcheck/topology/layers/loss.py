@@ -17,6 +17,9 @@ REDUCTIONS = st.sampled_from(["mean", "none", "sum"])
 TENSORS = ("weight", "pos_weight")
 """The settings that are tensors: tuples of numbers here, buffers of the module in torch."""
 
+EPSILON = float(np.float32(1e-12))
+"""What keeps quotients of losses finite: 1e-12, which torch keeps in float32 whatever the dtype."""
+
 
 class _Loss(Layer):
     """A criterion: losses ``L``, one for each element or sample, reduced to ``L``, ``Σ L`` or ``Σ L / count``.

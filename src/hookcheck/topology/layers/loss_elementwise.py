@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
 from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
@@ -270,9 +270,6 @@ class KLDivLoss(_Elementwise):
         return -y, np.log(y) + 1 - x
 
 
-_LEAST = float(np.float32(1e-12))
-
-
 def _log(x: Array) -> Array:
     """The logarithm, cut at −100."""
     return np.log(np.maximum(x, np.exp(-100.0)))
@@ -310,7 +307,7 @@ class BCELoss(_Elementwise):
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``, unweighted."""
         x, y = inputs
-        return (x - y) / np.maximum(x * (1 - x), _LEAST), _log(1 - x) - _log(x)
+        return (x - y) / np.maximum(x * (1 - x), EPSILON), _log(1 - x) - _log(x)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
 from hookcheck.topology.model import Array, Layer, Operand, Shape
 
 
@@ -291,5 +291,5 @@ class CosineEmbeddingLoss(_Loss):
 
     def _cosine(self, a: Array, b: Array) -> tuple[Array, Array, Array]:
         """``c``, ``A`` and ``B``, each (N, 1)."""
-        a_square, b_square = ((x * x).sum(1, keepdims=True) + 1e-12 for x in (a, b))
+        a_square, b_square = ((x * x).sum(1, keepdims=True) + EPSILON for x in (a, b))
         return (a * b).sum(1, keepdims=True) / np.sqrt(a_square * b_square), a_square, b_square
