@@ -36,9 +36,11 @@ from hookcheck.topology.model import (
     Input,
     Layer,
     Leak,
+    Literal,
     Module,
     ModuleList,
     Pack,
+    Recurse,
     Ref,
     Sequential,
     Statement,
@@ -103,8 +105,19 @@ def has(kind: type[Layer], **settings: Any) -> Shows:
     )
 
 
+def composites(topology: Topology) -> list[tuple[str, Composite]]:
+    """The modules of our own, with their paths."""
+    return [(path, m) for path, m in walk(topology.module) if isinstance(m, Composite)]
+
+
+def recursive(topology: Topology) -> bool:
+    """A module calls itself."""
+    return any(isinstance(s, Recurse) for _, m in composites(topology) for s in m.body)
+
+
 LAYER = net((Sigmoid(),), step(0, X))
 SUM = net((Sigmoid(),), step(0, X), Apply("h1", Add(), (H0, X)), gives=H1)
+LISTED = Composite((("held", ModuleList((Sigmoid(),))),), ("x",), (Call("h0", "held.0", (X,)),), H0)
 TWO = net((Sigmoid(),), step(0, X), gives=Pack("tuple", (H0, X)))
 """Both outputs depend on the input; what a loss on one of them leaves out has no gradient."""
 
@@ -114,6 +127,11 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
         uses_twice,
         run(net((Sigmoid(),), step(0, X), Apply("h1", Add(), (X, H0)), gives=H1)),
     ),
+    "a module inside nn.Sequential does not fire": (
+        "residual",
+        lambda t: any(isinstance(m, Sequential) for _, m in walk(t.module)),
+        run(net((Sequential((replace(SUM, body=(SUM.body[0], Apply("h1", Add(), (X, H0)))),)),), step(0, X))),
+    ),
     "the hook of a module that holds modules in modules does not fire": (
         "random-graph",
         fires(lambda f: f.call.path.count(".") == 1),
@@ -121,7 +139,7 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
     ),
     "a tensor that is added inside a module is mistaken for its output": (
         "random-graph",
-        lambda t: any(isinstance(m, Composite) and m.body[-1:] == SUM.body[-1:] for p, m in walk(t.module) if p),
+        lambda t: any(isinstance(s, Apply) and s.op == Add() for path, m in composites(t) if path for s in m.body),
         run(net((SUM,), step(0, X))),
     ),
     "the second of two layers with parameters gets the gradient of the first": (
@@ -136,8 +154,7 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
     ),
     "a module that is called a second time does not fire": (
         "shared-module",
-        lambda t: not any("depth" in m.takes for _, m in walk(t.module) if isinstance(m, Composite))
-        and fires(lambda f: f.call.number > 0)(t),
+        lambda t: not recursive(t) and fires(lambda f: f.call.number > 0)(t),
         run(net((Sigmoid(),), step(0, X), step(1, H0, child=0), gives=H1)),
     ),
     "the second name of a module has hooks of its own": (
@@ -157,13 +174,13 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
     ),
     "no tensor is found in a dict": (
         "container-output",
-        fires(lambda f: f.call.container == "dict"),
+        lambda t: any(isinstance(m.gives, Pack) and m.gives.kind == "dict" for _, m in composites(t)),
         run(net((Sigmoid(),), step(0, X), gives=Pack("dict", (H0,), ("left",))), Ref("y", ("left",))),
     ),
     "a container keeps a layer below a list from firing": (
         "nested",
         lambda t: any(isinstance(m, ModuleList) for _, m in walk(t.module)),
-        run(net((Composite((("held", ModuleList((Sigmoid(),))),), ("x",), (Call("h0", "held.0", (X,)),), H0),), step(0, X))),
+        run(net((LISTED,), step(0, X))),
     ),
     "a layer that works in place gets the gradient of what it has overwritten": (
         "inplace",
@@ -183,13 +200,10 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
             ),
         ),
     ),
-    "a layer loses one of three dimensions": (
+    "hooks are lost in eval mode": (
         "single-layer",
-        lambda t: len(t.inputs[0].shape) == 3,
-        replace(
-            run(Sigmoid(), inputs=(Input("x0", (1, 1, 1), requires_grad=True),)),
-            inputs=(Input("x0", (1, 1, 1), requires_grad=True), Input("v_y0", (1, 1, 1))),
-        ),
+        lambda t: not t.training,
+        replace(run(Sigmoid(), inputs=(replace(ONE, name="x0"),)), training=False),
     ),
 }  # fmt: skip
 
@@ -227,7 +241,10 @@ FAULTS: dict[str, tuple[str, Callable[[], AbstractContextManager[None]], Topolog
     "a module that fires again gets twice the gradients": (
         "shared-module",
         doubled_again,
-        run(net((Sigmoid(),), step(0, X), step(1, H0, child=0), gives=H1)),
+        replace(
+            run(net((Sigmoid(),), step(0, X), Recurse("h1", H0, "depth"), gives=H1, takes=("x", "depth"))),
+            main=(Call("y", "", (X, Literal(1))), Backward((Y,), (Ref("v_y0"),))),
+        ),
     ),
 }
 

@@ -293,9 +293,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def idle(ledger: Ledger, made: Record) -> list[str]:
     """What is to be said of entries for all families that explain nothing in a whole run."""
     return [
-        f"ledger: {entry.id} says that {clause} deviates under {kind} hooks, and no family shows it: "
+        f"ledger: {entry.id} says that {', '.join(entry.clauses)} deviate under {kind} hooks, and no family shows it: "
         "narrow the entry, or remove it if the deviation is gone"
-        for entry, clause, kind in ledger.idle(made.cases)
+        for entry, kind in ledger.idle(made.cases)
     ]
 
 

@@ -154,4 +154,4 @@ def test_a_deviation_that_is_mended_leaves_its_entry_without_use(kind: str, fami
     stale = [ledger.stale(results, "BW-02", "intermediate-loss", kind) for results in (before, after)]
     idle = [ledger.idle(results) for results in (before, after)]
     assert stale == ([[], [entry]] if families else [[], []])
-    assert idle == ([[], []] if families else [[], [(entry, "BW-02", kind)]])
+    assert idle == ([[], []] if families else [[], [(entry, kind)]])

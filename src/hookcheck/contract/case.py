@@ -160,6 +160,14 @@ class Case:
         return frozenset(c.path for c in calls if c.first is not None and c.first.newer is not None)
 
     @property
+    def winding(self) -> bool:
+        """Whether it is torch's own affair which Nodes a backward runs: one through a backward before it follows saved
+        tensors, and one that is asked for an intermediate ends at one of several Nodes."""
+        trace = self.expected.trace
+        within = (isinstance(key, tuple) for backward in trace.passes for key in backward.wanted or ())
+        return trace.doubled or any(within)
+
+    @property
     def _joins(self) -> bool:
         """Whether joined boundaries give a gradient to a leaf that has none without hooks."""
         sweeps = zip(self.expected.hooked, self.expected.plain)

@@ -98,15 +98,14 @@ class Ledger:
         seen = {d.ledger for result in results for d in result.deviations if d.clause == clause}
         return [e for e in self._by_cell.get((clause, family, kind), ()) if e.id not in seen]
 
-    def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str, str]]:
-        """The entries for all families that match nothing in ``results`` (all cases of a run), by clause and kind."""
-        seen = {(d.ledger, d.clause, result.kind) for result in results for d in result.deviations}
-        return [
-            (entry, clause, kind)
-            for (clause, kind), entries in self._anywhere.items()
-            for entry in entries
-            if (entry.id, clause, kind) not in seen
-        ]
+    def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str]]:
+        """The entries for all families that match nothing in ``results`` (all cases of a run), each with the hook kind.
+
+        Which of its clauses an entry shows under depends on what networks a release can run, so one will do.
+        """
+        seen = {(d.ledger, result.kind) for result in results for d in result.deviations}
+        anywhere = (entry for entry in self.entries if not entry.families)
+        return [(entry, kind) for entry in anywhere for kind in entry.kinds if (entry.id, kind) not in seen]
 
     @cached_property
     def _anywhere(self) -> dict[tuple[str, str], list[Entry]]:

@@ -95,7 +95,7 @@ def _noisy(trace: Trace, node: Node, gradients: tuple[Gradient, ...]) -> tuple[G
     """
     if trace.noise is None or node.primitive is None:
         return gradients
-    return tuple(g if g is None else trace.noise(g, node.primitive.pointwise) for g in gradients)
+    return tuple(g if g is None else trace.noise(g, node.primitive.exact) for g in gradients)
 
 
 def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:

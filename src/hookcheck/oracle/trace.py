@@ -204,7 +204,7 @@ class _Tracer:
             tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
         )
         if self.result.noise:
-            arrays = tuple(self.result.noise(array, primitive.pointwise) for array in arrays)
+            arrays = tuple(self.result.noise(array, primitive.exact) for array in arrays)
         operands = (*inputs, *parameters.values())
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)

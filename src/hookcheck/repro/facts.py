@@ -133,7 +133,7 @@ class Facts:
 
         Modules of which only torch knows that Node are left out, and so are all where a backward has left a graph.
         """
-        calls = [] if self.expected.trace.doubled else self.expected.trace.calls
+        calls = [] if self.case.winding else self.expected.trace.calls
         return [
             (named(path), tuple(self.gradients.entry(g, dtype) for g, dtype in due))
             for path in dict.fromkeys(call.path for call in calls)

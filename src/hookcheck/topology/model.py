@@ -128,8 +128,8 @@ class Primitive(ABC):
         return ""
 
     @property
-    def pointwise(self) -> bool:
-        """Whether each number of its output comes of one of its input, so that nothing cancels: its zeros are exact."""
+    def exact(self) -> bool:
+        """Whether the zeros of its output are put there, and no sum that cancels or function that saturates."""
         return False
 
     @property

@@ -103,12 +103,8 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     grad_output holds the whole gradient of that tensor."""
     due = case.of_first_output.get(call.path, [])
     events = case.events.get(call.path, [])
-    trace = case.expected.trace
-    within = any(isinstance(key, tuple) for backward in trace.passes for key in backward.wanted or ())
-    if call.number or case.observed.raised or call.path in case.overwritten or trace.doubled or within:
-        # Which Node a view has after a write, where a saved tensor leads to, and at which Node of several a backward
-        # ends that is asked for an intermediate, is torch's own affair.
-        return NOTHING
+    if call.number or case.observed.raised or call.path in case.overwritten or case.winding:
+        return NOTHING  # which Node a view has after a write is torch's own affair
     known = [gradient for gradient in due if gradient is not None]
     if len(known) < len(due):
         return NOTHING  # and so is whether the outputs of a step share a Node

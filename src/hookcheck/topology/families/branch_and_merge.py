@@ -33,8 +33,10 @@ def _merged(writer: Writer, values: list[Value]) -> Value:
     """All of ``values``, brought to the shape of the first, as one."""
     shape = values[0].shape
     values = [projected(writer, value, shape) for value in values]
-    known: list[Op] = [Add(), Mul(), Maximum(), *([Cat(-1), MatMul()] if shape else []), Stack(0)]
-    op = writer.draw(st.sampled_from(known[: None if len(shape) < 5 else -1]))
+    known: list[Op] = [Add(), Mul(), Maximum()]
+    known += [Stack(0)] if len(shape) < 5 else []
+    known += [Cat(-1), MatMul()] if shape else []
+    op = writer.draw(st.sampled_from(known))
     if isinstance(op, (Cat, Stack)):
         return writer.op(op, *values)[0]
     value = values[0]

@@ -101,8 +101,8 @@ def finished(
             gives = outputs[0].ref
         writer, arguments, module = outer, plain(inputs), signed(outer, gives, plain(inputs))
         outputs = list(inside(gives, shapes_of(outputs), Ref("y")))
-    one = draw(st.sampled_from(outputs))
-    chosen = outputs if draw(st.booleans()) else [one]
+    every, one = draw(st.booleans()), draw(st.sampled_from(outputs))
+    chosen = outputs if every else [one]
     cotangents, backward = draw(losses(tuple((f"y{i}", v.ref, v.shape) for i, v in enumerate(chosen))))
     further = tuple(Input(name, o.shape, False, o.domain, o.below) for name, o in writer.needs)
     return Topology(

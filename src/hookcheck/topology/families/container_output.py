@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from hookcheck.topology.families.calling import finished, plain, taking
-from hookcheck.topology.families.drawing import Draw, shapes
+from hookcheck.topology.families.drawing import Draw, latest, repeated, shapes
 from hookcheck.topology.families.grammar import packed
 from hookcheck.topology.model import Input, Pack, Topology, Tree
 
@@ -19,8 +19,7 @@ def topologies(draw: Draw) -> Topology:
     inputs = (Input("x", draw(shapes()), True),)
     writer = taking(draw, plain(inputs), inputs)
     values = [writer.chain(writer.inputs[0], 1, 2)]
-    for _ in range(draw(st.integers(0, 2))):
-        values.append(writer.chain(draw(st.sampled_from([writer.inputs[0], *values])), 1, 1))
+    repeated(draw, lambda: values.append(writer.chain(latest(draw, [*writer.inputs, *values]), 1, 1)), 0, 2)
     return finished(draw, writer, container(draw, [value.ref for value in values]), values, inputs)
 
 

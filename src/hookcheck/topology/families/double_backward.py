@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from hookcheck.topology.catalogue import layer_classes, op_classes
-from hookcheck.topology.families.drawing import Draw
+from hookcheck.topology.families.drawing import Draw, repeated
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Network, network, topology
 from hookcheck.topology.layers.linear import Linear
@@ -101,16 +101,19 @@ def nets(draw: Draw) -> Network:
         writer = Writer(draw, shape, shape)
         return network(writer, paired(writer))
     writer = Writer(draw, shape)
-    value = through(writer, writer.inputs[0], (Linear,))
-    for _ in range(draw(st.integers(0, 2))):
+    values = [through(writer, writer.inputs[0], (Linear,))]
+
+    def step() -> None:
         if draw(st.booleans()):
-            inner = Writer(draw, value.shape)
+            inner = Writer(draw, values[-1].shape)
             middle = through(inner, inner.inputs[0], known(SMOOTH))
             result = through(inner, middle, known(SMOOTH)) if draw(st.booleans()) else middle
-            value = Value(Ref(writer.inner(inner, result.ref, value)), result.shape)
+            values.append(Value(Ref(writer.inner(inner, result.ref, values[-1])), result.shape))
         else:
-            value = through(writer, value, known(SMOOTH))
-    value = through(writer, value, known(CURVED))
+            values.append(through(writer, values[-1], known(SMOOTH)))
+
+    repeated(draw, step, 0, 2)
+    value = through(writer, values[-1], known(CURVED))
     return network(writer, value, requires_grad=draw(st.sampled_from([True, True, False])))
 
 

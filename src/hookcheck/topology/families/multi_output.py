@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.families.calling import finished, plain, taking
-from hookcheck.topology.families.drawing import Draw, shapes
+from hookcheck.topology.families.drawing import Draw, latest, repeated, shapes
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.families.grammar import Value, Writer, fitted, literal
 from hookcheck.topology.model import Input, Layer, Op, Pack, Primitive, Ref, Topology, Tree
@@ -38,8 +38,7 @@ def _side_by_side(draw: Draw) -> Topology:
     inputs = (Input("x", draw(shapes()), True),)
     writer = taking(draw, plain(inputs), inputs)
     values = [writer.inputs[0]]
-    for _ in range(draw(st.integers(1, 2))):
-        values.append(writer.chain(draw(st.sampled_from(values)), 1, 1))
+    repeated(draw, lambda: values.append(writer.chain(latest(draw, values), 1, 1)), 1, 2)
     items: list[Tree] = [values[-1].ref, draw(st.sampled_from(values)).ref]
     if draw(st.booleans()):
         items.append(draw(st.sampled_from(values)).ref)

@@ -17,13 +17,14 @@ from hookcheck.topology.ops.joining import Cat
 def topologies(draw: Draw) -> Topology:
     """One to three blocks, each a module: the root, called one after the other, or inside ``nn.Sequential``."""
     shape = draw(SMALL)
+    how = draw(st.sampled_from(["alone", "called", "in Sequential"]))
     blocks: list[tuple[Writer, Value]] = []
     repeated(draw, lambda: blocks.append(_block(draw, blocks[-1][1].shape if blocks else shape)), 1, 3)
-    if not draw(st.booleans()) and len(blocks) == 1:
+    if how == "alone" and len(blocks) == 1:
         return finished(blocks[0][0], [blocks[0][1]])
     writer = Writer(draw, shape)
     value = writer.inputs[0]
-    if any(block.needs for block, _ in blocks) or draw(st.booleans()):
+    if how != "in Sequential" or any(block.needs for block, _ in blocks):
         for block, last in blocks:
             value = Value(Ref(writer.inner(block, last.ref, value)), last.shape)
     else:
@@ -43,9 +44,9 @@ def _block(draw: Draw, shape: Shape) -> tuple[Writer, Value]:
         skip = projected(writer, x, made.shape)
     else:
         skip, made = x, projected(writer, made, shape)
-    merge: Op = draw(st.sampled_from([Add(), Add(), Cat(-1)])) if made.shape else Add()
+    merge: Op = draw(st.sampled_from([Add(), Add(), Cat(-1)]))
     pair = draw(st.sampled_from([(skip, made), (made, skip)]))
-    (y,) = writer.op(merge, *pair)
+    (y,) = writer.op(merge if made.shape else Add(), *pair)
     return writer, applied(writer, draw(ACTIVATIONS), y) if activation == "after" else y
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.families.drawing import Draw, shapes
+from hookcheck.topology.families.drawing import Draw, repeated, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Program, backed, network, retaining, topology
 from hookcheck.topology.layers.linear import Linear
@@ -21,9 +21,12 @@ def topologies(draw: Draw) -> Topology:
     writer = Writer(draw, draw(shapes()))
     values = writer.step(writer.inputs[0], (Linear,))
     leaks: list[Labelled] = []
-    for _ in range(draw(st.integers(1, 2))):
+
+    def step() -> None:
         leaks.append(leaked(writer, values[-1], f"h{len(leaks)}"))
         values.append(inside(writer, values[-1], leaks) if draw(st.booleans()) else writer.chain(values[-1], 1, 1))
+
+    repeated(draw, step, 1, 2)
     net = network(writer, *draw(st.sampled_from([values[-1:], [values[-1], values[0]]])), requires_grad=draw(GRADS))
     places = [*net.named("y"), *leaks]
     chosen = draw(st.lists(st.sampled_from(places), min_size=2, max_size=3, unique_by=lambda place: place[0]))

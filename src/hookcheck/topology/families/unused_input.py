@@ -23,7 +23,7 @@ def topologies(draw: Draw) -> Topology:
         value = merged(inner, value, projected(inner, other, value.shape))
     if not any(flag for i, flag in enumerate(flags) if i != unused):
         value = learned(inner, value)
-    if draw(st.booleans()):
+    if not draw(st.booleans()):
         return finished(inner, [value], flags)
     outer = Writer(draw, *shapes)
     given = [_made(outer, each) for each in outer.inputs]

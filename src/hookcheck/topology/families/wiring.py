@@ -113,8 +113,8 @@ def finished(
 def ended(writer: Writer, gives: Tree, outputs: list[Value], requires_grad: bool | tuple[bool, ...]) -> Topology:
     """The module that ``writer`` has written as the root, and a loss on one or all of those outputs of ``y``."""
     draw = writer.draw
-    one = draw(st.sampled_from(outputs))
-    chosen = outputs if draw(st.booleans()) else [one]
+    every, one = draw(st.booleans()), draw(st.sampled_from(outputs))
+    chosen = outputs if every else [one]
     cotangents, backward = draw(losses(tuple((f"y{i}", value.ref, value.shape) for i, value in enumerate(chosen))))
     arguments = writer.arguments(requires_grad)
     return Topology(

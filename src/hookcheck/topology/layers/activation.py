@@ -159,6 +159,11 @@ class ReLU(Elementwise):
 
     inplace: bool = drawn(False, True, default=False)
 
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
+
     def value(self, x: Array) -> Array:
         """``max(0, x)``."""
         y: Array = np.maximum(x, 0)
@@ -174,6 +179,11 @@ class ReLU6(Elementwise):
     """``nn.ReLU6``: ``min(max(0, x), 6)``, of slope 1 where ``0 < x < 6``, else 0."""
 
     inplace: bool = drawn(False, True, default=False)
+
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
 
     def value(self, x: Array) -> Array:
         """``min(max(0, x), 6)``."""

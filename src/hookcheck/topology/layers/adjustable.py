@@ -115,6 +115,11 @@ class LeakyReLU(Elementwise):
     negative_slope: float = drawn(0.01, 0.5, 0.0, 1.0, default=0.01)
     inplace: bool = drawn(False, True, default=False)
 
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
+
     def value(self, x: Array) -> Array:
         """``x`` or ``a x``."""
         return x * self.slope(x)
@@ -198,6 +203,11 @@ class Threshold(Elementwise):
     replacement: float = drawn(0.0, -1.0)
     inplace: bool = drawn(False, True, default=False)
 
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
+
     def value(self, x: Array) -> Array:
         """``x`` or ``value``."""
         return np.where(x > self.threshold, x, self.replacement)
@@ -215,6 +225,11 @@ class Hardtanh(Elementwise):
     max_val: float = drawn(1.0, 2.0, default=1.0)
     inplace: bool = drawn(False, True, default=False)
 
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
+
     def value(self, x: Array) -> Array:
         """``min(max(x, min_val), max_val)``."""
         y: Array = np.clip(x, self.min_val, self.max_val)
@@ -231,6 +246,11 @@ class Hardshrink(Elementwise):
 
     lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
 
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
+
     def value(self, x: Array) -> Array:
         """``x`` or 0."""
         return x * self.slope(x)
@@ -245,6 +265,11 @@ class Softshrink(Elementwise):
     """``nn.Softshrink``: ``x`` moved by ``λ`` towards 0, at most to it; the slope is 1 where ``|x| > λ``, else 0."""
 
     lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
+
+    @property
+    def exact(self) -> bool:
+        """Numbers are kept or put to zero."""
+        return True
 
     def value(self, x: Array) -> Array:
         """``x − λ`` above ``λ``, ``x + λ`` below ``−λ``, else 0."""

@@ -23,6 +23,11 @@ class CosineSimilarity(Layer):
     dim: int = 1
     eps: float = 1e-8
 
+    @property
+    def since(self) -> str:
+        """Earlier releases bound the norms of a zero vector otherwise."""
+        return "2.0"
+
     @classmethod
     def takes(cls, shape: Shape) -> bool:
         """At least one dimension."""

@@ -63,11 +63,6 @@ class Unary(Layer):
 class Elementwise(Unary):
     """``y = f(x)`` element by element: ``dx = v · f'(x)``, the slope conjugated where ``f`` is complex."""
 
-    @property
-    def pointwise(self) -> bool:
-        """Element by element."""
-        return True
-
     def pullback(self, x: Array, v: Array) -> Array:
         """``v · f'(x)``."""
         dx: Array = v * np.conj(self.slope(x))

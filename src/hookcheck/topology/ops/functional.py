@@ -35,7 +35,7 @@ class FunctionalReLU(_Through):
     """``torch.relu(x)``: the formulas of ``nn.ReLU``."""
 
     _layer = ReLU()
-    pointwise = True
+    exact = True
     _text = "torch.relu({0})"
 
 
@@ -44,7 +44,6 @@ class FunctionalSigmoid(_Through):
     """``torch.sigmoid(x)``: the formulas of ``nn.Sigmoid``."""
 
     _layer = Sigmoid()
-    pointwise = True
     complex_since = _layer.complex_since
     _text = "torch.sigmoid({0})"
 
@@ -54,7 +53,6 @@ class FunctionalTanh(_Through):
     """``torch.tanh(x)``: the formulas of ``nn.Tanh``."""
 
     _layer = Tanh()
-    pointwise = True
     complex_since = _layer.complex_since
     _text = "torch.tanh({0})"
 
@@ -64,7 +62,6 @@ class FunctionalGELU(_Through):
     """``nn.functional.gelu(x)``: the formulas of ``nn.GELU``."""
 
     _layer = GELU()
-    pointwise = True
     _text = "nn.functional.gelu({0})"
 
 
