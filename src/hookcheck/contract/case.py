@@ -182,7 +182,11 @@ class Case:
     @cached_property
     def features(self) -> Features:
         """What the run has about it: the features of all its calls and firings taken together."""
-        total: dict[str, frozenset[str]] = {"leaves": frozenset({"joined" if self._joins else "alone"})}
+        asks = any(not backward.accumulates for backward in self.expected.trace.passes)
+        total: dict[str, frozenset[str]] = {
+            "leaves": frozenset({"joined" if self._joins else "alone"}),
+            "asks": frozenset({"grad" if asks else "backward"}),
+        }
         for features in [
             *(call_features(call) for call in self.expected.trace.calls),
             *(firing_features(firing) for firing in self.expected.firings),

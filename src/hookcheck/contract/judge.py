@@ -68,7 +68,7 @@ def explained(
     return tuple(
         Deviation(finding.clause, finding.subject, finding.mismatch.gap, *words, ledger=entry)
         for finding, entry in known
-        for sort in [(finding.clause, kind, entry, *(finding.features.get(key) for key in SORT))]
+        for sort in [(finding.clause, kind, entry, *(finding.features.get(key) for key in ledger.sorts(entry, SORT)))]
         for words in [finding.mismatch.told() if evidence is None or evidence.wants(topology, sort) else ("", "")]
     )
 

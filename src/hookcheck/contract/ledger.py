@@ -31,7 +31,7 @@ else:
     import tomli as tomllib
 
 DEVICES = ("cpu", "cuda")
-FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves")
+FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves", "asks")
 PATH = Path(__file__).with_name("ledger.toml")
 
 
@@ -92,6 +92,14 @@ class Ledger:
         """The id of the first entry that explains the deviation, or None."""
         entries = (*self._by_cell.get((clause, family, kind), ()), *self._anywhere.get((clause, kind), ()))
         return next((e.id for e in entries if e.matches(clause, family, kind, mismatch, features)), None)
+
+    def sorts(self, id: str | None, features: Iterable[str]) -> tuple[str, ...]:
+        """Those of ``features`` that tell sorts of what an entry explains apart: all if it goes by any of them."""
+        return tuple(features) if id in self._sorting else ()
+
+    @cached_property
+    def _sorting(self) -> frozenset[str]:
+        return frozenset(e.id for e in self.entries if {"last", "rank", "bias"} & {key for key, _ in e.when})
 
     def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
         """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
