@@ -36,7 +36,7 @@ class Unexplained(AssertionError):
     """A topology that exploration drew deviates in a way that the ledger does not explain."""
 
 
-@dataclass
+@dataclass(repr=False)  # pytest prints it with every item that is skipped, and its corpus is long
 class Session:
     """The share of one process in a run: what is asked for, and what has been found so far."""
 

@@ -65,7 +65,7 @@ def drawn(family: str) -> tuple[Topology, ...]:
     found: list[Topology] = []
 
     @settings(
-        max_examples=120,
+        max_examples=250,
         derandomize=True,
         database=None,
         deadline=None,
