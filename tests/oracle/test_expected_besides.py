@@ -54,10 +54,11 @@ class TestOfFirstOutput:
         e = expected(LEAKING, [CALLED, Backward((LEAKED,), (V,))], {"a": 2, "b": 3}, x=1, v=7)
         assert self.seen(e) == {"net.a#0": 7}
 
-    def test_the_first_output_is_the_first_tensor(self) -> None:
+    def test_a_number_in_front_hides_the_tensors_behind_it(self) -> None:
+        # Torch takes the first item again and again until it has a tensor, and gives up at the 3.
         mixed = net(pair(Literal(3), H, Z), Call("h", "a", (X,)), Call("z", "b", (X,)))
         main = [CALLED, Backward((Ref("y", (1,)), Ref("y", (2,))), (V, W))]
-        assert self.seen(expected(mixed, main, {"a": 2, "b": 3}, x=1, v=5, w=7))["net#0"] == 5
+        assert "net#0" not in self.seen(expected(mixed, main, {"a": 2, "b": 3}, x=1, v=5, w=7))
 
     def test_a_module_whose_first_output_is_not_used_has_none(self) -> None:
         two = net(pair(H, Z), Call("h", "a", (X,)), Call("z", "b", (X,)))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.rounding import TRIALS, noise
+from hookcheck.oracle.rounding import NOISE, TRIALS, noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
 from hookcheck.topology.layers.normalisation import LayerNorm
@@ -23,13 +23,13 @@ NORMALISED = (Apply("s", Add(), (X, U)), Call("y", "", (Ref("s"),)), Backward((Y
 
 class TestNoise:
     @pytest.mark.parametrize(("dtype", "device"), UNIT)
-    def test_it_is_up_to_four_units_of_the_largest_number(self, dtype: str, device: str) -> None:
+    def test_it_is_up_to_some_units_of_the_largest_number(self, dtype: str, device: str) -> None:
         array = np.array([[8.0, 0.0, -1.0]] * 200)
         for trial in range(TRIALS):
             moved = np.abs(noise(trial, dtype, device)(array, False) - array)
             assert moved.shape == array.shape
-            assert moved.max() <= 32 * UNIT[dtype, device] + 1e-15
-            assert moved.max() > 16 * UNIT[dtype, device]
+            assert moved.max() <= 8 * NOISE[dtype] * UNIT[dtype, device] + 1e-15
+            assert moved.max() > 4 * NOISE[dtype] * UNIT[dtype, device]
             assert moved[:, 1].max() > 0
 
     def test_it_is_the_same_each_time_and_another_for_each_trial(self) -> None:
@@ -76,7 +76,7 @@ class TestNearlyEqualNumbers:
     def test_the_table_says_no_and_the_network_explains_it(self) -> None:
         oracle, observed = normalised([*self.NEARLY_EQUAL], "float32")
         expected = oracle.leaf_gradients["x"]
-        bumped = expected + 2.0**-9 * np.abs(expected).max()
+        bumped = expected + 2.0**-7 * np.abs(expected).max()
         assert not close(bumped, expected, "float32", "cpu")
         assert oracle.close(bumped, expected, "cpu")
         assert oracle.close(observed, expected, "cpu")
@@ -85,7 +85,7 @@ class TestNearlyEqualNumbers:
         oracle, observed = normalised([*self.APART], "float32")
         expected = oracle.leaf_gradients["x"]
         assert oracle.close(observed, expected, "cpu")
-        assert not oracle.close(expected + 2.0**-9 * np.abs(expected).max(), expected, "cpu")
+        assert not oracle.close(expected + 2.0**-7 * np.abs(expected).max(), expected, "cpu")
 
     def test_in_float64_the_same_numbers_are_far_enough_apart(self) -> None:
         oracle, observed = normalised([*self.NEARLY_EQUAL], "float64")

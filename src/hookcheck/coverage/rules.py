@@ -46,7 +46,6 @@ RULES = (
     ),
     Rule("intermediate-loss takes its loss from what a child gives", ("family=intermediate-loss",), ("depth=1",)),
     Rule("nested is modules in modules in a module", ("family=nested",), ("depth=1", "depth=2")),
-    Rule("inplace always works in place", ("family=inplace",), ("in-place=none",)),
     Rule(
         "these families call or share a module more than once",
         ("family=shared-module", "family=train-eval", "family=accumulate"),

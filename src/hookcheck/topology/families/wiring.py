@@ -81,7 +81,13 @@ def simple_layer(draw: Draw, shape: Shape) -> tuple[Layer, Shape]:
     layer, operands = fitted(draw, draw(st.sampled_from(layers_for(shape))), shape)
     assert isinstance(layer, Layer)
     linear = Linear(shape[-1] if shape else 1, draw(st.integers(1, 3)))
-    if isinstance(layer, Assembled) or len(operands) > 1 or operands[0].domain != "real":
+    value = (Ref("x"),)
+    if (
+        isinstance(layer, Assembled)
+        or len(operands) > 1
+        or operands[0].domain != "real"
+        or layer.call(value) != (value, ())
+    ):
         return linear, output_shape(linear, shape)
     outputs = output_shapes(layer, operands)
     if layer.result((0, 1)) != 0 or len(outputs) > 1 or not 0 < prod(outputs[0][0]) <= LARGEST or not outputs[0][0]:
