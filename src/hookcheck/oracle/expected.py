@@ -70,13 +70,14 @@ class Expected:
     def allowance(self, gradient: Array, device: str) -> Array:
         """How far each number of a gradient that is given here may be off for what rounding does to this network.
 
-        Relative to the largest gradient that the backward passes meet, since what cancels on the way leaves the errors
-        of what it was; and what the network makes of errors on the way, with a margin.
+        In the wide types relative to the largest gradient that the backward passes meet, since what cancels on the way
+        leaves the errors of what it was; and what the network makes of errors on the way, with a margin.
         """
-        largest = max(1.0, float(abs(gradient).max(initial=0)), self._largest)
+        own = max(1.0, float(abs(gradient).max(initial=0)))
+        largest = max(own, self._largest) if self.dtype in ("float64", "float32") else own
         slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
         if self.trace.doubled:
-            slack = max(slack, DIFFERENCES * largest)
+            slack = max(slack, DIFFERENCES * own)
         others = (again.gradients[self._places[id(gradient)]] for again in self._again(device))
         changes = [np.abs(other - gradient) for other in others if other is not None]
         return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))

@@ -60,6 +60,13 @@ class Facts:
             certain[firing.call.path] += firing.certain
         return [(named(path), certain[path], count) for path, count in self.case.paths_due.items()]
 
+    @cached_property
+    def times(self) -> list[tuple[str, int, int]]:
+        """`counts`, and the modules on which no call is due although an output requires grad."""
+        calls = self.expected.trace.calls
+        paths = dict.fromkeys(c.path for c in calls if any(t is not None and t.requires_grad for t in c.made))
+        return [*self.counts, *((named(path), 0, 0) for path in paths if path not in self.case.paths_due)]
+
     def due(self, want: Want) -> list[tuple[Any, ...]]:
         """The calls of the hook of which a clause wants something: the module, and what is wanted.
 
