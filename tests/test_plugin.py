@@ -218,9 +218,7 @@ def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Pat
         text=True,
         check=False,
     )
-    told = (
-        "FAILED ledger: never-seen says that GI-01 deviate under full_backward hooks, and no family shows it: narrow"
-    )
+    told = "FAILED ledger: never-seen says that GI-01 deviate under full_backward hooks, and no family shows it: narrow"
     assert (told in result.stdout) is fails, result.stdout
     assert result.returncode == (1 if fails else 0)
     assert (reports / ("records" if fails else "partial")).is_dir()

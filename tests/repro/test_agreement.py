@@ -11,12 +11,14 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED
+from hookcheck.oracle.expected import Expected
 from hookcheck.probe.kinds import KINDS
 from hookcheck.repro.script import script
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology, size
+from hookcheck.topology.values import values
 
 from .cases import BY_HAND, CHANGES, MIXED, REGISTRATIONS, WRITTEN, broken, executed
 
@@ -55,7 +57,10 @@ def test_on_drawn_networks(family: str) -> None:
     )
     @given(FAMILIES[family].topologies())
     def run(topology: Topology) -> None:
-        agree(topology, ("backward", "full_backward"), silent=False)
+        # In a second backward the legacy hook fires with gradients of Nodes that no formula speaks of: which of them
+        # goes with which call is a guess, and suite and script guess by different numbers.
+        doubled = Expected(topology, values(topology)).trace.doubled
+        agree(topology, ("full_backward",) if doubled else ("backward", "full_backward"), silent=False)
 
     run()
 
