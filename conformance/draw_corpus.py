@@ -23,7 +23,8 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Layer, Topology, needs, size, walk
+from hookcheck.topology.model import Topology, needs, size, walk
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")

@@ -26,23 +26,20 @@ from hookcheck.topology.model import (
     Call,
     Composite,
     Input,
-    Literal,
     Module,
     ModuleList,
-    Op,
-    Pack,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
-    Tree,
     Within,
 )
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.inplace import MulInplace
 from hookcheck.topology.ops.moving import To
+from hookcheck.topology.primitive import Op
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 FC, H, Z = Linear(3, 3), Ref("h"), Ref("z")

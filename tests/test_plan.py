@@ -33,7 +33,8 @@ from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.corpus import CorpusError, write
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Input, Ref, Topology
+from hookcheck.topology.model import Backward, Call, Input, Topology
+from hookcheck.topology.tree import Ref
 
 TORCH = Torch("2.13.0+cpu", "0123abc", None)
 RUN = (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),)))

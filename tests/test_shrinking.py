@@ -34,23 +34,20 @@ from hookcheck.topology.model import (
     Call,
     Composite,
     Input,
-    Layer,
     Leak,
-    Literal,
     Module,
     ModuleList,
-    Pack,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
-    Tree,
     walk,
 )
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.moving import Clone
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.source import source
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 Shows = Callable[[Topology], bool]

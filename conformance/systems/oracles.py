@@ -15,8 +15,10 @@ import numpy as np
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Array, Backward, Call, Composite, Input, Layer, Ref, Shape, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops import Mean
+from hookcheck.topology.primitive import Array, Layer, Shape
+from hookcheck.topology.tree import Ref
 
 Numbers = dict[tuple[str, str, int], tuple[Array, ...]]
 """What there is to see, by (subject, what, how manieth time): one array for each tensor."""

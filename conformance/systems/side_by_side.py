@@ -7,7 +7,7 @@ from typing import Optional
 
 from hookcheck.contract.gradients import shown
 from hookcheck.oracle.tolerance import close
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 What = tuple[str, str, int]
 Seen = Mapping[What, tuple[Optional[Array], ...]]

@@ -19,6 +19,7 @@ from hookcheck import __version__
 from hookcheck.contract.clause import CLAUSES, Clause, clause_named, described
 from hookcheck.contract.evidence import order
 from hookcheck.contract.ledger import DEVICES, applying, load
+from hookcheck.contract.program import PROGRAM, Program, chapters
 from hookcheck.contract.verdict import NOT_RUN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS, kind_named
@@ -73,7 +74,27 @@ class Request:
     @property
     def whole(self) -> bool:
         """Whether every family, hook kind and clause is asked for: only then does the record stand for its torch."""
-        return (self.families, self.kinds, self.clauses) == (tuple(FAMILIES), tuple(KINDS), tuple(CLAUSES))
+        return (self.families, self.kinds, self.clauses) == (all_families(), all_kinds(), tuple(CLAUSES))
+
+    @property
+    def topology_families(self) -> tuple[str, ...]:
+        """The families that are asked for, programs aside."""
+        return tuple(family for family in self.families if family != PROGRAM)
+
+    @property
+    def hook_kinds(self) -> tuple[str, ...]:
+        """The hook kinds that are asked for, chapters of programs aside."""
+        return tuple(kind for kind in self.kinds if kind in KINDS)
+
+
+def all_families() -> tuple[str, ...]:
+    """Every family, and that of the programs."""
+    return (*FAMILIES, PROGRAM)
+
+
+def all_kinds() -> tuple[str, ...]:
+    """Every hook kind, and every chapter of programs, which stands for one."""
+    return (*KINDS, *chapters())
 
 
 def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any) -> Request:
@@ -85,8 +106,8 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
     if device not in (*DEVICES, "all"):
         raise HookcheckError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}, all")
     return Request(
-        families=tuple(family_named(name).name for name in families) or tuple(FAMILIES),
-        kinds=tuple(kind_named(name).name for name in kinds) or tuple(KINDS),
+        families=tuple(name if name == PROGRAM else family_named(name).name for name in families) or all_families(),
+        kinds=tuple(name if name in chapters() else kind_named(name).name for name in kinds) or all_kinds(),
         clauses=tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES),
         devices=DEVICES if device == "all" else (device,),
         **rest,
@@ -104,14 +125,21 @@ def corpora(request: Request) -> dict[str, tuple[Topology, ...]]:
     Raises:
         CorpusError: a corpus file is missing or at fault.
     """
-    return {family: read(Path(request.corpus), family) for family in request.families}
+    return {family: read(Path(request.corpus), family) for family in request.topology_families}
+
+
+def planned_programs(request: Request) -> tuple[Program, ...]:
+    """The programs that are asked for."""
+    if PROGRAM not in request.families:
+        return ()
+    return tuple(c for c in chosen(request) if isinstance(c, Program) and c.chapter in request.kinds)
 
 
 def session(request: Request, worker: str, torch_version: str) -> Session:
     """The share of the process called ``worker``."""
     entries = load()
     return Session(
-        kinds=request.kinds,
+        kinds=request.hook_kinds,
         clauses=chosen(request),
         ledgers={device: applying(entries, torch_version, device) for device in request.devices},
         corpus=corpora(request),
@@ -133,7 +161,11 @@ def record(request: Request, device: str, torch: Torch, stopped: str) -> Record:
         case_line(CaseResult(family, identify(topology), kind, "corpus", NOT_RUN, reason))
         for family, topologies in corpus.items()
         for topology in topologies
-        for kind in request.kinds
+        for kind in request.hook_kinds
+    ]
+    placeholders += [
+        case_line(CaseResult(PROGRAM, program.id, program.chapter, "corpus", NOT_RUN, reason))
+        for program in planned_programs(request)
     ]
     lines = read_parts(request.parts / device)
     cases = merge([*placeholders, *(line for line in lines if line["type"] == "case")], plan)
@@ -186,7 +218,7 @@ def _plan(request: Request, corpus: Mapping[str, tuple[Topology, ...]]) -> Plan:
             for c in clauses
         ),
         corpus={family: CorpusFile(len(topologies), digest(topologies)) for family, topologies in corpus.items()},
-        cases=sum(map(len, corpus.values())) * len(request.kinds),
+        cases=sum(map(len, corpus.values())) * len(request.hook_kinds) + len(planned_programs(request)),
     )
 
 
@@ -196,9 +228,13 @@ def _environment() -> dict[str, str]:
 
 
 def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:
-    """The smallest deviating topology of every cell, and the smallest that the ledger does not explain."""
+    """Deviating programs; and of every cell the smallest deviating topology, and the smallest that is not explained."""
     smallest: dict[tuple[str, str, str, bool], str] = {}
+    deviating = []
     for case in cases:
+        if case.family == PROGRAM and case.deviations:
+            deviating.append(case.topology)
+            continue
         for deviation in case.deviations:
             cell = (deviation.clause, case.family, case.kind)
             for key in {(*cell, True), (*cell, deviation.ledger is not None)}:
@@ -206,4 +242,6 @@ def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology])
                 if best is None or order(known[case.topology]) < order(known[best]):
                     smallest[key] = case.topology
     ids = sorted(set(smallest.values()))
-    return tuple(Counterexample(id, encode(known[id]), source(known[id]).script()) for id in ids)
+    networks = (Counterexample(id, encode(known[id]), source(known[id]).script()) for id in ids)
+    sources = ((id, CLAUSES[id]) for id in sorted(deviating))
+    return (*networks, *(Counterexample(id, {}, c.source_code) for id, c in sources if isinstance(c, Program)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,14 @@ except ImportError as error:
 
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.contract.ledger import Ledger, load
-from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, Deviation, cells
+from hookcheck.contract.program import PROGRAM, Program
+from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult, cells
 from hookcheck.errors import HookcheckError
 from hookcheck.plan import Request, discard_parts, from_controller, now, record, request, session, stands, to_workers
 from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.writing import write
-from hookcheck.report.counterexample import told
+from hookcheck.report.counterexample import program_told, told
 from hookcheck.report.drawing import report
 from hookcheck.report.terminal import print_summary
 from hookcheck.session import Session, Unexplained
@@ -67,7 +69,7 @@ class Cell:
     def check(self) -> None:
         """Judges the cell: fails on what the ledger does not explain and on entries that explain nothing; a deviation
         that the ledger knows is an expected failure, and a cell without verdict is a skip."""
-        results = [r for r in self.session.replayed(self.family, self.device) if r.kind == self.kind]
+        results = self.session.replayed(self.family, self.kind, self.device)
         (cell,) = cells(results, [self.clause])
         if CLAUSES[self.clause].rank == UNSPECIFIED:
             pytest.skip("unspecified: shown, never judged")
@@ -81,17 +83,22 @@ class Cell:
                 pytrace=False,
             )
         if cell.unexplained:
-            pytest.fail(self._smallest([(r.topology, d) for r in results for d in r.deviations]), pytrace=False)
+            pytest.fail(self._told(results), pytrace=False)
         if cell.verdict == DEVIATES:
             known = {d.ledger for r in results for d in r.deviations if d.clause == self.clause and d.ledger}
             pytest.xfail(f"known: {', '.join(sorted(known))}")
         if not cell.judged:
             pytest.skip(f"{cell.verdict}: {cell.reason}")
 
-    def _smallest(self, deviations: list[tuple[str, Deviation]]) -> str:
+    def _told(self, results: Iterable[CaseResult]) -> str:
+        """What the ledger does not explain: the smallest network that shows it, or the program with all its facts."""
+        deviations = [(r.topology, d) for r in results for d in r.deviations]
+        unknown = [(id, d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
+        clause = CLAUSES[self.clause]
+        if isinstance(clause, Program):
+            return program_told(clause, [d for _, d in unknown])
         known = {identify(topology): topology for topology in self.session.corpus[self.family]}
-        unexplained = [(known[id], d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
-        topology, deviation = min(unexplained, key=lambda item: size(item[0]))
+        topology, deviation = min(((known[id], d) for id, d in unknown), key=lambda item: size(item[0]))
         return told(topology, self.family, self.kind, deviation)
 
 
@@ -182,9 +189,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def scope(nodeid: str) -> str:
-    """What an item shares runs of torch with: family and device for a cell, for any other item itself."""
+    """What an item shares runs of torch with: family and device for a cell, of programs the chapter as well, for any
+    other item itself."""
     parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
-    return f"{parts[1]}:{parts[3]}" if len(parts) == 4 else nodeid
+    if len(parts) != 4:
+        return nodeid
+    _, family, kind, device = parts
+    return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -204,16 +215,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     share = metafunc.config.stash[SESSION]
     asked = metafunc.config.stash[REQUEST]
-    places = [(family, device) for device in asked.devices for family in asked.families]
     if "cell" in metafunc.fixturenames:
         chapter = metafunc.module.CHAPTER.__name__
         chapter_clauses = [c for c in share.clauses if c.judge.__module__ == chapter]
         found = [
             Cell(share, clause.id, family, kind, device)
-            for family, device in places
+            for device in asked.devices
+            for family in asked.families
             for clause in chapter_clauses
             for kind in asked.kinds
-            if kind in clause.kinds
+            if kind in clause.kinds and isinstance(clause, Program) is (family == PROGRAM)
         ]
         metafunc.parametrize("cell", found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
     else:
@@ -224,13 +235,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _explorations(config: pytest.Config, share: Session, asked: Request) -> tuple[list[Any], list[str]]:
     """The items that explore, and their ids: one a family, or for a soak one a worker."""
     if asked.profile != "soak":
-        places = [(family, device) for device in asked.devices for family in asked.families]
+        places = [(family, device) for device in asked.devices for family in asked.topology_families]
         found = [Exploration(share, family, device, asked.examples) for family, device in places]
         return list(found), [f"{e.family}:{e.device}" for e in found]
     workers, limit = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), config.getoption("topologies")
     capture = config.pluginmanager.getplugin("capturemanager")
     shares = [(number, device) for device in asked.devices for number in range(workers)]
-    soaks = [Soak(share, asked.families, device, number, workers, limit) for number, device in shares]
+    soaks = [Soak(share, asked.topology_families, device, number, workers, limit) for number, device in shares]
     return [Endless(soak, capture) for soak in soaks], [f"soak-{s.share}:{s.device}" for s in soaks]
 
 

@@ -20,6 +20,8 @@ from hookcheck.contract.clause import Clause
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.program import PROGRAM, programs
+from hookcheck.contract.running import examine_program
 from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Deviation
 from hookcheck.record.lines import case_line, case_of
 from hookcheck.record.parts import Part, read_parts
@@ -47,16 +49,35 @@ class Session:
     seed: int
     parts: Path
     worker: str
-    _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _found: dict[tuple[str, str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
     _watched: float = -math.inf
 
-    def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
-        """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
-        if (family, device) not in self._found:
-            self._found[family, device] = tuple(self._replay(family, device))
+    def replayed(self, family: str, kind: str, device: str) -> tuple[CaseResult, ...]:
+        """The cases of the family and hook kind on ``device``; torch runs when they are first asked for.
+
+        All hook kinds of a topology are run in one go; programs go chapter by chapter.
+        """
+        share = (family, kind if family == PROGRAM else "", device)
+        if share not in self._found:
+            found = self._programs(kind, device) if family == PROGRAM else self._replay(family, device)
+            self._found[share] = tuple(found)
             self._calm()
-        return self._found[family, device]
+        return tuple(result for result in self._found[share] if result.kind == kind)
+
+    def _programs(self, chapter: str, device: str) -> Iterator[CaseResult]:
+        finished, begun = self._taken_over(PROGRAM, device)
+        for program in programs(chapter):
+            if program not in self.clauses:
+                continue
+            case = (program.id, chapter)
+            if case in finished:
+                yield finished[case]
+            elif program.id in begun:
+                yield self._kept(_lost(PROGRAM, program.id, chapter, begun[program.id]), device)
+            else:
+                self._begin(PROGRAM, program.id, device)
+                yield self._kept(examine_program(program, self.ledgers[device], device), device)
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished, begun = self._taken_over(family, device)
@@ -68,7 +89,7 @@ class Session:
             if id in begun and missing:
                 yield self._kept(_lost(family, id, missing.pop(0), begun[id]), device)
             if missing:
-                self._part(device).append({"type": "begin", "family": family, "topology": id, "at": time.time()})
+                self._begin(family, id, device)
                 yield from self._examined(topology, family, missing, device, "corpus", evidence)
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
@@ -134,6 +155,11 @@ class Session:
         self._watch()
         for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence):
             yield self._kept(result, device) if origin == "corpus" else result
+
+    def _begin(self, family: str, id: str, device: str) -> None:
+        """Notes what is about to be run, for a worker that takes over."""
+        self._watch()
+        self._part(device).append({"type": "begin", "family": family, "topology": id, "at": time.time()})
 
     def _watch(self) -> None:
         """Has the process end itself if it is still at the same topology after `TIME_LIMIT`."""

@@ -18,23 +18,10 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event, Observation, Raised
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Input,
-    Literal,
-    Module,
-    Pack,
-    Ref,
-    Statement,
-    Topology,
-    Tree,
-    Within,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Module, Statement, Topology, Within
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import parameter_shapes
 
 TIMES = Linear(1, 1, bias=False)

@@ -12,7 +12,8 @@ from hookcheck.contract.case import Case, call_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.probe.observation import Event
 from hookcheck.topology.layers.activation import Sigmoid
-from hookcheck.topology.model import Backward, Call, Leak, Ref, Sequential
+from hookcheck.topology.model import Backward, Call, Leak, Sequential
+from hookcheck.topology.tree import Ref
 
 from .cases import (
     AROUND_TWO,

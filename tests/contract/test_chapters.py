@@ -11,7 +11,8 @@ from hookcheck.contract.case import Case
 from hookcheck.contract.clause import CLAUSES, HookcheckError, clause_named, described
 from hookcheck.contract.verdict import GAPS
 from hookcheck.probe.kinds import KINDS
-from hookcheck.topology.model import Backward, Call, Leak, Ref
+from hookcheck.topology.model import Backward, Call, Leak
+from hookcheck.topology.tree import Ref
 
 from .cases import (
     AROUND_TWO,

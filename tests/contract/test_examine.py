@@ -25,8 +25,9 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.normalisation import LayerNorm
-from hookcheck.topology.model import Apply, Backward, Call, Input, Ref, Topology, Within
+from hookcheck.topology.model import Apply, Backward, Call, Input, Topology, Within
 from hookcheck.topology.ops import Add
+from hookcheck.topology.tree import Ref
 
 from .cases import CALLED, case
 

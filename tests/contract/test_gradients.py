@@ -15,7 +15,8 @@ from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Input, Ref, Topology
+from hookcheck.topology.model import Backward, Call, Input, Topology
+from hookcheck.topology.tree import Ref
 
 RAN = Observation((), {}, {}, {}, (), None)
 

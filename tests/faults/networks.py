@@ -14,20 +14,17 @@ from hookcheck.topology.model import (
     Grad,
     Input,
     Leak,
-    Literal,
     Module,
-    Pack,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
-    Tree,
     Within,
 )
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.joining import Split
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 
 X, H, Y, V, Z, U = Ref("x"), Ref("h"), Ref("y"), Ref("v"), Ref("z"), Ref("u")
 INPUTS = (Input("x", (2, 3), requires_grad=True), Input("v", (2, 3)))

@@ -17,7 +17,8 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Entry, Ledger
 from hookcheck.probe.run import observe
-from hookcheck.topology.model import Backward, Ref
+from hookcheck.topology.model import Backward
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 from .engine import (

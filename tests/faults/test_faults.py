@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.program import Program
 
 from .calls import CALLS
 from .engine import Fault, release
@@ -62,7 +63,7 @@ def test_a_sound_engine_shows_nothing_on_networks_by_hand(kind: str) -> None:
     assert found == SHOWN
 
 
-@pytest.mark.parametrize("id", CLAUSES)
+@pytest.mark.parametrize("id", [c.id for c in CLAUSES.values() if not isinstance(c, Program)])
 def test_a_clause_catches_a_fault(id: str) -> None:
     assert [fault.what for fault in OFFERED if id in fault.clauses] or _came_later(id)
 

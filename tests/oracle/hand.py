@@ -13,19 +13,8 @@ import numpy as np
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Backward,
-    Call,
-    Composite,
-    Input,
-    Leak,
-    Module,
-    Pack,
-    Ref,
-    Statement,
-    Topology,
-    Tree,
-)
+from hookcheck.topology.model import Backward, Call, Composite, Input, Leak, Module, Statement, Topology
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 TIMES = Linear(1, 1, bias=False)
 X, Y, V, H = Ref("x"), Ref("y"), Ref("v"), Ref("h")

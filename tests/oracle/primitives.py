@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.families.fitting import shapes_for
-from hookcheck.topology.model import Array, Assembled, Layer, Primitive
+from hookcheck.topology.primitive import Array, Assembled, Layer, Primitive
 from hookcheck.topology.values import draw
 
 

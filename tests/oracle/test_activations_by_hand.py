@@ -37,7 +37,7 @@ from hookcheck.topology.layers.dropout import (
 from hookcheck.topology.layers.identity import Identity
 from hookcheck.topology.layers.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from hookcheck.topology.layers.unary import Unary
-from hookcheck.topology.model import Array, Layer
+from hookcheck.topology.primitive import Array, Layer
 
 from .in_jax.activations import IN_JAX
 from .primitives import steps

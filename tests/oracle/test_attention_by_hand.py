@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hookcheck.topology.layers.attention import MultiheadAttention
-from hookcheck.topology.model import Array, Literal, Ref
+from hookcheck.topology.primitive import Array
+from hookcheck.topology.tree import Literal, Ref
 
 PLAIN = MultiheadAttention(1, 1, bias=False)
 KEYS = np.array([[[1.0]], [[3.0]]])

@@ -10,7 +10,8 @@ import pytest
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.build import build
 from hookcheck.topology.layers.batch_norm import BatchNorm1d
-from hookcheck.topology.model import Backward, Call, Composite, Input, Ref, Sequential, Topology, Train
+from hookcheck.topology.model import Backward, Call, Composite, Input, Sequential, Topology, Train
+from hookcheck.topology.tree import Ref
 
 X, Y, V = Ref("x"), Ref("y"), Ref("v")
 THREE_CALLS = (

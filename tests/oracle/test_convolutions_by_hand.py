@@ -8,7 +8,8 @@ import pytest
 from hookcheck.topology.layers.bilinear import Bilinear
 from hookcheck.topology.layers.convolution import Conv1d, Conv2d, Conv3d
 from hookcheck.topology.layers.transposed import ConvTranspose1d, ConvTranspose2d
-from hookcheck.topology.model import Array, Layer, Literal, Pack, Ref
+from hookcheck.topology.primitive import Array, Layer
+from hookcheck.topology.tree import Literal, Pack, Ref
 
 
 def forward(layer: Layer, x: object, weight: object, bias: object = None) -> Array:

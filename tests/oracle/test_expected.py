@@ -5,19 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hookcheck.oracle.expected import state
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Leak,
-    Literal,
-    Pack,
-    Ref,
-    Sequential,
-    Within,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Leak, Sequential, Within
 from hookcheck.topology.ops import Add, Mul
+from hookcheck.topology.tree import Literal, Pack, Ref
 
 from .hand import (
     CALLED,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from hookcheck.oracle.expected import Expected, state
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Leak,
-    Literal,
-    Ref,
-)
+from hookcheck.topology.layers.cells import LSTMCell
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Topology
 from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.joining import Chunk
+from hookcheck.topology.tree import Literal, Ref
+from hookcheck.topology.values import values
 
 from .hand import (
     CALLED,
@@ -71,6 +68,30 @@ class TestOfFirstOutput:
         module = Composite((("a", TIMES), ("b", handing)), ("x",), (Call("h", "a", (X,)), Call("z", "b", (H,))), Z)
         e = expected(module, [CALLED, FROM_Y], {"a": 2}, x=1, v=5)
         assert self.seen(e) == {"net#0": 5, "net.a#0": 5, "net.b#0": 5}
+
+    @pytest.mark.parametrize(
+        ("order", "losses", "known"),
+        [((1, 0), (V, W), None), ((1, 0), (V,), 5), ((0, 1), (V, W), 5), ((0, 1), (V,), 5)],
+    )
+    def test_an_output_of_which_torch_makes_an_earlier_one_is_known_alone(
+        self, order: tuple[int, int], losses: tuple[Ref, ...], known: float | None
+    ) -> None:
+        # LSTMCell gives (h, c) with h = σ(o) tanh(c): the Node of c sees what comes through h too, that of h its own.
+        cell = Call("h", "m0", (X,))
+        module = Composite((("m0", LSTMCell(1, 1)),), ("x",), (cell,), pair(*(Ref("h", (i,)) for i in order)))
+        main = (CALLED, Backward(tuple(Ref("y", (i,)) for i in range(len(losses))), losses))
+        topology = Topology(module, (Input("x", (1, 1), True), *(Input(v.name, (1, 1)) for v in losses)), main)
+        e = Expected(topology, {**values(topology), "v": np.array([[5.0]]), "w": np.array([[7.0]])})
+        (seen,) = [gradient for call, _, gradient in e.of_first_output if call.path == ""]
+        assert seen is None if known is None else seen.item() == known
+
+    def test_an_output_of_an_operation_is_known_beside_others(self) -> None:
+        # Each half of x is a view of its own.
+        halves = Composite((), ("x",), (Apply("h", Chunk(2, 0), (X,)),), pair(Ref("h", (1,)), Ref("h", (0,))))
+        main = (CALLED, Backward((Ref("y", (0,)), Ref("y", (1,))), (V, W)))
+        topology = Topology(halves, (Input("x", (2,), True), Input("v", (1,)), Input("w", (1,))), main)
+        e = Expected(topology, {"x": np.ones(2), "v": np.array([5.0]), "w": np.array([7.0])})
+        assert self.seen(e) == {"net#0": 5}
 
     def test_a_leaf_that_is_handed_through_has_no_node(self) -> None:
         e = expected(Composite((), ("x",), (), X), [CALLED, FROM_Y], {}, x=1, v=5)

@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from hookcheck.topology.model import Array, Layer, Op, Primitive, Ref
+from hookcheck.topology.primitive import Array, Drawn, Layer, Op, Primitive
 from hookcheck.topology.source import expression
+from hookcheck.topology.tree import Ref
 
 from .primitives import Step, assert_close, existing, steps, with_cotangents
 
@@ -174,7 +175,7 @@ def test_the_vjp_in_eval_mode_is_the_slope_of_the_forward(kind: type[Layer], dat
 
 complex_ones = pytest.mark.parametrize(
     "kind",
-    [kind for kind in KINDS if kind.complex_since is not Primitive.complex_since],
+    [kind for kind in KINDS if kind.complex_since is not Drawn.complex_since],
     ids=lambda kind: kind.__name__,
 )
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Primitive
+from hookcheck.topology.primitive import Primitive
 
 from . import in_jax
 from .primitives import assert_close, existing, steps

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hookcheck.oracle.expected import Expected
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Literal, Module, Ref
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Module
 from hookcheck.topology.ops import Add
+from hookcheck.topology.tree import Literal, Ref
 
 from .hand import CALLED, CHAIN, FROM_Y, LEAKED, LEAKING, TIMES, H, V, X, expected, fired, net, pair
 

@@ -32,8 +32,9 @@ from hookcheck.topology.layers.loss_margins import (
     SoftMarginLoss,
 )
 from hookcheck.topology.layers.loss_triplets import TripletMarginLoss
-from hookcheck.topology.model import Array, Ref
+from hookcheck.topology.primitive import Array
 from hookcheck.topology.source import expression
+from hookcheck.topology.tree import Ref
 
 
 def found(layer: _Loss, *inputs: Any, v: Any = 1.0) -> tuple[Array, tuple[Array | None, ...]]:

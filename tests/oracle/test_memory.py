@@ -10,12 +10,14 @@ import pytest
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor
 from hookcheck.topology.build import build
-from hookcheck.topology.model import Apply, Backward, Composite, Input, Op, Ref, Statement, Topology, Within
+from hookcheck.topology.model import Apply, Backward, Composite, Input, Statement, Topology, Within
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.inplace import AddInplace, CopyInplace, MulInplace, ReLUInplace, ScaleInplace, ZeroInplace
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.ops.reduction import SumOver
 from hookcheck.topology.ops.views import Detach, Expand, Index, Narrow, Select, Transpose, View
+from hookcheck.topology.primitive import Op
+from hookcheck.topology.tree import Ref
 
 NUMBERS = {
     "x": np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),

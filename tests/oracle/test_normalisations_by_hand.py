@@ -11,7 +11,7 @@ from hookcheck.topology.codec import encode
 from hookcheck.topology.layers.batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d
 from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm, RMSNorm
 from hookcheck.topology.layers.response_norm import LocalResponseNorm
-from hookcheck.topology.model import Layer
+from hookcheck.topology.primitive import Layer
 
 EXACT = {"rtol": 0, "atol": 1e-14}
 

@@ -14,7 +14,7 @@ from hookcheck.topology.catalogue import op_classes
 from hookcheck.topology.codec import decode, encode
 from hookcheck.topology.families.fitting import MOST, placeholder
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Op, Ref, Topology
+from hookcheck.topology.model import Apply, Topology
 from hookcheck.topology.ops import rule
 from hookcheck.topology.ops.arithmetic import Add, Div, Maximum, Minimum, Mul, Sub, Where
 from hookcheck.topology.ops.complex import Complex, Conj, Imag, Real, ViewAsReal
@@ -37,6 +37,8 @@ from hookcheck.topology.ops.reduction import (
     SumOver,
 )
 from hookcheck.topology.ops.views import Detach, Expand, Index, Narrow, Permute, Select, View
+from hookcheck.topology.primitive import Op
+from hookcheck.topology.tree import Ref
 
 from .primitives import Step, with_cotangents
 from .test_formulas import assert_forward, offered

@@ -13,7 +13,8 @@ from hookcheck.topology.layers.fractional_pool import FractionalMaxPool2d, Fract
 from hookcheck.topology.layers.lp_pool import LPPool1d, LPPool3d
 from hookcheck.topology.layers.max_pool import AdaptiveMaxPool1d, AdaptiveMaxPool2d, MaxPool1d, MaxPool2d
 from hookcheck.topology.layers.unpool import MaxUnpool1d, MaxUnpool2d
-from hookcheck.topology.model import Literal, Pack, Primitive, Ref
+from hookcheck.topology.primitive import Primitive
+from hookcheck.topology.tree import Literal, Pack, Ref
 from hookcheck.topology.values import draw
 
 LINE = np.array([[[1.0, 5, 2, 4, 3]]])

@@ -7,7 +7,8 @@ import pytest
 
 from hookcheck.topology.layers.cells import GRUCell, LSTMCell
 from hookcheck.topology.layers.recurrent import LSTM, RNN
-from hookcheck.topology.model import Array, Pack, Ref
+from hookcheck.topology.primitive import Array
+from hookcheck.topology.tree import Pack, Ref
 
 ON, OFF = 100.0, -100.0  # a gate wide open and shut: its sigmoid is 1 and 0 to 40 digits
 

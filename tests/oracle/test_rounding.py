@@ -13,9 +13,10 @@ from hookcheck.oracle.rounding import NOISE, TRIALS, noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
 from hookcheck.topology.layers.normalisation import LayerNorm
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Ref, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.reduction import MaxOver
+from hookcheck.topology.tree import Ref
 
 X, Y, V, U = Ref("x"), Ref("y"), Ref("v"), Ref("u")
 NORMALISED = (Apply("s", Add(), (X, U)), Call("y", "", (Ref("s"),)), Backward((Y,), (V,)))

@@ -16,23 +16,12 @@ from hookcheck.topology.layers.activation import Sigmoid, Tanh
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.layers.softmax import Softmax
-from hookcheck.topology.model import (
-    Apply,
-    Array,
-    Backward,
-    Call,
-    Composite,
-    Grad,
-    Input,
-    Primitive,
-    Ref,
-    Sequential,
-    Statement,
-    Topology,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Sequential, Statement, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.moving import Gather
+from hookcheck.topology.primitive import Array, Primitive
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 X, Y, V, G = Ref("x"), Ref("y"), Ref("v"), Ref("g", (0,))

@@ -14,7 +14,8 @@ from hookcheck.topology.layers.padding import CircularPad1d, ConstantPad2d, Refl
 from hookcheck.topology.layers.shuffling import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from hookcheck.topology.layers.structure import Flatten, Unflatten
 from hookcheck.topology.layers.upsampling import Upsample
-from hookcheck.topology.model import Array, Layer, Literal
+from hookcheck.topology.primitive import Array, Layer
+from hookcheck.topology.tree import Literal
 
 
 def forward(layer: Layer, *inputs: Any, **parameters: Any) -> Any:

@@ -7,21 +7,9 @@ from typing import Any
 import numpy as np
 
 from hookcheck.oracle.expected import Expected
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Grad,
-    Input,
-    Literal,
-    Pack,
-    ParameterDict,
-    Recurse,
-    Ref,
-    Topology,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, ParameterDict, Recurse, Topology
 from hookcheck.topology.ops import Mul
+from hookcheck.topology.tree import Literal, Pack, Ref
 
 from .hand import CALLED, FROM_Y, TIMES, H, V, X, Y, expected, fired, firing, leaves, net
 

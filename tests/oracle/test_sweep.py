@@ -7,8 +7,9 @@ import pytest
 
 from hookcheck.oracle.graph import Pass, Trace
 from hookcheck.oracle.sweep import Sweep, sweep
-from hookcheck.topology.model import Apply, Backward, Call, Leak, Ref, Within
+from hookcheck.topology.model import Apply, Backward, Call, Leak, Within
 from hookcheck.topology.ops import Add
+from hookcheck.topology.tree import Ref
 
 from .hand import CALLED, CHAIN, FROM_Y, LEAKED, LEAKING, H, V, X, expected, net, numbers, pair
 

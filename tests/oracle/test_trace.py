@@ -8,20 +8,9 @@ import numpy as np
 import pytest
 
 from hookcheck.oracle.graph import CallTrace, Tensor, Trace
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Leak,
-    Literal,
-    ModuleList,
-    Pack,
-    Ref,
-    Sequential,
-    Within,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Leak, ModuleList, Sequential, Within
 from hookcheck.topology.ops import Add
+from hookcheck.topology.tree import Literal, Pack, Ref
 
 from .hand import CALLED, CHAIN, FROM_Y, LEAKING, TIMES, H, V, X, expected, net, pair
 

@@ -14,7 +14,9 @@ from hookcheck.topology.build import build
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from hookcheck.topology.layers.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
-from hookcheck.topology.model import Assembled, Backward, Call, Input, Ref, Topology
+from hookcheck.topology.model import Backward, Call, Input, Topology
+from hookcheck.topology.primitive import Assembled
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 from .primitives import assert_close

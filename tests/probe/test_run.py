@@ -14,21 +14,8 @@ from hookcheck.probe.observation import Observation, Raised, same
 from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
 from hookcheck.topology.build import Built
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Backward,
-    Call,
-    Composite,
-    Input,
-    Literal,
-    Module,
-    Pack,
-    Ref,
-    Sequential,
-    Statement,
-    Topology,
-    Tree,
-    Within,
-)
+from hookcheck.topology.model import Backward, Call, Composite, Input, Module, Sequential, Statement, Topology, Within
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 TIMES = Linear(1, 1, bias=False)

@@ -28,27 +28,14 @@ from hookcheck.record.model import (
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Grad,
-    Input,
-    Leak,
-    Literal,
-    Pack,
-    Ref,
-    Sequential,
-    Topology,
-    Within,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Leak, Sequential, Topology, Within
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.complex import Complex
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.source import source
+from hookcheck.topology.tree import Literal, Pack, Ref
 
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 

@@ -14,7 +14,8 @@ from hookcheck.repro.lookup import find
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Call, Composite, Input, Literal, Recurse, Ref, Topology
+from hookcheck.topology.model import Call, Composite, Input, Recurse, Topology
+from hookcheck.topology.tree import Literal, Ref
 
 from .cases import AGAIN, LINEAR, MIXED, SHARED, record_with
 

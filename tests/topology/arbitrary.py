@@ -18,23 +18,20 @@ from hookcheck.topology.model import (
     Grad,
     Input,
     Leak,
-    Literal,
     Module,
     ModuleDict,
     ModuleList,
-    Pack,
     ParameterDict,
     ParameterList,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
     Train,
-    Tree,
     Within,
 )
 from hookcheck.topology.ops import Add, Mean, Mul, Sum
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import DOMAINS
 
 NAMES = st.sampled_from(["x", "y", "h0", "leaked"])

@@ -25,20 +25,16 @@ from hookcheck.topology.model import (
     Grad,
     Input,
     Leak,
-    Literal,
     Module,
     ModuleDict,
     ModuleList,
-    Pack,
     ParameterDict,
     ParameterList,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
     Train,
-    Tree,
     Within,
 )
 from hookcheck.topology.ops import Add, Mean, Mul, Sum
@@ -47,6 +43,7 @@ from hookcheck.topology.ops.joining import Split
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.reduction import MaxOver
 from hookcheck.topology.ops.views import Select, View
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import DOMAINS
 
 X, Y, V, Z = Ref("x"), Ref("y"), Ref("v"), Ref("z")

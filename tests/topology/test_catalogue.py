@@ -10,11 +10,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookcheck.topology import model
+from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.codec import canonical, decode
 from hookcheck.topology.families.fitting import shapes_for
-from hookcheck.topology.model import Apply, Layer, Op, Primitive
+from hookcheck.topology.model import Apply
+from hookcheck.topology.primitive import Drawn, Layer, Op
 
 from .samples import CALLED, SMALL, X
 
@@ -24,7 +25,7 @@ every = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 def test_no_name_stands_for_two_things() -> None:
     assert not layer_classes().keys() & op_classes().keys()
-    assert not KINDS.keys() & vars(model).keys()
+    assert not KINDS.keys() & {**vars(tree), **vars(model)}.keys()
     assert len(KINDS) > 200
 
 
@@ -34,7 +35,7 @@ def test_a_layer_has_the_name_of_its_class_in_torch() -> None:
 
 
 @every
-def test_a_kind_is_a_frozen_dataclass_that_can_be_told_apart_and_hashed(kind: type[Primitive]) -> None:
+def test_a_kind_is_a_frozen_dataclass_that_can_be_told_apart_and_hashed(kind: type[Drawn]) -> None:
     parameters = kind.__dataclass_params__  # type: ignore[attr-defined]
     assert parameters.frozen
     assert parameters.eq
@@ -45,7 +46,7 @@ def test_a_kind_is_a_frozen_dataclass_that_can_be_told_apart_and_hashed(kind: ty
 
 
 @every
-def test_a_kind_survives_writing_and_reading(kind: type[Primitive]) -> None:
+def test_a_kind_survives_writing_and_reading(kind: type[Drawn]) -> None:
     @settings(deadline=None, max_examples=5)
     @given(st.data())
     def survives(data: st.DataObject) -> None:

@@ -12,7 +12,8 @@ from hookcheck.errors import HookcheckError
 from hookcheck.topology.codec import TopologyError, canonical, decode, encode, identify
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Call, Literal, Topology
+from hookcheck.topology.model import Call, Topology
+from hookcheck.topology.tree import Literal
 
 from .arbitrary import TOPOLOGIES
 from .samples import HAND_MADE, SMALL, X

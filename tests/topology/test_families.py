@@ -20,9 +20,7 @@ from hookcheck.topology.model import (
     Call,
     Composite,
     Input,
-    Layer,
     Leak,
-    Ref,
     Sequential,
     Topology,
     Within,
@@ -30,7 +28,9 @@ from hookcheck.topology.model import (
     statements,
     walk,
 )
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.source import source
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 from . import test_families_passes, test_families_values, test_families_wiring

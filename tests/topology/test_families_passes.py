@@ -25,19 +25,8 @@ from hookcheck.topology.families import (
     several_losses,
     train_eval,
 )
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Grad,
-    Ref,
-    Topology,
-    Train,
-    Tree,
-    Within,
-    statements,
-    walk,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Topology, Train, Within, statements, walk
+from hookcheck.topology.tree import Ref, Tree
 from hookcheck.topology.values import parameter_shapes, values
 
 from .running import scripted

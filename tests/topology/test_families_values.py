@@ -20,23 +20,10 @@ from hookcheck.topology.families import (
     non_tensor_argument,
     view,
 )
-from hookcheck.topology.model import (
-    Apply,
-    Backward,
-    Call,
-    Composite,
-    Layer,
-    Literal,
-    Pack,
-    Primitive,
-    Ref,
-    Topology,
-    Tree,
-    Within,
-    statements,
-    walk,
-)
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Topology, Within, statements, walk
 from hookcheck.topology.ops.views import Detach
+from hookcheck.topology.primitive import Layer, Primitive
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 from .running import array, built, gradients, scripted

@@ -26,15 +26,12 @@ from hookcheck.topology.model import (
     Apply,
     Call,
     Composite,
-    Layer,
-    Literal,
     Module,
     ModuleDict,
     ModuleList,
     ParameterDict,
     ParameterList,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
@@ -42,6 +39,8 @@ from hookcheck.topology.model import (
     statements,
     walk,
 )
+from hookcheck.topology.primitive import Layer
+from hookcheck.topology.tree import Literal, Ref
 from hookcheck.topology.values import values
 
 from .running import scripted

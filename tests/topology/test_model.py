@@ -15,7 +15,6 @@ from hookcheck.topology.model import (
     Composite,
     Input,
     Leak,
-    Literal,
     ModuleList,
     Sequential,
     Topology,
@@ -27,6 +26,7 @@ from hookcheck.topology.model import (
     walk,
 )
 from hookcheck.topology.ops import Sum
+from hookcheck.topology.tree import Literal
 
 from .samples import CALLED, HAND_MADE, SMALL, X, Y, plain
 

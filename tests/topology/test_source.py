@@ -15,8 +15,9 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.build import build
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Composite, Input, Literal, Pack, Ref, Sequential, Topology, Within
+from hookcheck.topology.model import Backward, Call, Composite, Input, Sequential, Topology, Within
 from hookcheck.topology.source import expression, literal, source
+from hookcheck.topology.tree import Literal, Pack, Ref
 from hookcheck.topology.values import draw, values
 
 from .running import agrees, array, assert_same, built, gradients, made, scripted, tensors

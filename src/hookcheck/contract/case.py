@@ -14,7 +14,8 @@ from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
-from hookcheck.topology.model import Array, Composite, Layer, Sequential, Topology
+from hookcheck.topology.model import Composite, Sequential, Topology
+from hookcheck.topology.primitive import Array, Layer
 
 Features = Mapping[str, frozenset[str]]
 

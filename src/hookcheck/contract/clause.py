@@ -15,18 +15,20 @@ from typing import Any, Union
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS
 
-PROMISE, PIN, UNSPECIFIED = "promise", "pin", "unspecified"
+PROMISE, PIN, CLAIM, UNSPECIFIED = "promise", "pin", "claim", "unspecified"
+RANKS = (PROMISE, PIN, CLAIM, UNSPECIFIED)
 
 
 class Subject(Enum):
     """What a clause judges: each call of a module, each firing that is due, each event, each new warning (None where
-    there is none), or the run as a whole."""
+    there is none), the run as a whole, or, of a program, its facts (see `hookcheck.contract.program`)."""
 
     CALL = "call"
     FIRING = "firing"
     EVENT = "event"
     WARNING = "warning"
     RUN = "run"
+    PROGRAM = "program"
 
 
 Words = Union[str, Callable[[], str]]
@@ -59,7 +61,7 @@ Judgement = Union[Mismatch, Nothing, None]
 
 @dataclass(frozen=True)
 class Clause:
-    """A promise: ``id``, its class ``rank`` (promise, pin or unspecified), its one-sentence ``statement``, the release
+    """A promise: ``id``, its class ``rank`` (one of `RANKS`), its one-sentence ``statement``, the release
     ``since`` which it holds, the ``source`` that promises it, the hook ``kinds`` that it speaks of, and its judge."""
 
     id: str

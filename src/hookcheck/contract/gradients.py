@@ -15,7 +15,7 @@ from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.oracle.expected import Firing
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.observation import Copy, dtype_of, numbers
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 
 def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:

@@ -51,7 +51,7 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
 
 
 def explained(
-    topology: Topology,
+    topology: Topology | None,
     family: str,
     kind: str,
     findings: Iterable[Finding],
@@ -60,7 +60,8 @@ def explained(
 ) -> tuple[Deviation, ...]:
     """The findings as deviations, each with the ledger entry that explains it if one does.
 
-    Beside what is not explained everything is put into words; otherwise what ``evidence`` wants (None: everything).
+    Beside what is not explained everything is put into words; otherwise what ``evidence`` wants (None: everything), of
+    programs, which have no ``topology``, all.
     """
     known = [(f, ledger.explain(f.clause, family, kind, f.mismatch, f.features)) for f in findings]
     if any(entry is None for _, entry in known):
@@ -69,7 +70,11 @@ def explained(
         Deviation(finding.clause, finding.subject, finding.mismatch.gap, *words, ledger=entry)
         for finding, entry in known
         for sort in [(finding.clause, kind, entry, *(finding.features.get(key) for key in ledger.sorts(entry, SORT)))]
-        for words in [finding.mismatch.told() if evidence is None or evidence.wants(topology, sort) else ("", "")]
+        for words in [
+            finding.mismatch.told()
+            if topology is None or evidence is None or evidence.wants(topology, sort)
+            else ("", "")
+        ]
     )
 
 

@@ -1,4 +1,4 @@
-"""Which deviations do we know, and why do they happen? The ledger: data in ``ledger.toml``, strict both ways.
+"""Which deviations do we know, and why do they happen? The ledger: data in ``known/*.toml``, strict both ways.
 
 An entry matches a deviation if all its fields do. On a run, a deviation that no entry matches is unexplained; an entry
 that applies to this torch and device but matches nothing in one of its cells is stale, and one for all families is idle
@@ -8,7 +8,7 @@ if it matches nothing in any. All three fail the run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -20,6 +20,7 @@ from packaging.version import Version
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses that entries name
 from hookcheck.contract.clause import CLAUSES, Mismatch
+from hookcheck.contract.program import PROGRAM, Program, chapters
 from hookcheck.contract.verdict import GAPS, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS
@@ -31,8 +32,8 @@ else:
     import tomli as tomllib
 
 DEVICES = ("cpu", "cuda")
-FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves", "asks")
-PATH = Path(__file__).with_name("ledger.toml")
+FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves", "asks", "fact")
+PATH = Path(__file__).with_name("known")
 
 
 class LedgerError(HookcheckError):
@@ -45,8 +46,9 @@ class Entry:
 
     It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the
     version specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of
-    the gaps ``instead``; of an exception or a warning, ``says`` is a part of the text. ``why`` and ``link`` say what it
-    rests on, ``reviewed`` when that was last looked at.
+    the gaps ``instead``; of an exception or a warning, ``says`` is a part of the text. Of programs the family is
+    ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when
+    that was last looked at.
     """
 
     id: str
@@ -146,12 +148,21 @@ def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledge
 
 
 def load(path: Path = PATH) -> tuple[Entry, ...]:
-    """Reads and checks a ledger file.
+    """Reads and checks a ledger: a file, or all files of a folder.
 
     Raises:
-        LedgerError: the file does not parse, or an entry lacks a field, names something unknown, has no reason or has a
+        LedgerError: a file does not parse, or an entry lacks a field, names something unknown, has no reason or has a
             wrong version specifier; the message names the entry and the field.
     """
+    files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+    entries = tuple(entry for file in files for entry in _entries(file))
+    twice = {e.id for e in entries if sum(e.id == other.id for other in entries) > 1}
+    if twice:
+        raise LedgerError(f"{path.name} has two entries with the id {sorted(twice)[0]!r}; give each its own")
+    return entries
+
+
+def _entries(path: Path) -> Iterator[Entry]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -159,18 +170,15 @@ def load(path: Path = PATH) -> tuple[Entry, ...]:
     unknown = set(content) - {"deviation"}
     if unknown:
         raise LedgerError(f"{path.name} has unknown tables {sorted(unknown)}; entries are [[deviation]]")
-    entries = tuple(_entry(raw, number) for number, raw in enumerate(content.get("deviation", []), start=1))
-    twice = {e.id for e in entries if sum(e.id == other.id for other in entries) > 1}
-    if twice:
-        raise LedgerError(f"{path.name} has two entries with the id {sorted(twice)[0]!r}; give each its own")
-    return entries
+    for number, raw in enumerate(content.get("deviation", []), start=1):
+        yield _entry(raw, number)
 
 
 _TEXTS = ("id", "torch", "why", "link")
 _LISTS: dict[str, Iterable[str]] = {
     "clauses": CLAUSES,
-    "families": FAMILIES,
-    "kinds": KINDS,
+    "families": (*FAMILIES, PROGRAM),
+    "kinds": (*KINDS, *chapters()),
     "instead": GAPS,
     "devices": DEVICES,
 }
@@ -186,6 +194,8 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
             raise LedgerError(f"{label} has no {key!r}; write down {_ASKED[key]}")
     if type(raw.get("reviewed")) is not date:
         raise LedgerError(f"{label} has no 'reviewed'; write down the date of the last review, as 2026-01-31")
+    if "clauses" in raw and "kinds" not in raw:
+        raw = {**raw, **_of_programs(raw["clauses"], label)}
     left_out = {"devices", "families"} - raw.keys()
     lists = {key: _names(raw, key, choices, label) for key, choices in _LISTS.items() if key not in left_out}
     try:
@@ -202,6 +212,14 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
         says=_says(raw, label),
         **lists,
     )
+
+
+def _of_programs(clauses: Any, label: str) -> dict[str, Any]:
+    """The cells of an entry that names programs alone: where they stand is known."""
+    found = {CLAUSES[id].kinds[0] for id in clauses if isinstance(CLAUSES.get(id), Program)}
+    if len(found) > 1:
+        raise LedgerError(f"{label} names programs of several chapters; write an entry for each")
+    return {"families": [PROGRAM], "kinds": sorted(found)} if found else {}
 
 
 _ASKED = {

@@ -31,9 +31,12 @@ GAPS = (
     "wrong order",
     "wrong arguments",
     "other rounding",
+    "crashed",
+    "timed out",
     "not raised",
     "raised",
     "new warning",
+    "no warning",
 )
 """How an observation can differ from what is expected, costliest first: silent, then loud."""
 

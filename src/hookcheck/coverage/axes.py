@@ -14,7 +14,8 @@ from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Apply, Layer, Recurse, statements, walk
+from hookcheck.topology.model import Apply, Recurse, statements, walk
+from hookcheck.topology.primitive import Layer, SingleStep
 
 Words = Mapping[str, frozenset[str]]
 """For each axis the words of it that a topology has."""
@@ -104,7 +105,7 @@ def _state(gradients: tuple[Gradient, ...]) -> str:
 def _in_place(expected: Expected) -> str:
     """Whether a step works in place; forbidden is one that writes to what a hooked module was given or gives."""
     ops = [statement.op for statement in statements(expected.topology) if isinstance(statement, Apply)]
-    layers = [call.module for call in expected.trace.calls if isinstance(call.module, Layer)]
+    layers = [call.module for call in expected.trace.calls if isinstance(call.module, SingleStep)]
     if expected.trace.allowed is not None:
         return "forbidden"
     return "allowed" if any(step.writes for step in (*ops, *layers)) else "none"

@@ -14,7 +14,8 @@ from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
 from hookcheck.oracle.sweep import Gradient, Sweep, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
-from hookcheck.topology.model import Array, Topology
+from hookcheck.topology.model import Topology
+from hookcheck.topology.primitive import Array, Layer
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +143,17 @@ class Expected:
         """For each call and backward pass that runs the step of the call's first output tensor: that tensor's gradient.
 
         This is what a hook on that tensor's grad_fn receives: all uses of the tensor counted, those that bypass the
-        module's outputs included. It is None where only other outputs of that step have a gradient.
+        module's outputs included. It is None where only other outputs of that step have a gradient, and where it is
+        not known, since torch may make a layer's earlier outputs of a later one (LSTMCell: ``h' = σ(o) tanh(c')``).
         """
         found = []
         for number, swept in enumerate(self.plain):
             for call in self.trace.calls:
                 node, slot = _made(call.first)
                 if node is not None and node.index in swept.received:
-                    found.append((call, number, swept.received[node.index][slot]))
+                    received = swept.received[node.index]
+                    within = isinstance(node.primitive, Layer) and any(g is not None for g in received[:slot])
+                    found.append((call, number, None if within else received[slot]))
         return tuple(found)
 
     @cached_property

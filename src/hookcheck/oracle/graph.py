@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from hookcheck.oracle.rounding import Noise
-from hookcheck.topology.model import Array, Module, Primitive, Shape
+from hookcheck.topology.model import Module
+from hookcheck.topology.primitive import Array, Primitive, Shape
 
 
 class Tensor:

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from hookcheck.oracle.graph import Tensor
-from hookcheck.topology.model import Array, Operand, Primitive, Shape
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
+from hookcheck.topology.primitive import Array, Primitive
 
 
 class Stepping(Protocol):
@@ -36,17 +33,8 @@ class Stepping(Protocol):
         """The outputs of one step."""
 
 
-class _Positions(Primitive):
-    """A step that only shapes of memory call for, so that nothing draws it."""
-
-    @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
-        """Never drawn."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, eq=False)
-class _Pasted(_Positions):
+class _Pasted(Primitive):
     """The base with ``part`` in its ``positions``: ``d base = v`` elsewhere and 0 there, ``d part = v`` there."""
 
     positions: Array
@@ -69,7 +57,7 @@ class _Pasted(_Positions):
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken(_Positions):
+class _Taken(Primitive):
     """What lies in ``positions`` of the base; the gradient goes back there."""
 
     positions: Array

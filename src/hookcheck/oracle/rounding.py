@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hookcheck.oracle.tolerance import UNIT
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 Noise = Callable[[Array, bool], Array]
 """What moves an array; the flag says whether its zeros are exact, and so stay."""

@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
 from hookcheck.oracle.sweep import Sweep, through
-from hookcheck.topology.model import Array, Operand, Primitive, Shape
 from hookcheck.topology.ops import Add
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
+from hookcheck.topology.primitive import Array, Primitive
 
 STEP = 2.0**-17
 """The step of the differences: near the cube root of float64's rounding, where they are most exact."""
@@ -46,11 +43,6 @@ class Transposed(Primitive):
     """The VJP of ``node`` as a step: operands and cotangents to the gradients of the operands, where there are any."""
 
     node: Node
-
-    @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
-        """Never drawn."""
-        raise NotImplementedError
 
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """The gradients of the operands; zeros for one that has none."""

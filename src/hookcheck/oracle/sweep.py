@@ -13,7 +13,7 @@ from typing import Optional
 import numpy as np
 
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 Gradient = Optional[Array]
 

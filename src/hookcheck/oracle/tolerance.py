@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hookcheck.oracle.dtypes import REAL
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 STEPS = {"float64": 2.0**12, "float32": 2.0**12, "float16": 2.0**4, "bfloat16": 2.0**4}
 """How many units of rounding a chain of steps may add up to."""

@@ -25,31 +25,25 @@ from hookcheck.oracle.second import differentiated
 from hookcheck.oracle.sweep import sweep
 from hookcheck.topology.model import (
     Apply,
-    Array,
-    Assembled,
     Backward,
     Call,
     Composite,
     Grad,
     Input,
-    Layer,
     Leak,
-    Literal,
     Module,
-    Pack,
-    Primitive,
     Recurse,
-    Ref,
     Sequential,
     Statement,
     Topology,
     Train,
-    Tree,
     Within,
     children,
     statements,
     walk,
 )
+from hookcheck.topology.primitive import Array, Assembled, Primitive, SingleStep
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import WHOLE
 
 Names = dict[str, Any]
@@ -167,7 +161,7 @@ class _Tracer:
             for name, _ in children(own):
                 value = self.call(_joined(path, name), (value,), {})
             return value
-        if not isinstance(own, Layer):
+        if not isinstance(own, SingleStep):
             raise TypeError(f"an nn.{type(own).__name__} is never called")
         parameters = {key: self.leaf(path, key) for key in own.parameters()}
         if path not in self.buffers:
@@ -338,7 +332,7 @@ def _through(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
 def _writes(topology: Topology) -> bool:
     """Whether any step works in place: only then it matters which tensors share memory."""
     ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
-    return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, Layer))))
+    return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, SingleStep))))
 
 
 def _result(operands: tuple[Tensor, ...], array: Array) -> str:

@@ -70,7 +70,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
 def unavailable(topology: Topology, kind: str | None) -> str:
     """Why this torch cannot run ``topology`` with hooks of ``kind``, or an empty text where it can."""
     since, thing = needs(topology)
-    if _release(since) > _release(torch.__version__):
+    if release(since) > release(torch.__version__):
         return f"{thing} came with torch {since}"
     return "" if kind is None else lacking(kind)
 
@@ -94,11 +94,12 @@ def check_torch() -> None:
     Raises:
         HookcheckError: a torch without even the legacy hook, older than 1.7.
     """
-    if not hasattr(torch.nn.Module, "register_backward_hook") or _release(torch.__version__) < (1, 7):
+    if not hasattr(torch.nn.Module, "register_backward_hook") or release(torch.__version__) < (1, 7):
         raise HookcheckError(f"torch {torch.__version__} is too old: install torch 1.7 or newer")
 
 
-def _release(version: str) -> tuple[int, int]:
+def release(version: str) -> tuple[int, int]:
+    """Major and minor number of a version of torch."""
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 

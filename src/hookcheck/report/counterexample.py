@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hookcheck.contract.clause import clause_named
+from hookcheck.contract.program import Program
 from hookcheck.contract.verdict import Deviation
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
@@ -22,5 +25,23 @@ def told(topology: Topology, family: str, kind: str, deviation: Deviation) -> st
             f"topology {id}:",
             "",
             source(topology).script(),
+        ]
+    )
+
+
+def program_told(program: Program, deviations: Iterable[Deviation]) -> str:
+    """The text of what is not as a program states; ends with the program."""
+    facts = [
+        line
+        for d in deviations
+        for line in (f"{d.subject}: {d.gap}", f"  expected: {d.expected}", f"  observed: {d.observed}")
+    ]
+    return "\n".join(
+        [
+            f"{program.id} ({program.chapter}): {program.statement}",
+            f"source:   {program.source}",
+            *facts,
+            "",
+            program.source_code,
         ]
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hookcheck.probe.kinds import KINDS
+
 _PAIRS = (
     ("Backward hooks of a module", (("legacy", "backward"), ("full", "full_backward"))),
     ("Global backward hooks", (("legacy", "global_backward"), ("full", "global_full_backward"))),
@@ -28,4 +30,8 @@ def scopes(kinds: Iterable[str]) -> tuple[Scope, ...]:
         if any(kind in present for _, kind in pair)
     ]
     taken = {kind for scope in paired for _, kind in scope.kinds}
-    return (*paired, *(Scope(f"Hook kind {kind}", ((kind, kind),)) for kind in present if kind not in taken))
+    return (*paired, *(Scope(_title(kind), ((kind, kind),)) for kind in present if kind not in taken))
+
+
+def _title(kind: str) -> str:
+    return f"Hook kind {kind}" if kind in KINDS else f"Programs: {kind.replace('-', ' ')}"

@@ -11,7 +11,8 @@ import numpy as np
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
-from hookcheck.topology.model import Array, Topology
+from hookcheck.topology.model import Topology
+from hookcheck.topology.primitive import Array
 from hookcheck.topology.values import values
 
 Entry = Any

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from hookcheck.topology.model import Array, Input, Topology
+from hookcheck.topology.model import Input, Topology
+from hookcheck.topology.primitive import Array
 from hookcheck.topology.source import main_source, modules_source
 from hookcheck.topology.values import WHOLE
 

@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 from hookcheck.topology import layers, ops
-from hookcheck.topology.model import Layer, Op, Primitive
+from hookcheck.topology.primitive import Drawn, Layer, Op
 
 
-def _found(base: Any, folder: str) -> Iterator[type[Primitive]]:
-    children: list[type[Primitive]] = base.__subclasses__()
+def _found(base: Any, folder: str) -> Iterator[type[Drawn]]:
+    children: list[type[Drawn]] = base.__subclasses__()
     for child in children:
         concrete: bool = is_dataclass(child)
         if concrete and child.__module__.startswith(f"{folder}."):
@@ -22,19 +22,19 @@ def _found(base: Any, folder: str) -> Iterator[type[Primitive]]:
         yield from _found(child, folder)
 
 
-def _all(base: Any, folder: str, paths: list[str]) -> dict[str, type[Primitive]]:
+def _all(base: Any, folder: str, paths: list[str]) -> dict[str, type[Drawn]]:
     for module in pkgutil.iter_modules(paths):
         importlib.import_module(f"{folder}.{module.name}")
     return {kind.__name__: kind for kind in sorted(set(_found(base, folder)), key=lambda kind: kind.__name__)}
 
 
 @lru_cache(maxsize=1)
-def layer_classes() -> dict[str, type[Primitive]]:
+def layer_classes() -> dict[str, type[Drawn]]:
     """The class of every layer, by its name in ``torch.nn``."""
     return _all(Layer, layers.__name__, list(layers.__path__))
 
 
 @lru_cache(maxsize=1)
-def op_classes() -> dict[str, type[Primitive]]:
+def op_classes() -> dict[str, type[Drawn]]:
     """The class of every operation between modules, by name."""
     return _all(Op, ops.__name__, list(ops.__path__))

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from hookcheck.errors import HookcheckError
-from hookcheck.topology import model
+from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.model import Topology
 
@@ -76,5 +76,6 @@ def _decode(content: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _classes() -> dict[str, Any]:
-    plain = {name: c for name, c in vars(model).items() if isinstance(c, type) and is_dataclass(c)}
+    known = {**vars(tree), **vars(model)}
+    plain = {name: c for name, c in known.items() if isinstance(c, type) and is_dataclass(c)}
     return {**plain, **layer_classes(), **op_classes()}

@@ -11,222 +11,15 @@ any topology that exists (see `codec`).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Union
+from typing import Union
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn
-
-Array = np.ndarray[Any, Any]
-Shape = tuple[int, ...]
-
-MOST = 5
-"""The most dimensions that a tensor is drawn with."""
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A value by name, or what lies at ``path`` inside it (``y[1]["a"]`` is ``Ref("y", (1, "a"))``)."""
-
-    name: str
-    path: tuple[int | str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Literal:
-    """An argument or output that is no tensor: None, a bool, an int, a float or a string.
-
-    Two literals are equal if they print alike, so ``1``, ``True`` and ``1.0`` are three: topologies are told apart, and
-    cached, by equality.
-    """
-
-    value: bool | int | float | str | None
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both print alike."""
-        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
-
-    def __hash__(self) -> int:
-        """The hash of what is printed."""
-        return hash(repr(self.value))
-
-
-@dataclass(frozen=True)
-class Pack:
-    """A container of values.
-
-    ``kind`` is ``tuple``, ``list``, ``dict``, ``namedtuple`` or ``dataclass``; the last three have ``keys``. What lies
-    inside is reached by index or key, in a dataclass by ``.key``: ``Ref("y", (".a",))``.
-    """
-
-    kind: str
-    items: tuple[Tree, ...]
-    keys: tuple[str, ...] = ()
-
-
-Tree = Union[Ref, Literal, Pack]
-
-
-@dataclass(frozen=True)
-class Operand:
-    """A tensor that a step must be given: its ``shape`` in elements and the ``domain`` that its numbers come from.
-
-    Domains are those of `hookcheck.topology.values`; ``below`` bounds the integer ones from above.
-    """
-
-    shape: Shape
-    domain: str = "real"
-    below: int = 0
-
-
-class Primitive(ABC):
-    """One differentiable step: a layer of ``torch.nn`` or a functional operation.
-
-    Subclasses are frozen dataclasses of the step's settings. Floating arrays are float64 (complex128 for complex
-    tensors), integer ones int64, masks bool. The forward and the vector-Jacobian product (VJP) are written by hand from
-    the formula that the subclass's docstring gives. Where a formula says ``parameters``, buffers are among them.
-    """
-
-    @property
-    def since(self) -> str:
-        """The first torch release that has it, with these settings."""
-        return "1.7"
-
-    @property
-    def complex_since(self) -> str:
-        """The first torch release in which it takes complex tensors; empty if none does."""
-        return ""
-
-    @property
-    def writes(self) -> bool:
-        """Whether it works in place: its output is its first input, overwritten."""
-        return False
-
-    @property
-    def passes(self) -> bool:
-        """Whether its output is its first input itself, untouched and without a step of autograd."""
-        return False
-
-    @property
-    def views(self) -> bool:
-        """Whether its outputs share the memory of its first input."""
-        return False
-
-    @property
-    def casts(self) -> str:
-        """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
-        return ""
-
-    @property
-    def precision(self) -> str:
-        """The coarser dtype that torch keeps a constant of the formula in; empty if there is none."""
-        return ""
-
-    @property
-    def exact(self) -> bool:
-        """Whether the zeros of its output are put there, and no sum that cancels or function that saturates."""
-        return False
-
-    @property
-    def defined(self) -> bool:
-        """Whether torch's documentation defines a gradient that is not the slope of the forward."""
-        return False
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The places of floating inputs that torch lets require no grad."""
-        return ()
-
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """Whether a first input of ``shape`` can be fitted; any that is not empty, unless the subclass narrows it."""
-        return all(shape)
-
-    @classmethod
-    @abstractmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
-        """Draws settings for a first input of ``shape`` (one that it `takes`), and says what all its inputs must be."""
-
-    def parameters(self) -> dict[str, Shape]:
-        """Name and shape of every parameter, in torch's order of registration."""
-        return {}
-
-    @abstractmethod
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """The output tensors for ``inputs``."""
-
-    @abstractmethod
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """The gradients of inputs and of parameters, given one cotangent for each output.
-
-        None for an input that has no gradient whatever its dtype: an index, a mask. Cotangents of integer outputs are
-        there, and mean nothing.
-        """
-
-    def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
-        """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
-        return None
-
-    def result(self, outputs: tuple[Any, ...]) -> Any:
-        """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
-        return outputs[0]
-
-
-class Layer(Primitive):
-    """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them."""
-
-    @abstractmethod
-    def source(self) -> str:
-        """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
-
-    def buffers(self) -> dict[str, Array]:
-        """Name and first value of every buffer that a formula needs."""
-        return {}
-
-    def evaluated(self) -> Primitive:
-        """The step that the layer is in eval mode."""
-        return self
-
-    def updated(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> dict[str, Array]:
-        """What a forward in training mode leaves in the buffers."""
-        return {}
-
-    def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
-        """How a call passes its tensors, positionally and by keyword; in that order they are ``inputs``."""
-        return operands, ()
-
-
-class Assembled(Layer):
-    """A layer of ``torch.nn`` that is made of others, whose hooks fire too: it has no formula but theirs."""
-
-    @abstractmethod
-    def assembled(self) -> Module:
-        """The same as a module of our own: torch's children by torch's names, and what torch's forward calls."""
-
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """Never asked for: `assembled` says what is run."""
-        raise NotImplementedError
-
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """Never asked for."""
-        raise NotImplementedError
-
-
-class Op(Primitive):
-    """A functional operation between modules."""
-
-    @abstractmethod
-    def source(self, *arguments: str) -> str:
-        """The expression that applies the operation to argument expressions."""
+from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
+from hookcheck.topology.tree import Ref, Tree
 
 
 @dataclass(frozen=True)
@@ -432,7 +225,7 @@ def own_parameters(module: Module) -> dict[str, Shape]:
         return dict(module.shapes)
     if isinstance(module, Composite):
         return dict(module.parameters)
-    return module.parameters() if isinstance(module, Layer) else {}
+    return module.parameters() if isinstance(module, SingleStep) else {}
 
 
 def walk(module: Module, path: str = "") -> Iterator[tuple[str, Module]]:
@@ -473,7 +266,7 @@ DTYPES = {
 def needs(topology: Topology) -> tuple[str, str]:
     """The newest thing that the topology uses: the first torch release that can run it, and the thing's name."""
     dtypes = {topology.dtype, *(i.dtype for i in topology.inputs if i.dtype in DTYPES)}
-    steps: list[Primitive] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
+    steps: list[Drawn] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
     used = []
     for statement in statements(topology):
         if isinstance(statement, Apply):

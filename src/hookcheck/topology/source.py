@@ -10,33 +10,28 @@ from dataclasses import dataclass
 
 from hookcheck.topology.model import (
     Apply,
-    Array,
     Backward,
     Call,
     Composite,
     Grad,
     Input,
-    Layer,
     Leak,
-    Literal,
     Module,
     ModuleDict,
     ModuleList,
-    Pack,
     ParameterDict,
     ParameterList,
     Recurse,
-    Ref,
-    Shape,
     Statement,
     Topology,
     Train,
-    Tree,
     Within,
     children,
     statements,
     walk,
 )
+from hookcheck.topology.primitive import Array, Layer, Shape
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 INDENT = "    "

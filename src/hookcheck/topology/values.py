@@ -13,7 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hookcheck.topology.model import Array, Operand, Shape, Topology, own_parameters, walk
+from hookcheck.topology.model import Topology, own_parameters, walk
+from hookcheck.topology.primitive import Array, Operand, Shape
 
 _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one takes ten times as long as seeding it
 

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.wiring import SMALL, branch, finished, projected
-from hookcheck.topology.model import Op, Topology
+from hookcheck.topology.model import Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.contraction import MatMul
 from hookcheck.topology.ops.joining import Cat, Stack
 from hookcheck.topology.ops.views import Transpose
+from hookcheck.topology.primitive import Op
 
 
 @st.composite

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import ACTIVATIONS, Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import backed, network, topology
-from hookcheck.topology.model import MOST, Operand, Ref, Shape, Topology
+from hookcheck.topology.model import Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.arithmetic import Div, Maximum, Minimum, Sub
 from hookcheck.topology.ops.elementwise import Exp
 from hookcheck.topology.ops.views import Expand
+from hookcheck.topology.primitive import MOST, Operand, Shape
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

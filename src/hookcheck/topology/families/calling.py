@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, losses
 from hookcheck.topology.families.grammar import Value, Writer
-from hookcheck.topology.model import Call, Composite, Input, Pack, Ref, Shape, Topology, Tree
+from hookcheck.topology.model import Call, Composite, Input, Topology
+from hookcheck.topology.primitive import Shape
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 Known = Mapping[Ref, Shape]
 

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.calling import Argument, finished, taking
 from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer, packed
-from hookcheck.topology.model import Input, Pack, Ref, Topology, Tree
+from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.arithmetic import Sub
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 KINDS = ("tuple", "list", "dict")
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, latest, repeated, shapes
 from hookcheck.topology.families.grammar import packed
-from hookcheck.topology.model import Input, Pack, Topology, Tree
+from hookcheck.topology.model import Input, Topology
+from hookcheck.topology.tree import Pack, Tree
 
 KINDS = ("list", "dict", "namedtuple", "dataclass", "tuple")
 KEYS = ("left", "right", "rest")

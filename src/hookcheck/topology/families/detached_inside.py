@@ -8,9 +8,11 @@ from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, linears, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
-from hookcheck.topology.model import Input, Operand, Pack, Ref, Topology, Tree, Within
+from hookcheck.topology.model import Input, Topology, Within
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.views import Detach
+from hookcheck.topology.primitive import Operand
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 
 @st.composite

@@ -9,9 +9,11 @@ from hookcheck.topology.families.drawing import Draw, repeated
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Network, network, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Grad, Input, Operand, Primitive, Ref, Statement, Topology
+from hookcheck.topology.model import Apply, Backward, Grad, Input, Statement, Topology
 from hookcheck.topology.ops import Add, Mean, Mul, Sum
 from hookcheck.topology.ops.elementwise import Pow
+from hookcheck.topology.primitive import Drawn, Operand
+from hookcheck.topology.tree import Ref
 
 CURVED = (
     "Tanh",
@@ -130,13 +132,13 @@ def paired(writer: Writer) -> Value:
     return Value(Ref(writer.inner(inner, met.ref, *writer.inputs)), met.shape)
 
 
-def known(names: tuple[str, ...]) -> tuple[type[Primitive], ...]:
+def known(names: tuple[str, ...]) -> tuple[type[Drawn], ...]:
     """The classes of those names."""
     every = {**layer_classes(), **op_classes()}
     return tuple(every[name] for name in names)
 
 
-def through(writer: Writer, value: Value, kinds: tuple[type[Primitive], ...]) -> Value:
+def through(writer: Writer, value: Value, kinds: tuple[type[Drawn], ...]) -> Value:
     """One step of those kinds that take the value; none along a side of 1, where there is nothing to normalise."""
     fit = tuple(
         kind for kind in kinds if kind.takes(value.shape) and (1 not in value.shape or kind.__name__ not in NORMS)

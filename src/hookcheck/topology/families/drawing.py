@@ -17,16 +17,15 @@ from hookcheck.topology.model import (
     Call,
     Composite,
     Input,
-    Layer,
     Module,
-    Ref,
     Sequential,
-    Shape,
     Statement,
     Topology,
     children,
 )
 from hookcheck.topology.ops import Mean, Mul, Sum
+from hookcheck.topology.primitive import Layer, Shape, SingleStep
+from hookcheck.topology.tree import Ref
 
 Draw = st.DrawFn
 Kept = TypeVar("Kept")
@@ -124,7 +123,7 @@ def output_shape(module: Module, shape: Shape) -> Shape:
         for _, child in children(module):
             shape = output_shape(child, shape)
         return shape
-    assert isinstance(module, Layer)
+    assert isinstance(module, SingleStep)
     parameters = {name: np.zeros(s) for name, s in module.parameters().items()}
     result: Shape = module.forward((np.zeros(shape),), parameters)[0].shape
     return result

@@ -7,18 +7,18 @@ from functools import cache
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Operand, Primitive, Shape
+from hookcheck.topology.primitive import MOST, Array, Drawn, Operand, Primitive, Shape, SingleStep
 from hookcheck.topology.values import WHOLE
 
 
 @cache
-def ranks(kind: type[Primitive]) -> tuple[int, ...]:
+def ranks(kind: type[Drawn]) -> tuple[int, ...]:
     """The numbers of dimensions that a first input of ``kind`` may have."""
     return tuple(rank for rank in range(MOST + 1) if kind.takes((4,) * rank))
 
 
 @st.composite
-def shapes_for(draw: st.DrawFn, kind: type[Primitive], longest: int = 4) -> Shape:
+def shapes_for(draw: st.DrawFn, kind: type[Drawn], longest: int = 4) -> Shape:
     """A shape that ``kind`` takes, each side from 1 to ``longest``."""
     rank = draw(st.sampled_from(sorted(ranks(kind), key=lambda rank: (not rank, rank))))  # a scalar is a special case
     sides = st.tuples(*[st.integers(1, longest)] * max(rank, 1)).map(lambda sides: sides[:rank])
@@ -39,7 +39,7 @@ def placeholder(operand: Operand) -> Array:
 
 def output_shapes(primitive: Primitive, operands: tuple[Operand, ...]) -> tuple[tuple[Shape, str], ...]:
     """The shape and NumPy's kind of each output for such operands."""
-    buffers: dict[str, Array] = getattr(primitive, "buffers", dict)()
+    buffers = primitive.buffers() if isinstance(primitive, SingleStep) else {}
     parameters = {name: np.full(shape, 0.5) for name, shape in primitive.parameters().items()}
     outputs = primitive.forward(tuple(map(placeholder, operands)), {**parameters, **buffers})
     return tuple((output.shape, output.dtype.kind) for output in outputs)

@@ -8,8 +8,9 @@ from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import backed, graphed, network, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Ref, Topology
+from hookcheck.topology.model import Topology
 from hookcheck.topology.ops.views import Unsqueeze
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

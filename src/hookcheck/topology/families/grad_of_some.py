@@ -10,8 +10,9 @@ from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.families.networks import backed, graphed, network, retaining, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Grad, Leak, Ref, Statement, Topology
+from hookcheck.topology.model import Apply, Backward, Grad, Leak, Statement, Topology
 from hookcheck.topology.ops.elementwise import Scale
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -16,26 +16,11 @@ from hypothesis import strategies as st
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.families.drawing import repeated
 from hookcheck.topology.families.fitting import output_shapes
-from hookcheck.topology.model import (
-    Apply,
-    Assembled,
-    Call,
-    Composite,
-    Input,
-    Layer,
-    Literal,
-    Module,
-    Op,
-    Operand,
-    Pack,
-    Primitive,
-    Ref,
-    Shape,
-    Statement,
-    Tree,
-)
+from hookcheck.topology.model import Apply, Call, Composite, Input, Module, Statement
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.functional import FunctionalSigmoid
+from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Operand, Primitive, Shape
+from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 
 Draw = st.DrawFn
 
@@ -96,7 +81,7 @@ class Value:
 
 
 @lru_cache(maxsize=4096)
-def layers_for(shape: Shape) -> tuple[type[Primitive], ...]:
+def layers_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The layers that a chain may go through from a tensor of ``shape``, simple ones first."""
     known = layer_classes()
     names = [*FIRST, *sorted(known.keys() - {*FIRST, *ALONE})]
@@ -104,12 +89,12 @@ def layers_for(shape: Shape) -> tuple[type[Primitive], ...]:
 
 
 @lru_cache(maxsize=4096)
-def ops_for(shape: Shape) -> tuple[type[Primitive], ...]:
+def ops_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The operations that a chain may go through from a tensor of ``shape``, simple ones first."""
     return tuple(op_classes()[name] for name in PLAIN_OPS if op_classes()[name].takes(shape))
 
 
-def fitted(draw: Draw, kind: type[Primitive], shape: Shape) -> tuple[Primitive, tuple[Operand, ...]]:
+def fitted(draw: Draw, kind: type[Drawn], shape: Shape) -> tuple[Drawn, tuple[Operand, ...]]:
     """A step of that kind for ``shape``; never one that works in place, which only some places allow."""
     primitive, operands = kind.fitting(draw, shape)
     settings: Any = primitive
@@ -169,7 +154,7 @@ class Writer:
         self.statements.append(Call(out, name, args, kwargs))
         return outputs_of(layer, out, operands)
 
-    def step(self, value: Value, kinds: tuple[type[Primitive], ...]) -> list[Value]:
+    def step(self, value: Value, kinds: tuple[type[Drawn], ...]) -> list[Value]:
         """A new layer or operation of one of ``kinds`` on ``value``; gives its real outputs."""
         primitive, operands = fitted(self.draw, self.draw(st.sampled_from(kinds)), value.shape)
         if operands[0].domain in ("unit", "positive"):
@@ -227,24 +212,22 @@ class Writer:
         return (*main, *(Input(name, o.shape, False, o.domain, o.below) for name, o in self.needs))
 
 
-def outputs_of(primitive: Primitive, out: str, operands: tuple[Operand, ...]) -> list[Value]:
+def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> list[Value]:
     """The real tensors among what a step gives under the name ``out``."""
     if isinstance(primitive, Assembled):
-        shapes: tuple[Shape, ...] = (assembled_shape(primitive, operands),)
-        kinds = "f"
-    else:
-        made = output_shapes(primitive, operands)
-        shapes, kinds = tuple(shape for shape, _ in made), "".join(kind for _, kind in made)
+        return [Value(Ref(out), assembled_shape(primitive, operands))]
+    assert isinstance(primitive, Primitive)
+    made = output_shapes(primitive, operands)
     found: list[Value] = []
 
     def visit(part: Any, path: tuple[int | str, ...]) -> None:
         if isinstance(part, tuple):
             for i, item in enumerate(part):
                 visit(item, (*path, i))
-        elif part is not None and kinds[part] == "f":
-            found.append(Value(Ref(out, path), shapes[part]))
+        elif part is not None and made[part][1] == "f":
+            found.append(Value(Ref(out, path), made[part][0]))
 
-    visit(primitive.result(tuple(range(len(shapes)))), ())
+    visit(primitive.result(tuple(range(len(made)))), ())
     return found
 
 

@@ -12,11 +12,13 @@ from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, linears, losses, shapes
 from hookcheck.topology.families.grammar import Value, Writer, merged
-from hookcheck.topology.model import Apply, Call, Input, Layer, Module, Op, Operand, Ref, Sequential, Topology, Within
+from hookcheck.topology.model import Apply, Call, Input, Module, Sequential, Topology, Within
 from hookcheck.topology.ops.elementwise import Neg, Scale, Shift
 from hookcheck.topology.ops.inplace import ClampInplace, ReLUInplace, ScaleInplace, SigmoidInplace
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.ops.views import Detach
+from hookcheck.topology.primitive import Layer, Op, Operand, SingleStep
+from hookcheck.topology.tree import Ref
 
 AGAIN = (
     "ScaleInplace", "AddInplace", "SubInplace", "MulInplace", "MaskedFillInplace", "IndexFillInplace", "CopyInplace",
@@ -122,7 +124,7 @@ def _fresh(draw: Draw, writer: Writer, value: Value) -> Value:
 def _given(draw: Draw, writer: Writer, value: Value) -> Value:
     """What a module makes of ``value`` and does not need for backward."""
     if len(value.shape) > 0 and draw(st.booleans()):
-        layer: Layer = draw(linears(value.shape[-1]))
+        layer: SingleStep = draw(linears(value.shape[-1]))
         return writer.call(writer.child(layer), layer, (value.ref,), (Operand(value.shape),))[0]
     inner = Writer(draw, value.shape)
     return Value(Ref(writer.inner(inner, _fresh(draw, inner, inner.inputs[0]).ref, value)), value.shape)
@@ -159,7 +161,7 @@ def _applied(draw: Draw, writer: Writer, names: tuple[str, ...], value: Value) -
 def _by_main(draw: Draw) -> Topology:
     """By main, to what the root gave."""
     shape = draw(shapes())
-    layer: Layer = draw(linears(shape[-1]))
+    layer: SingleStep = draw(linears(shape[-1]))
     output = (*shape[:-1], layer.parameters()["weight"][0])
     nets: list[Module] = [layer, Sequential((layer,))]
     op: Op = draw(st.sampled_from([ScaleInplace(2.0), ReLUInplace(), SigmoidInplace(), ClampInplace(-1.0, 1.0)]))

@@ -16,7 +16,9 @@ from hookcheck.topology.families.drawing import (
     output_shape,
     shapes,
 )
-from hookcheck.topology.model import Call, Composite, Input, Leak, Module, Ref, Sequential, Shape, Statement, Topology
+from hookcheck.topology.model import Call, Composite, Input, Leak, Module, Sequential, Statement, Topology
+from hookcheck.topology.primitive import Shape
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -8,7 +8,9 @@ from hookcheck.topology.families.calling import Argument, finished, plain, takin
 from hookcheck.topology.families.container_input import alike, combined
 from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import FIRST, fitted, layers_for, outputs_of
-from hookcheck.topology.model import Call, Input, Layer, Ref, Topology
+from hookcheck.topology.model import Call, Input, Topology
+from hookcheck.topology.primitive import Layer
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -9,11 +9,13 @@ from hookcheck.topology.families.drawing import WIDTHS, Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import network, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Input, Operand, Ref, Statement, Topology
+from hookcheck.topology.model import Apply, Backward, Input, Statement, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.arithmetic import Maximum, Sub
 from hookcheck.topology.ops.complex import Complex, Imag, Real, ViewAsReal
 from hookcheck.topology.ops.moving import To
+from hookcheck.topology.primitive import Operand
+from hookcheck.topology.tree import Ref
 
 PROMOTED = {
     ("float64", "float32"): "float64",

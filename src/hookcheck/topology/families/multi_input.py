@@ -11,9 +11,11 @@ from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.grammar import Value, Writer, fitted
 from hookcheck.topology.families.wiring import SMALL, finished, learned, projected
-from hookcheck.topology.model import Call, Layer, Op, Ref, Topology
+from hookcheck.topology.model import Call, Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.arithmetic import Sub
+from hookcheck.topology.primitive import Layer, Op
+from hookcheck.topology.tree import Ref
 
 SEVERAL = (
     "MSELoss",

@@ -12,8 +12,10 @@ from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, latest, repeated, shapes
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.families.grammar import Value, Writer, fitted, literal
-from hookcheck.topology.model import Input, Layer, Op, Pack, Primitive, Ref, Topology, Tree
+from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.ops.views import Detach
+from hookcheck.topology.primitive import Drawn, Layer, Op
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 SEVERAL = {
     "views": ("Unbind", "Split", "Chunk"),
@@ -72,7 +74,7 @@ def _of_one_step(draw: Draw) -> Topology:
     return finished(draw, writer, gives, values, inputs)
 
 
-def _stepped(draw: Draw, writer: Writer, kind: type[Primitive], value: Value) -> tuple[Ref, list[Value]]:
+def _stepped(draw: Draw, writer: Writer, kind: type[Drawn], value: Value) -> tuple[Ref, list[Value]]:
     """A step of ``kind`` on ``value`` that gives several outputs: all of what it gives, and the real tensors in it."""
     step: Any
     step, operands = fitted(draw, kind, value.shape)

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import Draw, composed
 from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.families.wiring import SMALL, called, finished, simple_layer
-from hookcheck.topology.model import Call, Composite, Module, ModuleDict, ModuleList, Ref, Sequential, Shape, Topology
+from hookcheck.topology.model import Call, Composite, Module, ModuleDict, ModuleList, Sequential, Topology
+from hookcheck.topology.primitive import Shape
+from hookcheck.topology.tree import Ref
 
 DEEPEST = 4
 

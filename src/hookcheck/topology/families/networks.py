@@ -10,7 +10,8 @@ from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, losses, sha
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.random_graph import written
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Input, Module, Pack, Ref, Statement, Topology
+from hookcheck.topology.model import Backward, Call, Input, Module, Statement, Topology
+from hookcheck.topology.tree import Pack, Ref
 from hookcheck.topology.values import parameter_shapes
 
 Program = tuple[tuple[Input, ...], tuple[Statement, ...]]

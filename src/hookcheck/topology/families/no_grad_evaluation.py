@@ -20,7 +20,9 @@ from hookcheck.topology.families.drawing import (
     output_shape,
     shapes,
 )
-from hookcheck.topology.model import Call, Composite, Input, Module, Ref, Sequential, Shape, Statement, Topology, Within
+from hookcheck.topology.model import Call, Composite, Input, Module, Sequential, Statement, Topology, Within
+from hookcheck.topology.primitive import Shape
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

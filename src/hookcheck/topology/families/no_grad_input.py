@@ -19,8 +19,9 @@ from hookcheck.topology.families.drawing import (
     trained,
 )
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Call, Composite, Input, Ref, Sequential, Topology
+from hookcheck.topology.model import Apply, Call, Composite, Input, Sequential, Topology
 from hookcheck.topology.ops import Add
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -8,7 +8,8 @@ from hookcheck.topology.families.calling import Argument, called, finished, plai
 from hookcheck.topology.families.container_input import alike, combined
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.grammar import Value, Writer, literal
-from hookcheck.topology.model import Pack, Ref, Topology, Tree
+from hookcheck.topology.model import Topology
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 LITERALS = st.sampled_from([None, 0, True, 2.5, "name", -1, False, ""])
 

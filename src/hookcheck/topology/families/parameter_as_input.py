@@ -11,7 +11,9 @@ from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import backed, network, topology
 from hookcheck.topology.families.partial_grad_inputs import met_here, met_inside
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Call, Operand, Ref, Topology
+from hookcheck.topology.model import Call, Topology
+from hookcheck.topology.primitive import Operand
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -8,9 +8,11 @@ from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import backed, network, topology
 from hookcheck.topology.layers.bilinear import Bilinear
-from hookcheck.topology.model import Operand, Ref, Topology
+from hookcheck.topology.model import Topology
 from hookcheck.topology.ops import Add, Mean, Mul
 from hookcheck.topology.ops.arithmetic import Sub
+from hookcheck.topology.primitive import Operand
+from hookcheck.topology.tree import Ref
 
 FLAGS = [(True, False), (False, True), (True, False, False), (False, True, False), (True, False, True)]
 

@@ -11,7 +11,9 @@ from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.wiring import SMALL, branch, called, finished, learned
 from hookcheck.topology.layers.dropout import AlphaDropout, Dropout
 from hookcheck.topology.layers.identity import Identity
-from hookcheck.topology.model import Composite, Layer, Module, Pack, Ref, Sequential, Topology
+from hookcheck.topology.model import Composite, Module, Sequential, Topology
+from hookcheck.topology.primitive import Layer
+from hookcheck.topology.tree import Pack, Ref
 
 
 @st.composite

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, latest, losses, repeated, shapes
 from hookcheck.topology.families.grammar import Value, Writer, merged
-from hookcheck.topology.model import Call, Pack, Ref, Topology, Tree
+from hookcheck.topology.model import Call, Topology
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 
 def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[tuple[Ref, Value]]]:

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import ACTIVATIONS, Draw, repeated
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.wiring import SMALL, applied, branch, called, finished, projected
-from hookcheck.topology.model import Op, Ref, Sequential, Shape, Topology
+from hookcheck.topology.model import Sequential, Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.ops.joining import Cat
+from hookcheck.topology.primitive import Op, Shape
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -9,8 +9,10 @@ from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.families.networks import Network, Program, backed, network, topology
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import MSELoss
-from hookcheck.topology.model import Apply, Backward, Input, Operand, Ref, Shape, Topology
+from hookcheck.topology.model import Apply, Backward, Input, Topology
 from hookcheck.topology.ops import Mean, Mul, Sum
+from hookcheck.topology.primitive import Operand, Shape
+from hookcheck.topology.tree import Ref
 
 SHAPES: list[Shape] = [(), (0,), (0, 3), (2, 0), (2, 0, 3), (0, 2, 3), (2, 3, 0), (0, 2, 4, 4)]
 

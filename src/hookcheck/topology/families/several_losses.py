@@ -8,7 +8,8 @@ from hookcheck.topology.families.drawing import Draw, repeated, shapes
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Program, backed, network, retaining, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Input, Leak, Ref, Statement, Topology
+from hookcheck.topology.model import Input, Leak, Statement, Topology
+from hookcheck.topology.tree import Ref
 
 Labelled = tuple[str, Value]
 

@@ -12,19 +12,10 @@ from hookcheck.topology.families.drawing import ACTIVATIONS, Draw
 from hookcheck.topology.families.grammar import FIRST, Value, Writer, merged
 from hookcheck.topology.families.wiring import SMALL, branch, ended, finished, projected
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Call,
-    Layer,
-    Literal,
-    Module,
-    ModuleList,
-    Operand,
-    Recurse,
-    Ref,
-    Shape,
-    Topology,
-)
+from hookcheck.topology.model import Call, Module, ModuleList, Recurse, Topology
 from hookcheck.topology.ops.joining import Cat
+from hookcheck.topology.primitive import Layer, Operand, Shape
+from hookcheck.topology.tree import Literal, Ref
 
 Use = Callable[[str, Value], Value]
 

@@ -9,10 +9,12 @@ from hookcheck.topology.families.grammar import Value, Writer, merged
 from hookcheck.topology.families.wiring import SMALL, applied, branch, finished, projected
 from hookcheck.topology.layers.embedding import Embedding
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Op, Operand, ParameterDict, ParameterList, Ref, Shape, Topology
+from hookcheck.topology.model import ParameterDict, ParameterList, Topology
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.ops.arithmetic import Sub
 from hookcheck.topology.ops.contraction import MatMul
+from hookcheck.topology.primitive import Op, Operand, Shape
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

@@ -8,7 +8,9 @@ from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families.drawing import SEEDS, Draw, losses
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.families.grammar import FIRST, fitted, outputs_of
-from hookcheck.topology.model import Call, Input, Layer, Ref, Topology, own_parameters, walk
+from hookcheck.topology.model import Call, Input, Topology, own_parameters, walk
+from hookcheck.topology.primitive import Layer
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import WHOLE
 
 

@@ -9,7 +9,8 @@ from hookcheck.topology.families.drawing import WIDTHS, Draw
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Network, backed, network, topology
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Input, Ref, Statement, Topology, Train, Within
+from hookcheck.topology.model import Input, Statement, Topology, Train, Within
+from hookcheck.topology.tree import Ref
 
 KINDS = ("BatchNorm1d", "Dropout", "InstanceNorm1d", "BatchNorm2d", "InstanceNorm2d", "Dropout2d", "AlphaDropout")
 """The layers whose training differs from their evaluation, simple ones first."""

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.grammar import Value, Writer, merged
 from hookcheck.topology.families.wiring import SMALL, branch, finished, learned, projected
-from hookcheck.topology.model import Ref, Topology
+from hookcheck.topology.model import Topology
+from hookcheck.topology.tree import Ref
 
 
 @st.composite

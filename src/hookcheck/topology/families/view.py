@@ -8,7 +8,8 @@ from hookcheck.topology.catalogue import op_classes
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, shapes
 from hookcheck.topology.families.grammar import Value, Writer
-from hookcheck.topology.model import Input, Pack, Ref, Topology
+from hookcheck.topology.model import Input, Topology
+from hookcheck.topology.tree import Pack, Ref
 
 VIEWS = (
     "Unsqueeze", "Transpose", "Permute", "Narrow", "Select", "Index", "Expand", "Squeeze", "Reshape",

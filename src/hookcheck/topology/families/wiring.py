@@ -11,20 +11,11 @@ from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, losses, out
 from hookcheck.topology.families.fitting import output_shapes
 from hookcheck.topology.families.grammar import Value, Writer, fitted, layers_for
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import (
-    Assembled,
-    Call,
-    Layer,
-    Module,
-    Operand,
-    Pack,
-    Ref,
-    Shape,
-    Topology,
-    Tree,
-)
+from hookcheck.topology.model import Call, Module, Topology
 from hookcheck.topology.ops import Mean
 from hookcheck.topology.ops.views import Reshape
+from hookcheck.topology.primitive import Layer, Operand, Shape, SingleStep
+from hookcheck.topology.tree import Pack, Ref, Tree
 
 SMALL = st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple)
 """Shapes of values that a Linear over all elements does not make too large."""
@@ -79,11 +70,10 @@ def called(writer: Writer, module: Module, value: Value, shape: Shape) -> Value:
 def simple_layer(draw: Draw, shape: Shape) -> tuple[Layer, Shape]:
     """A layer from one tensor to one tensor, and the shape of that; a Linear where the layer drawn is not like that."""
     layer, operands = fitted(draw, draw(st.sampled_from(layers_for(shape))), shape)
-    assert isinstance(layer, Layer)
     linear = Linear(shape[-1] if shape else 1, draw(st.integers(1, 3)))
     value = (Ref("x"),)
     if (
-        isinstance(layer, Assembled)
+        not isinstance(layer, SingleStep)
         or len(operands) > 1
         or operands[0].domain != "real"
         or layer.call(value) != (value, ())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 
 @dataclass(frozen=True)

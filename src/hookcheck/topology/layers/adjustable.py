@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
@@ -153,7 +153,7 @@ class RReLU(Elementwise):
 
 
 @dataclass(frozen=True)
-class PReLU(Layer):
+class PReLU(SingleStep):
     """``nn.PReLU``: ``y = x`` where ``x > 0``, else ``w x``; ``w`` is one number, or one for each channel (axis 1).
 
     ``dx = v`` or ``w v``; ``dw = Σ v x`` over the elements ``x ≤ 0`` (of the channel).

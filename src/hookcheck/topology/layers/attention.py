@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Literal, Operand, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.tree import Literal, Tree
 
 MASKS = {"bool": "mask", "float": "real"}
 """The kinds of mask, and the domain that each one's numbers come from."""
@@ -50,7 +51,7 @@ class _Attended(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MultiheadAttention(Layer):
+class MultiheadAttention(SingleStep):
     """``nn.MultiheadAttention``: query (L, N, E), key (S, N, kdim), value (S, N, vdim) to output (L, N, E) and weights.
 
     Batch and sequence change places under ``batch_first``. For each head ``A = softmax(Q Kᵀ / √d + mask)`` with

@@ -27,7 +27,7 @@ from hookcheck.topology.layers.pooling_windows import (
     spread,
     starts,
 )
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
 class AveragePool(Pool):

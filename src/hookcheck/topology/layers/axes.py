@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from hookcheck.topology.model import Array, Layer, Shape
+from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 
 def along(x: Array, matrices: Sequence[Array]) -> Array:
@@ -28,7 +28,7 @@ def selection(indices: Array, side: int) -> Array:
     return chosen
 
 
-class Separable(Layer):
+class Separable(SingleStep):
     """A layer without parameters on (N, C, ...): ``y = (A₁ ⊗ A₂ ⊗ …) x`` and ``dx = (A₁ᵀ ⊗ A₂ᵀ ⊗ …) v``."""
 
     @abstractmethod

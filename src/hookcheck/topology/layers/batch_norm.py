@@ -17,7 +17,7 @@ from hookcheck.topology.layers.normalisation import (
     affine_parameters,
     standardised,
 )
-from hookcheck.topology.model import Array, Layer, Operand, Primitive, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Primitive, Shape
 
 
 class _Running(Normalisation):

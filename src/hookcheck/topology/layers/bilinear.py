@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
-class Bilinear(Layer):
+class Bilinear(SingleStep):
     """``nn.Bilinear``: ``x₁`` (..., in1_features) and ``x₂`` (..., in2_features) to ``y`` (..., out_features).
 
     ``y[o] = Σ_{i, j} x₁[i] A[o, i, j] x₂[j] + b[o]``. With cotangent ``v``, a product rule for each factor:

@@ -11,7 +11,8 @@ import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Pack, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.tree import Pack, Tree
 
 State = tuple[Array, ...]
 
@@ -153,7 +154,7 @@ class Run:
         return das @ weights["weight_ih"], d, {name: gradients[name] for name in weights}
 
 
-class _Cell(Layer):
+class _Cell(SingleStep):
     """A single step, ``x`` (N, input_size) and a state of (N, hidden_size) tensors, zeros if it is not given."""
 
     input_size: int

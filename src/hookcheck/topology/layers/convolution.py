@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 MOST: dict[str, Callable[[int], int]] = {
     "zeros": lambda n: 2,

@@ -20,7 +20,7 @@ import numpy as np
 
 from hookcheck.topology.layers.axes import along, selection
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Shape
+from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 Pair = tuple[int, int]
 Triple = tuple[int, int, int]
@@ -44,7 +44,7 @@ def readings(wide: int, narrow: int, kernel: int, stride: int, dilation: int, pa
     return selection(READ[mode](at.ravel(), wide), wide)
 
 
-class Convolving(Layer):
+class Convolving(SingleStep):
     """What all convolutions share: their settings, their parameters, and the sums. It is no layer itself."""
 
     axes: ClassVar[int]

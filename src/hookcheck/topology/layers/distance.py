@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
-class CosineSimilarity(Layer):
+class CosineSimilarity(SingleStep):
     """``nn.CosineSimilarity``: ``a``, ``b`` (..., D, ...) of one shape to (..., ...), the axis ``dim`` summed away.
 
     ``y = Σ a b / (|a| |b|)`` with ``|a|`` at least ``eps``. ``da = v (b / (|a| |b|) - y a / |a|²)``, the second term
@@ -66,7 +66,7 @@ class CosineSimilarity(Layer):
 
 
 @dataclass(frozen=True)
-class PairwiseDistance(Layer):
+class PairwiseDistance(SingleStep):
     """``nn.PairwiseDistance``: ``a``, ``b`` (N, D) to (N,), or (N, 1) with ``keepdim``.
 
     ``y = (Σ |d|ᵖ)^(1/p)`` with ``d = a - b + eps``. ``da = v sign(d) |d|^(p - 1) y^(1 - p)`` and ``db = -da``. Source:

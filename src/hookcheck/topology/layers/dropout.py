@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from hookcheck.topology.layers.identity import Identity
 from hookcheck.topology.layers.unary import Unary, drawn
-from hookcheck.topology.model import Array, Primitive, Shape
+from hookcheck.topology.primitive import Array, Primitive, Shape
 
 
 class _Dropout(Unary):

@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.tree import Tree
 
 
-class _Table(Layer):
+class _Table(SingleStep):
     num_embeddings: int
     embedding_dim: int
     padding_idx: int | None

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hookcheck.topology.layers.axes import along, selection
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.structure import divisors
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 Pair = Union[int, tuple[int, ...]]
 """One number for both axes, or one for each."""
 
 
-class _Blocks(Layer):
+class _Blocks(SingleStep):
     """``cols[n, (c, p, q), (i, j)] = image[n, c, i s + p d - pad, j s' + q d' - pad']``, 0 outside of the image."""
 
     complex_since = "1.11"

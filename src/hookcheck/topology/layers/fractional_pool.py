@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.max_pool import MaximumPool, may_tie
 from hookcheck.topology.layers.pooling_windows import Size, drawn_kernel, members, per_dimension, settled
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 Samples = tuple[tuple[tuple[float, ...], ...], ...]
 

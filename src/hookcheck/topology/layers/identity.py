@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hookcheck.topology.layers.unary import Unary
-from hookcheck.topology.model import Array
+from hookcheck.topology.primitive import Array
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
-class Linear(Layer):
+class Linear(SingleStep):
     """``nn.Linear``: ``x`` (..., in_features) to ``y`` (..., out_features), ``y = x Wᵀ + b``.
 
     With cotangent ``v``: ``dx = v W̄``, ``dW = Σ vᵀ x̄`` and ``db = Σ v``, the sums over all leading axes, the bars

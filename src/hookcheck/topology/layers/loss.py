@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Layer, Shape
+from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 REDUCTIONS = st.sampled_from(["mean", "none", "sum"])
 """The reductions that every loss has."""
@@ -21,7 +21,7 @@ EPSILON = float(np.float32(1e-12))
 """What keeps quotients of losses finite: 1e-12, which torch keeps in float32 whatever the dtype."""
 
 
-class _Loss(Layer):
+class _Loss(SingleStep):
     """A criterion: losses ``L``, one for each element or sample, reduced to ``L``, ``Σ L`` or ``Σ L / count``.
 
     With cotangent ``v`` of the reduced loss, that of each of ``L`` is ``v``, ``v`` or ``v / count``.

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss, weights
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
 class _Classification(_Loss):

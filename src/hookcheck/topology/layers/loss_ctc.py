@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
-from hookcheck.topology.model import Array, Layer, Literal, Operand, Pack, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.tree import Literal, Pack, Tree
 
 
 @dataclass(frozen=True)

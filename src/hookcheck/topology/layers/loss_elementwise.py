@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
 class _OfDifference(_Elementwise):

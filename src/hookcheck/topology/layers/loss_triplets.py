@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 EPS = 1e-6
 """What the default distance adds to each difference (documentation of ``torch.nn.PairwiseDistance``)."""

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 Axes = tuple[int, ...]
 Pull = Callable[[Array], Array]
@@ -47,7 +47,7 @@ def affine_parameters(affine: bool, bias: bool, shape: Shape) -> dict[str, Shape
     return dict.fromkeys(names, shape) if affine else {}
 
 
-class Normalisation(Layer):
+class Normalisation(SingleStep):
     """What all normalisations share: ``y = x̂ γ + β``, where ``γ`` (weight) and ``β`` (bias) may be absent.
 
     With cotangent ``v``: ``dx`` is ``x̂``'s VJP of ``v γ``, ``dγ = Σ v x̂`` and ``dβ = Σ v``, both over the axes that

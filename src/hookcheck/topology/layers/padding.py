@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.axes import Separable, selection
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 Padding = Union[int, tuple[int, ...]]
 """One number for every side, or a pair (before, after) for each axis, the last axis first."""

@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Shape
+from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 Size = Union[int, tuple[int, ...]]
 """A setting for each spatial dimension; a plain number stands for all of them."""
@@ -112,7 +112,7 @@ def drawn_sizes(draw: st.DrawFn, extent: Shape) -> Sizes:
     return sizes[0] if sizes[0] is not None and len(set(sizes)) == 1 else sizes
 
 
-class Pool(Layer):
+class Pool(SingleStep):
     """What pooling layers share: a first input (N, C, and ``dims`` spatial dimensions), never empty."""
 
     dims: ClassVar[int]

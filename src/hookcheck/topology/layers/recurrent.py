@@ -12,10 +12,11 @@ from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 from hookcheck.topology.layers import cells
 from hookcheck.topology.layers.cells import Rule, Run, weight_shapes
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Pack, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.tree import Pack, Tree
 
 
-class _Recurrent(Layer):
+class _Recurrent(SingleStep):
     """A sequence ``x`` (T, N, input_size), or (N, T, input_size), to the outputs of its steps and the last state.
 
     Each layer runs over what the one before it gave, in its ``_reverse`` direction from the last step to the first; the

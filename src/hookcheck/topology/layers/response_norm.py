@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 ALPHA, BETA, K = (st.sampled_from(values) for values in ([1e-4, 0.5, 1.0], [0.75, 0.5, 1.0], [1.0, 2.0, 0.5]))
 
 
-class _ResponseNorm(Layer):
+class _ResponseNorm(SingleStep):
     size: int
     alpha: float
     beta: float

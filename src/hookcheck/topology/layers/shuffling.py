@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.structure import divisors
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
-class _Shuffle(Layer):
+class _Shuffle(SingleStep):
     """``y = P x`` with a permutation ``P`` of places; ``dx = Pᵀ v``, the inverse permutation."""
 
     complex_since = "1.9"

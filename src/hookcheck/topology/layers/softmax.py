@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.unary import Unary
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
 def softmax(x: Array, axis: int) -> Array:

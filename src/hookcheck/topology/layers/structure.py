@@ -8,10 +8,10 @@ from itertools import product
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
-class _Reshape(Layer):
+class _Reshape(SingleStep):
     """``y`` is a contiguous ``x`` seen in another shape, and ``dx`` is ``v`` in ``x``'s."""
 
     complex_since = "1.9"

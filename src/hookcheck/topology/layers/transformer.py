@@ -18,7 +18,9 @@ from hookcheck.topology.layers.transformer_layer import (
     extent,
     of_steps,
 )
-from hookcheck.topology.model import Call, Composite, Literal, Module, ModuleList, Operand, Ref, Shape, Statement, Tree
+from hookcheck.topology.model import Call, Composite, Module, ModuleList, Statement
+from hookcheck.topology.primitive import Operand, Shape
+from hookcheck.topology.tree import Literal, Ref, Tree
 
 AnyLayer = TypeVar("AnyLayer", TransformerEncoderLayer, TransformerDecoderLayer)
 

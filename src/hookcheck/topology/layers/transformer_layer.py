@@ -17,21 +17,11 @@ from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.dropout import Dropout
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.normalisation import LayerNorm
-from hookcheck.topology.model import (
-    Apply,
-    Assembled,
-    Call,
-    Composite,
-    Literal,
-    Module,
-    Operand,
-    Ref,
-    Shape,
-    Statement,
-    Tree,
-)
+from hookcheck.topology.model import Apply, Call, Composite, Module, Statement
 from hookcheck.topology.ops.arithmetic import Add
 from hookcheck.topology.ops.functional import FunctionalGELU, FunctionalReLU
+from hookcheck.topology.primitive import Assembled, Operand, Shape
+from hookcheck.topology.tree import Literal, Ref, Tree
 
 Block = Callable[[str], "tuple[tuple[Statement, ...], Ref]"]
 """From the name of what goes in to statements and what comes out."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.convolving import Convolving, Pair, Triple
-from hookcheck.topology.model import Array, Layer, Literal, Operand, Pack, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.tree import Literal, Pack, Tree
 
 
 class _Transposed(Convolving):

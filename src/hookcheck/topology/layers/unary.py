@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
 def drawn(*options: Any, default: Any = MISSING) -> Any:
@@ -18,7 +18,7 @@ def drawn(*options: Any, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"options": options})
 
 
-class Unary(Layer):
+class Unary(SingleStep):
     """A layer from ``x`` to ``y = value(x)`` whose settings are `drawn`."""
 
     @property

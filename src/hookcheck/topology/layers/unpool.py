@@ -18,7 +18,8 @@ from hookcheck.topology.layers.pooling_windows import (
     settled,
     spread,
 )
-from hookcheck.topology.model import Array, Layer, Literal, Operand, Pack, Shape, Tree
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.tree import Literal, Pack, Tree
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.axes import Separable, selection
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.model import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 Size = Union[int, tuple[int, ...], None]
 Factor = Union[float, tuple[float, ...], None]

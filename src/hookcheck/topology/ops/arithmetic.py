@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis.strategies import DrawFn
 
-from hookcheck.topology.model import Array, Op, Operand, Shape
 from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, companion, unbroadcast
+from hookcheck.topology.primitive import Array, Op, Operand, Shape
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hookcheck.topology.model import MOST, Array, Shape
 from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, unbroadcast
+from hookcheck.topology.primitive import MOST, Array, Shape
 
 
 @dataclass(frozen=True)

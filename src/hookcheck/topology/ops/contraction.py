@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, companion, like, unbroadcast
+from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
 
 @dataclass(frozen=True)

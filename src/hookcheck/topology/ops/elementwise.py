@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Shape
 from hookcheck.topology.ops.rule import Arrays, Gradients, Rule
+from hookcheck.topology.primitive import Array, Shape
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.adjustable import GELU
 from hookcheck.topology.layers.softmax import Softmax
-from hookcheck.topology.model import Array, Layer, Shape
 from hookcheck.topology.ops.rule import Arrays, Gradients, Rule, one
+from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 
 class _Through(Rule):
@@ -20,7 +20,7 @@ class _Through(Rule):
 
     @property
     @abstractmethod
-    def _layer(self) -> Layer:
+    def _layer(self) -> SingleStep:
         """The layer."""
 
     def _value(self, x: Array) -> Arrays:
@@ -83,5 +83,5 @@ class FunctionalSoftmax(_Through):
         return (one(draw, len(shape)),)
 
     @property
-    def _layer(self) -> Layer:
+    def _layer(self) -> SingleStep:
         return Softmax(self.dim)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import Array, Op, Operand, Shape
 from hookcheck.topology.ops.arithmetic import Add, Mul, Sub
 from hookcheck.topology.ops.elementwise import Clamp, Exp, Scale
 from hookcheck.topology.ops.functional import FunctionalReLU, FunctionalSigmoid
 from hookcheck.topology.ops.moving import MaskedFill
 from hookcheck.topology.ops.rule import Arrays, Broadcasting, Filled, Gradients, Rule, one, unbroadcast
+from hookcheck.topology.primitive import Array, Op, Operand, Shape
 
 
 class _InPlace:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
 from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
+from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, companion, like, one, some
+from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any, Optional
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Op, Operand, Shape
+from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
 Arrays = tuple[Array, ...]
 Gradients = tuple[Optional[Array], ...]

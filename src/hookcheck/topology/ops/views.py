@@ -10,8 +10,8 @@ from typing import Any, Union
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.model import MOST, Array, Shape
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, one, unbroadcast
+from hookcheck.topology.primitive import MOST, Array, Shape
 
 
 class _Shaped(Rule):

@@ -1,0 +1,177 @@
+"""What is a step? A layer of ``torch.nn`` or an operation: how it is drawn, its source, and its formulas in NumPy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hookcheck.topology.tree import Tree
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
+    from hookcheck.topology.model import Module
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
+
+MOST = 5
+"""The most dimensions that a tensor is drawn with."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tensor that a step must be given: its ``shape`` in elements and the ``domain`` that its numbers come from.
+
+    Domains are those of `hookcheck.topology.values`; ``below`` bounds the integer ones from above.
+    """
+
+    shape: Shape
+    domain: str = "real"
+    below: int = 0
+
+
+class Primitive(ABC):
+    """One differentiable step, by its formulas.
+
+    Subclasses are frozen dataclasses of the step's settings. Floating arrays are float64 (complex128 for complex
+    tensors), integer ones int64, masks bool. The forward and the vector-Jacobian product (VJP) are written by hand from
+    the formula that the subclass's docstring gives. Where a formula says ``parameters``, buffers are among them.
+    """
+
+    @property
+    def writes(self) -> bool:
+        """Whether it works in place: its output is its first input, overwritten."""
+        return False
+
+    @property
+    def passes(self) -> bool:
+        """Whether its output is its first input itself, untouched and without a step of autograd."""
+        return False
+
+    @property
+    def views(self) -> bool:
+        """Whether its outputs share the memory of its first input."""
+        return False
+
+    @property
+    def casts(self) -> str:
+        """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
+        return ""
+
+    @property
+    def precision(self) -> str:
+        """The coarser dtype that torch keeps a constant of the formula in; empty if there is none."""
+        return ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the zeros of its output are put there, and no sum that cancels or function that saturates."""
+        return False
+
+    @property
+    def defined(self) -> bool:
+        """Whether torch's documentation defines a gradient that is not the slope of the forward."""
+        return False
+
+    def parameters(self) -> dict[str, Shape]:
+        """Name and shape of every parameter, in torch's order of registration."""
+        return {}
+
+    @abstractmethod
+    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+        """The output tensors for ``inputs``."""
+
+    @abstractmethod
+    def vjp(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+        """The gradients of inputs and of parameters, given one cotangent for each output.
+
+        None for an input that has no gradient whatever its dtype: an index, a mask. Cotangents of integer outputs are
+        there, and mean nothing.
+        """
+
+    def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
+        """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
+        return None
+
+    def result(self, outputs: tuple[Any, ...]) -> Any:
+        """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
+        return outputs[0]
+
+
+class Drawn(ABC):
+    """What is drawn as a part of networks, with settings that fit its first input."""
+
+    @property
+    def since(self) -> str:
+        """The first torch release that has it, with these settings."""
+        return "1.7"
+
+    @property
+    def complex_since(self) -> str:
+        """The first torch release in which it takes complex tensors; empty if none does."""
+        return ""
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """The places of floating inputs that torch lets require no grad."""
+        return ()
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Whether a first input of ``shape`` can be fitted; any that is not empty, unless the subclass narrows it."""
+        return all(shape)
+
+    @classmethod
+    @abstractmethod
+    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Drawn, tuple[Operand, ...]]:
+        """Draws settings for a first input of ``shape`` (one that it `takes`), and says what all its inputs must be."""
+
+
+class Op(Primitive, Drawn):
+    """A functional operation between modules."""
+
+    @abstractmethod
+    def source(self, *arguments: str) -> str:
+        """The expression that applies the operation to argument expressions."""
+
+
+class Layer(Drawn):
+    """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them."""
+
+    @abstractmethod
+    def source(self) -> str:
+        """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
+
+    def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
+        """How a call passes its tensors, positionally and by keyword; in that order they are ``inputs``."""
+        return operands, ()
+
+
+class SingleStep(Layer, Primitive):
+    """A layer that is one step: it calls no other module, and has formulas of its own."""
+
+    def buffers(self) -> dict[str, Array]:
+        """Name and first value of every buffer that a formula needs."""
+        return {}
+
+    def evaluated(self) -> Primitive:
+        """The step that the layer is in eval mode."""
+        return self
+
+    def updated(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> dict[str, Array]:
+        """What a forward in training mode leaves in the buffers."""
+        return {}
+
+
+class Assembled(Layer):
+    """A layer that is made of others, whose hooks fire too: it has no formula but theirs."""
+
+    @abstractmethod
+    def assembled(self) -> Module:
+        """The same as a module of our own: torch's children by torch's names, and what torch's forward calls."""

@@ -1,0 +1,1 @@
+"""Hook engines that are wrong in one way each, for programs to catch: one module a chapter."""
