@@ -14,6 +14,8 @@ from hookcheck.errors import HookcheckError
 from hookcheck.plan import (
     LEFT_OUT,
     Request,
+    all_families,
+    all_kinds,
     chosen,
     corpora,
     discard_parts,
@@ -24,14 +26,12 @@ from hookcheck.plan import (
     stands,
     to_workers,
 )
-from hookcheck.probe.kinds import KINDS
 from hookcheck.record.checks import check
 from hookcheck.record.lines import case_line
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.parts import Part
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.corpus import CorpusError, write
-from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Input, Topology
 from hookcheck.topology.tree import Ref
@@ -95,7 +95,7 @@ def recorded(asked: Request, stopped: str = "") -> Record:
 
 def test_nothing_named_means_all(tmp_path: Path) -> None:
     whole = made(tmp_path)
-    assert (whole.families, whole.kinds, whole.clauses) == (tuple(FAMILIES), tuple(KINDS), tuple(CLAUSES))
+    assert (whole.families, whole.kinds, whole.clauses) == (all_families(), all_kinds(), tuple(CLAUSES))
     assert whole.whole
     assert chosen(whole) == tuple(CLAUSES.values())
 

@@ -272,8 +272,8 @@ def test_what_is_not_explained_is_kept_with_its_topology(shares: Shares) -> None
         shares.worker("gw0", corpus={FAMILY: ()}).explore(FAMILY, "cpu", 10)
     lines = shares.lines()
     cases = [line for line in lines if line["type"] == "case"]
-    assert [(line["kind"], line["origin"]) for line in cases] == [(kind, "exploration") for kind in KINDS]
-    (id,) = {line["topology"] for line in cases}
+    assert [(line["kinds"], line["origin"]) for line in cases] == [([kind], "exploration") for kind in KINDS]
+    (id,) = {id for line in cases for id in line["topologies"]}
     contents = [line["content"] for line in lines if line["type"] == "topology"]
     assert {identify(decode(content)) for content in contents} == {id}
 

@@ -69,7 +69,11 @@ class Cell:
     def check(self) -> None:
         """Judges the cell: fails on what the ledger does not explain and on entries that explain nothing; a deviation
         that the ledger knows is an expected failure, and a cell without verdict is a skip."""
-        results = self.session.replayed(self.family, self.kind, self.device)
+        if self.family == PROGRAM:
+            results = list(self.session.performed(self.kind, self.device))
+            results = [result for result in results if result.topology == self.clause]
+        else:
+            results = [r for r in self.session.replayed(self.family, self.device) if r.kind == self.kind]
         (cell,) = cells(results, [self.clause])
         if CLAUSES[self.clause].rank == UNSPECIFIED:
             pytest.skip("unspecified: shown, never judged")

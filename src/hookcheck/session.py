@@ -10,7 +10,7 @@ from __future__ import annotations
 import faulthandler
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,23 +49,27 @@ class Session:
     seed: int
     parts: Path
     worker: str
-    _found: dict[tuple[str, str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
     _watched: float = -math.inf
 
-    def replayed(self, family: str, kind: str, device: str) -> tuple[CaseResult, ...]:
-        """The cases of the family and hook kind on ``device``; torch runs when they are first asked for.
+    def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
+        """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
+        return self._once(family, device, self._replay)
 
-        All hook kinds of a topology are run in one go; programs go chapter by chapter.
-        """
-        share = (family, kind if family == PROGRAM else "", device)
-        if share not in self._found:
-            found = self._programs(kind, device) if family == PROGRAM else self._replay(family, device)
-            self._found[share] = tuple(found)
+    def performed(self, chapter: str, device: str) -> tuple[CaseResult, ...]:
+        """The results of a chapter's programs on ``device``; they are run when they are first asked for."""
+        return self._once(chapter, device, self._perform)
+
+    def _once(
+        self, share: str, device: str, run: Callable[[str, str], Iterator[CaseResult]]
+    ) -> tuple[CaseResult, ...]:
+        if (share, device) not in self._found:
+            self._found[share, device] = tuple(run(share, device))
             self._calm()
-        return tuple(result for result in self._found[share] if result.kind == kind)
+        return self._found[share, device]
 
-    def _programs(self, chapter: str, device: str) -> Iterator[CaseResult]:
+    def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:
         finished, begun = self._taken_over(PROGRAM, device)
         for program in programs(chapter):
             if program not in self.clauses:
@@ -117,6 +121,7 @@ class Session:
         )
         @given(family_named(family).topologies())
         def run(topology: Topology) -> None:
+            self._watch()  # drawing takes its time too
             if not sought:
                 if identify(topology) in seen:
                     return
@@ -136,7 +141,8 @@ class Session:
         except Unexplained:
             topology, results, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
             for result in results:
-                self._kept(result, device, topology)
+                if _unexplained([result]):  # of what is known not all is put into words
+                    self._kept(result, device, topology)
             raise Unexplained(told(topology, family, kind, deviation)) from None
         finally:
             self._part(device).append({"type": "explored", "family": family, "topologies": len(seen) - known})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,17 @@ from hookcheck.contract.judge import explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.oracle.expected import Expected
-from hookcheck.probe.kinds import KINDS
+from hookcheck.oracle.graph import Tensor
+from hookcheck.probe.kinds import (
+    BACKWARD_PRE,
+    FORWARD,
+    FORWARD_PRE,
+    KINDS,
+    OUTPUT,
+    POST_ACCUMULATE,
+    TENSOR,
+    HookKind,
+)
 from hookcheck.probe.observation import Event, Observation, Raised
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Module, Statement, Topology, Within
@@ -66,21 +76,46 @@ def case(
     topology = Topology(module, tuple(Input(n, (1,), n == grad) for n in ("x", "v")), main, frozen=frozen)
     numbers = {name: np.array([[3.0 if name == "b.weight" else 2.0]]) for name in parameter_shapes(topology)}
     numbers.update(x=np.array([5.0]), v=np.array([7.0]))
-    expected = Expected(topology, numbers)
+    expected = Expected(topology, numbers, acts=KINDS[kind].acts)
     leaves = {name: expected.leaf_gradients.get(name) for name in numbers}
-    plain = Observation((), {"y": np.array([1.0])}, {"y": True}, leaves, (), None)
+    values = {name: copied(value) for name, value in expected.trace.names.items() if name in ("y", "z")}
+    plain = Observation((), values, dict.fromkeys(values, True), leaves, (), None)
     counts: dict[str, int] = {}
     events = []
-    for firing in ordered(expected):
-        path = firing.call.path
+    for path, given, arguments in told(expected, KINDS[kind]):
         counts[path] = counts.get(path, -1) + 1
-        events.append(Event(kind, path, counts[path], path, (firing.grad_input, firing.grad_output)))
+        events.append(Event(kind, path, counts[path], given, arguments))
     return Case(topology, KINDS[kind], "cpu", expected, replace(plain, events=tuple(events)), plain)
 
 
-def ordered(expected: Expected) -> list[Any]:
+def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, tuple[Any, ...]]]:
+    """Everything that a hook is to be told, in an order that the graph allows: path, module given, and arguments."""
+    if kind.call in (FORWARD_PRE, FORWARD):
+        for call in expected.trace.calls if kind.call == FORWARD_PRE else expected.trace.ended:
+            keywords = ({key: copied(value) for key, value in call.keywords.items()},) if kind.kwargs else ()
+            output = (copied(call.result),) if kind.call == FORWARD else ()
+            yield call.path, call.path, (copied(call.given), *keywords, *output)
+    elif kind.backward:
+        for firing in ordered(expected, kind):
+            sides = (firing.grad_output,) if kind.call == BACKWARD_PRE else (firing.grad_input, firing.grad_output)
+            yield firing.call.path, firing.call.path, sides
+    else:
+        calls = {TENSOR: expected.leaf_calls, POST_ACCUMULATE: expected.accumulations, OUTPUT: expected.output_calls}
+        for heard in calls[kind.call]:
+            yield heard.name, None, (heard.gradient,)
+
+
+def copied(value: Any) -> Any:
+    """What a probe keeps of a value that the oracle gives."""
+    if isinstance(value, tuple):
+        return tuple(map(copied, value))
+    return value.array if isinstance(value, Tensor) else value
+
+
+def ordered(expected: Expected, kind: HookKind) -> list[Any]:
     """The firings in an order that the graph allows."""
-    return sorted(expected.firings, key=lambda f: (f.backward, bin(f.earlier).count("1")))
+    firings = expected.pre_firings if kind.call == BACKWARD_PRE else expected.firings
+    return sorted(firings, key=lambda f: (f.backward, bin(f.earlier).count("1")))
 
 
 def with_events(case: Case, *events: Event) -> Case:

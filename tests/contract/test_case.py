@@ -10,6 +10,7 @@ import pytest
 
 from hookcheck.contract.case import Case, call_features
 from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.observation import Event
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.model import Backward, Call, Leak, Sequential
@@ -26,7 +27,9 @@ from .cases import (
     WRITE,
     V,
     X,
+    again,
     case,
+    gaps,
     net,
     numbers,
     with_events,
@@ -127,6 +130,16 @@ def test_one_event_answers_one_firing_only() -> None:
 def features(c: Case, subject: str) -> dict[str, str]:
     (call,) = [call for call in c.expected.trace.calls if call.subject == subject]
     return {key: word for key, words in call_features(call).items() for word in words}
+
+
+def test_gradients_that_are_both_off_by_rounding_differ_by_rounding() -> None:
+    """In opposite directions, so that they are further from one another than the table says."""
+    c = case()
+    expected = c.expected.leaf_gradients["x"]
+    off = 0.9 * tolerance(expected, "float64", "cpu")
+    for times, gap in ((1, "other rounding"), (2, "wrong values")):
+        differing = again(c, {"gradients": {"x": expected + times * off}}, gradients={"x": expected - off})
+        assert gaps(differing, "OB-03") == [("OB-03", gap)]
 
 
 def test_features_of_a_layer() -> None:

@@ -81,7 +81,7 @@ def line(key: str) -> str:
         (line("reviewed"), "reviewed = 2026-01-31T10:00:00", "entry 'some-entry' of the ledger has no 'reviewed'; .*"),
         ('"GI-01"', '"GI-99"', "entry 'some-entry' of the ledger: unknown name 'GI-99' in 'clauses'; choose from .*"),
         ('"multi-node"', '"multi"', "entry 'some-entry' of the ledger: unknown name 'multi' in 'families'; .*"),
-        ('"backward"', '"forward"', "entry 'some-entry' of the ledger: unknown name 'forward' in 'kinds'; .*"),
+        ('"backward"', '"sideways"', "entry 'some-entry' of the ledger: unknown name 'sideways' in 'kinds'; .*"),
         ('"wrong values"', '"odd"', "entry 'some-entry' of the ledger: unknown name 'odd' in 'instead'; .*"),
         (line("clauses"), "", "entry 'some-entry' of the ledger has no list 'clauses'; choose from .*"),
         (line("families"), "families = []", "entry 'some-entry' of the ledger has no list 'families'; .*"),
@@ -257,14 +257,15 @@ ELSEWHERE = replace(result("bb", KNOWN), family="residual")
 @pytest.mark.parametrize(
     ("results", "idle"),
     [
-        ([], True),
+        ([], False),
         ([result("aa")], True),
         ([result("aa", KNOWN)], False),
         ([result("aa"), ELSEWHERE], False),
         ([result("aa", replace(KNOWN, clause="BW-07"))], False),
         ([result("aa", replace(KNOWN, ledger="another"))], True),
         ([result("aa", replace(KNOWN, ledger=None))], True),
-        ([replace(result("aa", KNOWN), kind="full_backward")], True),
+        ([replace(result("aa", KNOWN), kind="full_backward")], False),
+        ([replace(result("aa", KNOWN), kind="full_backward"), result("bb")], True),
     ],
 )
 def test_an_entry_without_families_that_explains_nothing_in_any_is_idle(
@@ -276,7 +277,10 @@ def test_an_entry_without_families_that_explains_nothing_in_any_is_idle(
 
 def test_it_must_show_with_each_of_its_hook_kinds(tmp_path: Path) -> None:
     entry = replace(loaded(tmp_path, ANYWHERE), clauses=("GI-01",), kinds=("backward", "global_backward"))
-    assert Ledger((entry,)).idle([result("aa", KNOWN)]) == [(entry, "global_backward")]
+    silent = replace(result("aa"), kind="global_backward")
+    assert Ledger((entry,)).idle([result("aa", KNOWN), silent]) == [(entry, "global_backward")]
+    lacking = replace(silent, outcome="not offered")
+    assert Ledger((entry,)).idle([result("aa", KNOWN), lacking]) == []
 
 
 def test_an_entry_with_families_is_never_idle(tmp_path: Path) -> None:

@@ -15,15 +15,18 @@ def test_a_hook_kind_goes_by_its_name(name: str) -> None:
 def test_an_unknown_name_is_told_with_the_choice() -> None:
     with pytest.raises(HookcheckError) as caught:
         kind_named("sideways")
-    assert str(caught.value) == (
-        "unknown hook kind 'sideways'; choose from backward, full_backward, global_backward, global_full_backward"
-    )
+    assert str(caught.value) == f"unknown hook kind 'sideways'; choose from {', '.join(KINDS)}"
+
+
+OWNERS = {"module": torch.nn.Module, "global": torch.nn.modules.module, "leaf": torch.Tensor, "output": torch.Tensor}
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_hook_kind_says_where_torch_has_it(name: str) -> None:
     kind = KINDS[name]
-    assert hasattr(torch.nn.Module if kind.scope == "module" else torch.nn.modules.module, kind.register)
+    assert hasattr(OWNERS[kind.scope], kind.register)
     assert (kind.variant == "full") == ("full" in kind.register)
     assert (kind.scope == "global") == ("_module_" in kind.register) == name.startswith("global_")
-    assert kind.since == {"full": "1.8", "legacy": "1.7"}[kind.variant]
+    assert kind.observes == (not name.startswith("acting_"))
+    assert kind.kwargs == name.endswith("_kwargs")
+    assert kind.backward == ("backward" in name)

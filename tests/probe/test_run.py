@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hookcheck.probe import run
-from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS
 from hookcheck.probe.observation import Observation, Raised, same
 from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
 from hookcheck.topology.build import Built
@@ -38,13 +38,47 @@ def observed(t: Topology, kind: str | None = "full_backward", **numbers: float) 
 CHAIN = topology(net(Call("g", "a", (X,)), Call("h", "b", (Ref("g"),))))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+ORDERS = {
+    (BACKWARD, "full"): ("b", "a", ""),
+    # Legacy hooks of b and of the root sit on one Node, in the order in which the calls ended.
+    (BACKWARD, "legacy"): ("b", "", "a"),
+    (BACKWARD_PRE, "full"): ("", "b", "a"),
+    (FORWARD_PRE, ""): ("", "a", "b"),
+    (FORWARD, ""): ("a", "b", ""),
+}
+
+
+@pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.scope in ("module", "global")])
 def test_events_come_in_order_with_path_number_and_the_module_given(kind: str) -> None:
     found = observed(CHAIN, kind)
-    # Legacy hooks of b and of the root sit on one Node, in the order in which the calls ended.
-    order = {"full": ("b", "a", ""), "legacy": ("b", "", "a")}[KINDS[kind].variant]
+    order = ORDERS[KINDS[kind].call, KINDS[kind].variant]
     assert [(e.kind, e.path, e.number, e.given) for e in found.events] == [(kind, path, 0, path) for path in order]
     assert found.raised is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "paths"),
+    [
+        ("tensor", ["a.weight", "b.weight", "x"]),
+        ("post_accumulate", ["a.weight", "b.weight", "x"]),
+        ("output_tensor", ["[0]", "a[0]", "b[0]"]),
+    ],
+)
+def test_hooks_on_tensors_are_told_by_the_name_of_the_tensor(kind: str, paths: list[str]) -> None:
+    found = observed(CHAIN, kind)
+    assert found.raised is None
+    assert sorted(event.path for event in found.events) == paths
+    assert {(event.number, event.given) for event in found.events} == {(0, None)}
+
+
+def test_a_hook_that_acts_scales_what_it_is_given() -> None:
+    t = topology()
+    plain, forward, backward = (
+        observed(t, kind, x=2, v=3) for kind in ("forward", "acting_forward_pre", "acting_full_backward")
+    )
+    assert np.array_equal(forward.values["y"], plain.values["y"] * 0.5)
+    assert np.array_equal(backward.gradients["x"], plain.gradients["x"] * 2)
+    assert np.array_equal(backward.gradients["weight"], plain.gradients["weight"])
 
 
 def test_an_event_holds_copies_of_the_gradients() -> None:
@@ -173,7 +207,9 @@ def test_an_interruption_is_not_swallowed(monkeypatch: pytest.MonkeyPatch, error
 
 @pytest.mark.parametrize(("first", "second"), [("full", "legacy"), ("legacy", "full")])
 def test_one_family_of_global_hooks_does_not_lock_the_other_out(first: str, second: str) -> None:
-    by_variant = {kind.variant: name for name, kind in KINDS.items() if kind.scope == "global"}
+    by_variant = {
+        kind.variant: name for name, kind in KINDS.items() if kind.scope == "global" and kind.call == BACKWARD
+    }
     for variant in (first, second, first):
         found = observed(topology(), by_variant[variant])
         assert found.raised is None

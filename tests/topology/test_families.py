@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import Phase, find, given, settings
@@ -11,9 +12,11 @@ from hookcheck.errors import HookcheckError
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import close
 from hookcheck.topology.families import FAMILIES, Family, family_named
+from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.loss_elementwise import BCELoss
 from hookcheck.topology.model import (
     Apply,
     Backward,
@@ -225,6 +228,25 @@ def roots(count: int) -> Callable[[Topology], bool]:
 )
 def test_a_family_reaches_every_corner_that_it_speaks_of(name: str, condition: Callable[[Topology], bool]) -> None:
     assert smallest(name, condition)
+
+
+@pytest.mark.parametrize("x", [-30.0, 30.0])
+@settings(deadline=None, max_examples=5)
+@given(data=st.data())
+def test_what_lies_between_0_and_1_keeps_away_from_both(x: float, data: st.DataObject) -> None:
+    """In float32 a sigmoid of 30 is 1, and the gradient of BCELoss at 1 is not that near it."""
+
+    @st.composite
+    def loss(draw: st.DrawFn) -> Composite:
+        writer = Writer(draw, (2,))
+        return writer.module(writer.step(writer.inputs[0], (BCELoss,))[0].ref)
+
+    module = data.draw(loss())
+    inputs = tuple(Input(name, (2,), domain="real" if name == "x" else "unit") for name in module.takes)
+    topology = Topology(module, inputs, (Call("y", "", tuple(Ref(i.name) for i in inputs)),))
+    (call,) = [c for c in Expected(topology, {**values(topology), "x": np.full(2, x)}).trace.calls if c.path]
+    assert call.args[0] is not None
+    assert abs(call.args[0].array - 0.5).max() < 0.25
 
 
 def test_families_go_by_their_names() -> None:

@@ -6,13 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.sweep import Gradient
-from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Composite, Sequential, Topology
 from hookcheck.topology.primitive import Array, Layer
@@ -51,6 +53,27 @@ class Case:
         """Whether both have one shape and, within what rounding explains, the same numbers."""
         return self._alike(observed, expected, self.measured)
 
+    def agrees(self, observed: Copy, expected: Any) -> bool:
+        """Whether ``observed`` is what the oracle says (``...``: anything): tensors as in `close`, containers alike."""
+        if isinstance(expected, Tensor):
+            return self.close(observed, expected.array, expected.dtype)
+        if expected is Ellipsis:
+            return True
+        if isinstance(expected, SimpleNamespace) or hasattr(expected, "_fields"):
+            items = list(vars(expected).values() if isinstance(expected, SimpleNamespace) else expected)
+            kept = [item for key, item in observed.items() if key != "type"] if isinstance(observed, dict) else None
+            return kept is not None and len(kept) == len(items) and all(map(self.agrees, kept, items))
+        if isinstance(expected, dict):
+            alike = isinstance(observed, dict) and observed.keys() == expected.keys()
+            return alike and all(self.agrees(observed[key], item) for key, item in expected.items())  # type: ignore[index]
+        if isinstance(expected, (tuple, list)):
+            if isinstance(observed, dict) and isinstance(expected, tuple):  # torch.max gives a tuple of its own type
+                observed = tuple(item for key, item in observed.items() if key != "type")
+            if not isinstance(observed, (tuple, list)) or type(observed) is not type(expected):
+                return False
+            return len(observed) == len(expected) and all(map(self.agrees, observed, expected))
+        return observed == (None if expected is None else repr(expected))
+
     def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
         tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype
         return tensor and self._alike(observed, expected, measured)  # type: ignore[arg-type]
@@ -66,7 +89,7 @@ class Case:
     @cached_property
     def firings(self) -> tuple[Firing, ...]:
         """Every firing that is due; those of passes behind a forbidden statement are not."""
-        due = self.expected.firings
+        due = self.expected.pre_firings if self.kind.call == BACKWARD_PRE else self.expected.firings
         allowed = self.expected.trace.allowed
         return tuple(f for f in due if f.backward < (allowed or 0)) if self.forbidden else due
 
@@ -105,7 +128,7 @@ class Case:
         return tuple(Pair(firing, answers.get(id(firing))) for firing in self.firings)
 
     def _carries(self, event: Event, firing: Firing, measured: bool) -> bool:
-        return len(event.arguments) == 2 and all(
+        return len(event.arguments) == len(self.sides) and all(
             isinstance(observed, tuple)
             and len(observed) == len(expected)
             and all(
@@ -114,13 +137,19 @@ class Case:
                 else self._is(o, e, t.dtype, measured)
                 for i, (o, e, t) in enumerate(zip(observed, expected, tensors))
             )
-            for observed, expected, tensors, unsure in zip(
-                event.arguments,
-                (firing.grad_input, firing.grad_output),
-                (firing.call.args, firing.call.outputs),
-                (frozenset[int](), firing.open),
-            )
+            for observed, (expected, tensors, unsure) in zip(event.arguments, map(firing.side, self.sides))
         )
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """What the hook is called with, the module aside."""
+        return ("grad_output",) if self.kind.call == BACKWARD_PRE else ("grad_input", "grad_output")
+
+    def side(self, pair: Pair, name: str) -> Copy:
+        """``grad_input`` or ``grad_output`` of an event; None where it has no such argument."""
+        if pair.event is None or len(pair.event.arguments) != len(self.sides) or name not in self.sides:
+            return None
+        return pair.event.arguments[self.sides.index(name)]
 
     @cached_property
     def paths_due(self) -> dict[str, int]:

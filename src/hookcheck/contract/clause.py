@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Union
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.kinds import BACKWARD, KINDS, HookKind
 
 PROMISE, PIN, CLAIM, UNSPECIFIED = "promise", "pin", "claim", "unspecified"
 RANKS = (PROMISE, PIN, CLAIM, UNSPECIFIED)
@@ -79,14 +79,19 @@ CLAUSES: dict[str, Clause] = {}
 
 
 def clause(
-    id: str, rank: str, subject: Subject, since: str, source: str, variant: str | None = None
+    id: str,
+    rank: str,
+    subject: Subject,
+    since: str,
+    source: str,
+    of: Callable[[HookKind], bool] = lambda kind: kind.call == BACKWARD,
 ) -> Callable[[Callable[..., Judgement]], Callable[..., Judgement]]:
-    """Declares the function below it as a clause; ``variant`` limits it to legacy or full hook kinds."""
+    """Declares the function below it as a clause of the hook kinds ``of`` which it speaks: module backward hooks."""
 
     def declare(judge: Callable[..., Judgement]) -> Callable[..., Judgement]:
         if id in CLAUSES:
             raise ValueError(f"two clauses have the id {id}")
-        kinds = tuple(name for name, kind in KINDS.items() if variant in (None, kind.variant))
+        kinds = tuple(name for name, kind in KINDS.items() if of(kind))
         statement = " ".join((judge.__doc__ or "").split())
         CLAUSES[id] = Clause(id, rank, statement, since, source, kinds, subject, judge)
         return judge

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.oracle.expected import Firing
+from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.observation import Copy, dtype_of, numbers
 from hookcheck.topology.primitive import Array
@@ -78,6 +81,34 @@ def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[
 def shown(copies: tuple[Copy, ...] | tuple[Gradient, ...]) -> str:
     """A tuple of gradients for people: shapes, and the numbers of those that are short."""
     return _tuple([_text(copy) for copy in copies])
+
+
+def copy_shown(copy: Copy) -> str:
+    """A copied value for people, in its containers."""
+    if isinstance(copy, dict):
+        return "{" + ", ".join(f"{key}: {copy_shown(item)}" for key, item in copy.items()) + "}"
+    if isinstance(copy, (tuple, list)):
+        texts = [copy_shown(item) for item in copy]
+        return _tuple(texts) if isinstance(copy, tuple) else f"[{', '.join(texts)}]"
+    return _text(copy)
+
+
+def expected_shown(value: Any) -> str:
+    """What the oracle says of a value, for people."""
+    return copy_shown(_copied(value))
+
+
+def _copied(value: Any) -> Copy:
+    if isinstance(value, Tensor):
+        return value.array
+    if isinstance(value, SimpleNamespace):
+        return {key: _copied(item) for key, item in vars(value).items()}
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [_copied(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return None if value is None else repr(value)
 
 
 def _tuple(texts: Sequence[str]) -> str:

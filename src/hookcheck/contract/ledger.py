@@ -21,7 +21,7 @@ from packaging.version import Version
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses that entries name
 from hookcheck.contract.clause import CLAUSES, Mismatch
 from hookcheck.contract.program import PROGRAM, Program, chapters
-from hookcheck.contract.verdict import GAPS, CaseResult
+from hookcheck.contract.verdict import GAPS, RAN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.families import FAMILIES
@@ -111,11 +111,16 @@ class Ledger:
     def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str]]:
         """The entries for all families that match nothing in ``results`` (all cases of a run), each with the hook kind.
 
-        Which of its clauses an entry shows under depends on what networks a release can run, so one will do.
+        Which of its clauses an entry shows under depends on what networks a release can run, so one will do; and of
+        kinds that it does not have nothing can show.
         """
+        results = tuple(results)
         seen = {(d.ledger, result.kind) for result in results for d in result.deviations}
+        ran = {result.kind for result in results if result.outcome == RAN}
         anywhere = (entry for entry in self.entries if not entry.families)
-        return [(entry, kind) for entry in anywhere for kind in entry.kinds if (entry.id, kind) not in seen]
+        return [
+            (entry, kind) for entry in anywhere for kind in entry.kinds if kind in ran and (entry.id, kind) not in seen
+        ]
 
     @cached_property
     def _anywhere(self) -> dict[tuple[str, str], list[Entry]]:

@@ -3,15 +3,16 @@ hook fires; and which gradients the leaves end up with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace
+from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
-from hookcheck.oracle.sweep import Gradient, Sweep, sweep
+from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Topology
@@ -42,15 +43,40 @@ class Firing:
     certain: bool = True
     open: frozenset[int] = frozenset()
 
+    def side(self, name: str) -> tuple[tuple[Gradient, ...], tuple[Tensor | None, ...], frozenset[int]]:
+        """``grad_input`` or ``grad_output``: the gradients, of which tensors, and the places that are open."""
+        if name == "grad_input":
+            return self.grad_input, self.call.args, frozenset()
+        return self.grad_output, self.call.outputs, self.open
+
+
+@dataclass(frozen=True, eq=False)
+class TensorCall:
+    """One call of a hook on a tensor: a leaf's ``name`` (or ``path[position]`` of a module's output), in which backward
+    pass, and with which gradient."""
+
+    name: str
+    backward: int
+    gradient: Gradient
+
 
 class Expected:
     """Everything that the oracle has to say about one topology; each part is worked out when first asked for."""
 
-    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None) -> None:
-        """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them."""
+    def __init__(
+        self,
+        topology: Topology,
+        numbers: Mapping[str, Array],
+        noise: Noise | None = None,
+        acts: Acts = NO_ACTS,
+    ) -> None:
+        """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them.
+
+        ``acts`` is what hooks on every module change.
+        """
         self.topology = topology
         self.numbers = numbers
-        self.trace: Trace = trace(topology, numbers, noise)
+        self.trace: Trace = trace(topology, numbers, noise, acts)
 
     @cached_property
     def dtype(self) -> str:
@@ -62,7 +88,7 @@ class Expected:
 
         By the table of tolerances; if ``measured``, by what rounding does to this very network as well.
         """
-        if close(observed, expected, self.dtype, device):
+        if close(observed, expected, self.dtype, device, self.trace.doubled):
             return True
         if not measured or observed.shape != expected.shape or id(expected) not in self._places:
             return False
@@ -79,7 +105,7 @@ class Expected:
         slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
         if self.trace.doubled:
             slack = max(slack, DIFFERENCES * own)
-        others = (again.gradients[self._places[id(gradient)]] for again in self._again(device))
+        others = (again.arrays[self._places[id(gradient)]] for again in self._again(device))
         changes = [np.abs(other - gradient) for other in others if other is not None]
         return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))
 
@@ -94,7 +120,7 @@ class Expected:
         """The same network, worked out with rounding at every step."""
         if not self._noisy:
             noises = [noise(trial, self.dtype, device) for trial in range(TRIALS)]
-            self._noisy += [Expected(self.topology, self.numbers, each) for each in noises]
+            self._noisy += [Expected(self.topology, self.numbers, each, self.trace.acts) for each in noises]
         return tuple(self._noisy)
 
     @cached_property
@@ -104,13 +130,21 @@ class Expected:
     @cached_property
     def gradients(self) -> list[Gradient]:
         """Every gradient that is given out here, in an order that depends on the topology alone."""
-        fired = [g for firing in self.firings for g in (*firing.grad_input, *firing.grad_output)]
-        return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values()]
+        fired = [g for firing in (*self.firings, *self.pre_firings) for g in (*firing.grad_input, *firing.grad_output)]
+        of_tensors = [g for calls in (self.leaf_calls, self.output_calls) for call in calls for g in [call.gradient]]
+        return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values(), *of_tensors]
+
+    @cached_property
+    def arrays(self) -> list[Gradient]:
+        """Every array of numbers that is given out here: the gradients, and what forward computes."""
+        told = [(call.given, dict(call.keywords), call.left, call.result) for call in self.trace.calls]
+        tensors = [t for value in (*told, newest(dict(self.trace.names))) for t in tensors_in(value)]
+        return [*self.gradients, *(t.array for t in tensors if t.array.dtype.kind in "fc")]
 
     @cached_property
     def _places(self) -> dict[int, int]:
-        """Where in that order a gradient stands, by its ``id``."""
-        return {id(gradient): place for place, gradient in enumerate(self.gradients) if gradient is not None}
+        """Where in that order an array stands, by its ``id``."""
+        return {id(array): place for place, array in enumerate(self.arrays) if array is not None}
 
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:
@@ -129,11 +163,20 @@ class Expected:
         The hook fires when the gradients with respect to the inputs are computed; if no input requires grad, when those
         with respect to the outputs are; if no output requires grad either, never.
         """
+        return self._firings(lambda call: call.entry or call.exit)
+
+    @cached_property
+    def pre_firings(self) -> tuple[Firing, ...]:
+        """Every firing that those of ``register_full_backward_pre_hook`` demand: when the gradients with respect to the
+        outputs are there, before anything inside of the module runs."""
+        return self._firings(lambda call: call.exit)
+
+    def _firings(self, at: Callable[[CallTrace], Node | None]) -> tuple[Firing, ...]:
         return tuple(
             _firing(call, node, number, swept, plain)
             for number, (swept, plain) in enumerate(zip(self.hooked, self.plain))
             for call in self.trace.calls
-            for node in [call.entry or call.exit]
+            for node in [at(call)]
             if node is not None and node.index in swept.received
             if any(output is not None and output.requires_grad for output in call.made)
         )
@@ -146,25 +189,66 @@ class Expected:
         module's outputs included. It is None where only other outputs of that step have a gradient, and where it is
         not known, since torch may make a layer's earlier outputs of a later one (LSTMCell: ``h' = σ(o) tanh(c')``).
         """
-        found = []
-        for number, swept in enumerate(self.plain):
-            for call in self.trace.calls:
-                node, slot = _made(call.first)
-                if node is not None and node.index in swept.received:
-                    received = swept.received[node.index]
-                    within = isinstance(node.primitive, Layer) and any(g is not None for g in received[:slot])
-                    found.append((call, number, None if within else received[slot]))
-        return tuple(found)
+        return tuple(
+            (call, number, _at_its_node(source, swept))
+            for number, swept in enumerate(self.plain)
+            for call in self.trace.calls
+            for source in [_source(call.first)]
+            if source is not None and source.node is not None and source.node.index in swept.received
+        )
+
+    @cached_property
+    def acted(self) -> tuple[Sweep, ...]:
+        """The backward passes as they are where hooks act on gradients, and as they are without hooks otherwise."""
+        return self.hooked if self.trace.acts.backward else self.plain
 
     @cached_property
     def leaf_gradients(self) -> dict[str, Array]:
-        """``.grad`` of every leaf that has one at the end of a run without hooks, by name; shapes are the leaves'."""
+        """``.grad`` of every leaf that has one at the end of the run, by name; shapes are the leaves'."""
+        return {call.name: call.gradient for call in self.accumulations if call.gradient is not None}
+
+    @cached_property
+    def leaf_calls(self) -> tuple[TensorCall, ...]:
+        """For each backward pass and each leaf that it gives a gradient: that gradient, which a hook gets."""
+        return tuple(
+            TensorCall(name, number, gradient)
+            for number, swept in enumerate(self.acted)
+            for name, gradient in swept.asked.items()
+            if isinstance(name, str)
+        )
+
+    @cached_property
+    def accumulations(self) -> tuple[TensorCall, ...]:
+        """For each backward pass and each leaf whose ``.grad`` it changes: ``.grad`` as it is then."""
         total: dict[str, Array] = {}
-        for backward, swept in zip(self.trace.passes, self.plain):
-            for name, gradient in swept.asked.items():
-                if isinstance(name, str) and backward.accumulates:
-                    total[name] = total[name] + gradient if name in total else gradient
-        return total
+        found = []
+        for call in self.leaf_calls:
+            if self.trace.passes[call.backward].accumulates:
+                assert call.gradient is not None
+                known = total.get(call.name)
+                total[call.name] = call.gradient if known is None else known + call.gradient
+                found.append(TensorCall(call.name, call.backward, total[call.name]))
+        return tuple(found)
+
+    @cached_property
+    def output_calls(self) -> tuple[TensorCall, ...]:
+        """For each call, each of its output tensors, and each backward pass that runs the step which made it (or gives
+        the leaf that it is a gradient): the gradient of that tensor, by ``path[position]``.
+
+        It is None where it is not known; see `of_first_output`.
+        """
+        found = []
+        for number, swept in enumerate(self.plain):
+            for call in self.trace.calls:
+                for position, tensor in enumerate(call.made):
+                    source, name = _source(tensor), f"{call.path}[{position}]"
+                    if source is None or not source.requires_grad or number < call.after:
+                        continue
+                    if source.node is not None and source.node.index in swept.received:
+                        found.append(TensorCall(name, number, _at_its_node(source, swept)))
+                    elif source.node is None and source.name in swept.asked:
+                        found.append(TensorCall(name, number, swept.asked[source.name]))
+        return tuple(found)
 
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
         """Every gradient that has to do with ``call`` in one pass, by a name for people, parameters included."""
@@ -186,7 +270,7 @@ class Expected:
 
 
 def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep) -> Firing:
-    inputs = swept.passed[node.index] if call.entry else ()
+    inputs = materialized(node, swept.received[node.index]) if node is call.entry else ()
     outputs = swept.received.get(call.exit.index, ()) if call.exit else ()
     without = plain.received.get(call.exit.index, (None,) * len(outputs)) if call.exit else ()
     doubtful = [i for i, (joined, alone) in enumerate(zip(outputs, without)) if joined is not None and alone is None]
@@ -204,11 +288,19 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep
     )
 
 
-def _made(tensor: Tensor | None) -> tuple[Node | None, int]:
-    """The step that made ``tensor``, boundaries aside, and as which of its outputs."""
+def _source(tensor: Tensor | None) -> Tensor | None:
+    """``tensor`` as the step that made it gave it: boundaries aside."""
     while tensor is not None and tensor.node is not None and tensor.node.primitive is None:
         tensor = tensor.node.inputs[tensor.slot]
-    return (None, 0) if tensor is None else (tensor.node, tensor.slot)
+    return tensor
+
+
+def _at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:
+    """The gradient of what a step gave, as that step receives it; None where it has none, or it is not known."""
+    assert tensor.node is not None
+    received = swept.received[tensor.node.index]
+    within = isinstance(tensor.node.primitive, Layer) and any(g is not None for g in received[: tensor.slot])
+    return None if within else received[tensor.slot]
 
 
 def _placed(tensors: tuple[bool, ...], gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Union
 
+from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.rounding import Noise
 from hookcheck.topology.model import Module
 from hookcheck.topology.primitive import Array, Primitive, Shape
@@ -47,9 +49,10 @@ class Tensor:
 class Node:
     """A step of the graph.
 
-    ``primitive`` is None for a boundary; ``parameters`` names the last of the ``inputs``, and ``buffers`` are what the
-    step found in those; ``shapes`` are those of the outputs (which hold the node, so the node must not hold them: a
-    cycle would wait for the garbage collector).
+    ``primitive`` is None for a boundary, which scales the gradients by ``factors`` where a hook on it acts (on inputs
+    only if the node ``exit``, the boundary around the outputs, has run); ``parameters`` names the last of the ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are
+    those of the outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage
+    collector). ``last`` is what the latest sweep received and passed on: the next one mostly meets the same.
     """
 
     index: int
@@ -58,6 +61,9 @@ class Node:
     shapes: tuple[Shape, ...]
     parameters: tuple[str, ...] = ()
     buffers: Mapping[str, Array] = field(default_factory=dict)
+    factors: tuple[float, ...] = ()
+    exit: int | None = None
+    last: tuple[tuple[Array | None, ...], tuple[Array | None, ...]] | None = None
 
 
 @dataclass(eq=False)
@@ -67,14 +73,21 @@ class CallTrace:
     ``path`` is dotted below the root (empty for the root), ``number`` counts the calls of that module from 0. ``args``
     and ``outputs`` hold, position by position, the tensor *outside* of the call's boundary, or None where there is no
     tensor; ``made`` holds the outputs inside of it, and ``first`` the first tensor among them, inside containers too.
-    ``entry`` and ``exit`` are the boundary nodes, None where nothing requires grad or grad mode is off. ``steps`` are
-    the nodes that the call has put into the graph.
+    ``after`` is how many backward passes came before it.
+    ``given`` and ``keywords`` are the arguments as pre-hooks are told of them, in their containers, ``left`` both as the
+    call leaves them, which may have written to them, and ``result`` is what it gives. ``entry`` and ``exit`` are the boundary nodes, None where nothing requires grad or grad
+    mode is off. ``steps`` are the nodes that the call has put into the graph.
     """
 
     path: str
     number: int
     module: Module
     mode: str
+    after: int = 0
+    given: tuple[Any, ...] = ()
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    left: tuple[Any, Any] = ((), {})
+    result: Any = None
     args: tuple[Tensor | None, ...] = ()
     made: tuple[Tensor | None, ...] = ()
     outputs: tuple[Tensor | None, ...] = ()
@@ -111,7 +124,8 @@ class Pass:
 
 @dataclass
 class Trace:
-    """The whole forward pass: nodes in order of creation, calls in order of entry, backward passes, and leaves.
+    """The whole forward pass: nodes in order of creation, calls in order of entry and, in ``ended``, of their end,
+    backward passes, and leaves; ``acts`` is what hooks changed in it.
 
     ``allowed`` is how many of the passes come before the first statement that writes to a module's input or output in
     place, which a full backward hook forbids; None if there is no such statement. ``noise`` falls on every step.
@@ -127,3 +141,29 @@ class Trace:
     noise: Noise | None = None
     allowed: int | None = None
     doubled: bool = False
+    acts: Acts = NO_ACTS
+    ended: list[CallTrace] = field(default_factory=list)
+
+
+def newest(value: Any) -> Any:
+    """``value`` with the newest version of every tensor in it."""
+    while isinstance(value, Tensor) and value.newer is not None:
+        value = value.newer
+    if isinstance(value, SimpleNamespace):
+        return SimpleNamespace(**{key: newest(item) for key, item in vars(value).items()})
+    if isinstance(value, dict):
+        return {key: newest(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        items = [newest(item) for item in value]
+        named: Any = type(value)
+        return named(*items) if hasattr(value, "_fields") else named(items)
+    return value
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """The tensors in a value, in order; those in a dataclass are out of sight, as they are to torch."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from tensors_in(item)

@@ -14,8 +14,9 @@ import numpy as np
 from hookcheck.oracle.tolerance import UNIT
 from hookcheck.topology.primitive import Array
 
-Noise = Callable[[Array, bool], Array]
-"""What moves an array; the flag says whether its zeros are exact, and so stay."""
+Noise = Callable[[Array, bool, float], Array]
+"""What moves an array; the flag says whether its zeros are exact, and so stay, the number how large what cancelled
+within the step was (see `cancelled`)."""
 
 TRIALS = 3
 """How many times the network is worked out again."""
@@ -29,6 +30,15 @@ MARGIN = {"float64": 2.0**5, "float32": 2.0**5, "float16": 2.0**2, "bfloat16": 2
 Networks of 16 bits are drawn with few steps, and so with few directions."""
 
 
+def cancelled(exact: Array, single: Array) -> float:
+    """How large the numbers were that cancelled within a step: what it loses in float32, in units of rounding.
+
+    No change of a step's operands shows that, where the step cancels them whatever they are (LayerNorm over two).
+    """
+    lost = np.abs(single - exact)
+    return float(lost[np.isfinite(lost)].max(initial=0)) / UNIT["float32", "cpu"]
+
+
 def noise(trial: int, dtype: str, device: str) -> Noise:
     """Moves the numbers of a floating array by up to `NOISE` units of rounding, the same way each time.
 
@@ -37,10 +47,10 @@ def noise(trial: int, dtype: str, device: str) -> Noise:
     stream = np.random.RandomState(trial)
     unit = NOISE[dtype] * UNIT[dtype, device]
 
-    def moved(array: Array, exact: bool) -> Array:
+    def moved(array: Array, exact: bool, within: float) -> Array:
         if array.dtype.kind not in "fc" or not array.size:
             return array
-        size = np.abs(array) if exact else np.abs(array).max()
+        size = np.abs(array) if exact else max(np.abs(array).max(), within / NOISE[dtype])
         changed: Array = array + unit * size * stream.uniform(-1, 1, size=array.shape)
         return changed
 

@@ -8,11 +8,12 @@ others with zeros, as ``torch.autograd.Function`` documents (materialized gradie
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
+from hookcheck.oracle.rounding import Noise, cancelled
 from hookcheck.topology.primitive import Array
 
 Gradient = Optional[Array]
@@ -65,8 +66,12 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if node.index not in pending or (needed is not None and node.index not in needed):
             continue
         received = tuple(pending[node.index])
-        passed = _handed_on(node, _noisy(trace, node, received), joined)
-        passed = _noisy(trace, node, passed)
+        passed = _handed_on(node, received, joined)
+        # Where no output has a gradient no release calls the hook (clause BW-02 says so), and so it does not act.
+        if node.factors and joined and (node.exit is None or node.exit in result.received):
+            passed = tuple(g if g is None else f * g for f, g in zip(node.factors, passed))
+        if trace.noise is not None and node.primitive is not None:
+            passed = _noisy(trace.noise, node, received)
         result.received[node.index], result.passed[node.index] = received, passed
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):
@@ -88,28 +93,58 @@ def _made(trace: Trace, key: Key) -> Key:
     return key
 
 
-def _noisy(trace: Trace, node: Node, gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
-    """The gradients with the trace's noise, if it has any; a boundary computes nothing, and so rounds nothing.
+def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gradient, ...]:
+    """What a step hands on, with noise on what it receives, for it can cancel, and on what it passes on.
 
-    It falls on what a step receives as well as on what it passes on, since a step can cancel within.
+    A boundary computes nothing, and so rounds nothing.
     """
-    if trace.noise is None or node.primitive is None:
-        return gradients
-    return tuple(g if g is None else trace.noise(g, node.primitive.exact) for g in gradients)
+    assert node.primitive is not None
+    exact = node.primitive.exact
+    moved = tuple(g if g is None else noise(g, exact, 0.0) for g in received)
+    passed = _handed_on(node, moved, joined=True)
+    single = _handed_on(node, moved, joined=True, dtype=np.dtype(np.float32))
+    return tuple(
+        g if g is None or s is None else noise(g, exact, cancelled(g, s)) for g, s in zip(passed, single)
+    )
 
 
-def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:
-    """The gradients of a node's inputs, given those of its outputs."""
+def _handed_on(
+    node: Node, received: tuple[Gradient, ...], joined: bool, dtype: np.dtype[Any] | None = None
+) -> tuple[Gradient, ...]:
+    """The gradients of a node's inputs, given those of its outputs; worked out in ``dtype`` if one is named."""
     if node.primitive is None and not joined:
         return received
-    cotangents = tuple(np.zeros(shape) if g is None else g for shape, g in zip(node.shapes, received))
+    cotangents = materialized(node, received)
     if node.primitive is None:
         return cotangents
-    gradients = through(node, tuple(t.array for t in node.inputs), cotangents)
-    reached = node.primitive.reaches(tuple(g is not None for g in received))
-    if reached is None:
-        return gradients
-    return tuple(g if i >= len(reached) or reached[i] else None for i, g in enumerate(gradients))
+    if dtype is None and node.last is not None and all(map(_same, received, node.last[0])):
+        return node.last[1]
+    operands = tuple(t.array for t in node.inputs)
+    if dtype is not None:
+        operands, cotangents = _rounded(operands, dtype), _rounded(cotangents, dtype)
+    gradients = through(node, operands, cotangents)
+    reached = node.primitive.reaches(tuple(g is not None for g in received)) or ()
+    passed = tuple(g if i >= len(reached) or reached[i] else None for i, g in enumerate(gradients))
+    if dtype is None:
+        node.last = received, passed
+    return passed
+
+
+def _same(one: Gradient, other: Gradient) -> bool:
+    """Whether both are the same bit by bit."""
+    if one is None or other is None or one is other:
+        return one is other
+    return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+
+
+def _rounded(arrays: tuple[Array, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
+    """The floating ones in another dtype."""
+    return tuple(array.astype(dtype) if array.dtype.kind == "f" else array for array in arrays)
+
+
+def materialized(node: Node, gradients: tuple[Gradient, ...]) -> tuple[Array, ...]:
+    """The gradients of a node's outputs with zeros for those that are absent."""
+    return tuple(np.zeros(shape) if g is None else g for shape, g in zip(node.shapes, gradients))
 
 
 def through(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ...]) -> tuple[Gradient, ...]:

@@ -47,16 +47,17 @@ def coarsest(dtypes: Iterable[str]) -> str:
     return max(reals, key=lambda dtype: UNIT[dtype, "cpu"], default="float64")
 
 
-def tolerance(expected: Array, dtype: str, device: str) -> float:
-    """The largest absolute difference from ``expected`` that rounding explains, by the coarsest dtype and device."""
+def tolerance(expected: Array, dtype: str, device: str, doubled: bool = False) -> float:
+    """The largest absolute difference from ``expected`` that rounding explains, by the coarsest dtype and device, or
+    that central differences leave where a gradient rests on them (``doubled``)."""
     largest = float(abs(expected).max()) if expected.size else 0.0
-    return STEPS[dtype] * UNIT[dtype, device] * max(1.0, largest)
+    return max(STEPS[dtype] * UNIT[dtype, device], DIFFERENCES if doubled else 0.0) * max(1.0, largest)
 
 
-def close(observed: Array, expected: Array, dtype: str, device: str) -> bool:
-    """Whether two arrays have one shape and differ by no more than rounding explains; NaN is never close."""
+def close(observed: Array, expected: Array, dtype: str, device: str, doubled: bool = False) -> bool:
+    """Whether two arrays have one shape and differ by no more than the `tolerance`; NaN is never close."""
     if observed.shape != expected.shape:
         return False
     if not expected.size:
         return True
-    return bool(abs(observed - expected).max() <= tolerance(expected, dtype, device))
+    return bool(abs(observed - expected).max() <= tolerance(expected, dtype, device, doubled))

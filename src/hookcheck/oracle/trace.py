@@ -10,15 +10,16 @@ everything that a hook must see follows from these boundaries in one reverse `sw
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from hookcheck.oracle.acts import FORWARD, NO_ACTS, Acts, factor
 from hookcheck.oracle.dtypes import FLOATING, result_dtype
-from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace
+from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.memory import aliased, overwritten, viewed
 from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
@@ -42,6 +43,7 @@ from hookcheck.topology.model import (
     statements,
     walk,
 )
+from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.primitive import Array, Assembled, Primitive, SingleStep
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import WHOLE
@@ -49,20 +51,24 @@ from hookcheck.topology.values import WHOLE
 Names = dict[str, Any]
 
 
-def trace(topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None) -> Trace:
+def trace(
+    topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None, acts: Acts = NO_ACTS
+) -> Trace:
     """Runs the main program of ``topology`` on the given values of parameters and inputs.
 
-    ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`).
+    ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`). ``acts`` is what a
+    hook on every module changes.
     """
-    return _Tracer(topology, numbers, noise).run()
+    return _Tracer(topology, numbers, noise, acts).run()
 
 
 class _Tracer:
     """The one place with state: the graph so far, modes, buffers, and the calls that are open."""
 
-    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None) -> None:
+    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None, acts: Acts) -> None:
         self.topology = topology
-        self.writing = _writes(topology)
+        self.acts = acts
+        self.writing = writes(topology)
         self.modes = ["grad"]
         self.open: list[CallTrace] = []
         self.leaked: Names = {}
@@ -75,10 +81,11 @@ class _Tracer:
             name: Tensor(array, inputs[name].requires_grad, _dtype(inputs[name], topology), name=name)
             if name in inputs
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
-            for name, array in ((name, noise(array, True) if noise else array) for name, array in numbers.items())
+            for name, array in ((name, noise(array, True, 0.0) if noise else array) for name, array in numbers.items())
         }
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
+        self.result.acts = acts
         self.main = names
 
     def run(self) -> Trace:
@@ -130,19 +137,28 @@ class _Tracer:
         path = self.canonical(target)
         module = self.modules[path]
         number = self.counts[path] = self.counts.get(path, -1) + 1
-        call = CallTrace(path, number, module, self.modes[-1])
+        call = CallTrace(path, number, module, self.modes[-1], len(self.result.passes))
         self.result.calls.append(call)
+        call.given, call.keywords = args, kwargs
+        if self.acts.args:
+            args = (*map(self.scaled, args[:1]), *args[1:])
         call.args = tuple(arg if isinstance(arg, Tensor) else None for arg in args)
-        call.entry, inner = self.boundary(call.args)
+        call.entry, inner = self.boundary(call.args, self.acts.grad_input)
         inward = [inside or outside for inside, outside in zip(inner, args)]
         self.open.append(call)
-        result = self.forward(module, path, tuple(inward), kwargs)
+        result = call.result = self.forward(module, path, tuple(inward), kwargs)
         self.open.pop()
+        self.result.ended.append(call)
+        call.left = newest((args, kwargs)) if self.writing else (args, kwargs)
+        if self.acts.outputs:
+            result = tuple(map(self.scaled, result)) if type(result) is tuple else self.scaled(result)
         outputs = result if isinstance(result, tuple) else (result,)
         call.made = tuple(o if isinstance(o, Tensor) else None for o in outputs)
         call.first = _first(result)
         call.container = "tensor" if isinstance(result, Tensor) else type(result).__name__
-        call.exit, call.outputs = self.boundary(call.made)
+        call.exit, call.outputs = self.boundary(call.made, self.acts.grad_output)
+        if call.entry:
+            call.entry.exit = -1 if call.exit is None else call.exit.index
         shown = [outside or inside for outside, inside in zip(call.outputs, outputs)]
         if not isinstance(result, tuple):
             return shown[0]
@@ -167,7 +183,7 @@ class _Tracer:
         if path not in self.buffers:
             self.buffers[path] = own.buffers()
         buffers = self.buffers[path]
-        tensors = tuple(tensor for value in (args, kwargs) for tensor in _tensors(value))
+        tensors = tuple(tensor for value in (args, kwargs) for tensor in tensors_in(value))
         if not self.training[path]:
             return own.result(self.step(own.evaluated(), tensors, parameters, buffers))
         if buffers:
@@ -198,7 +214,7 @@ class _Tracer:
             tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
         )
         if self.result.noise:
-            arrays = tuple(self.result.noise(array, primitive.exact) for array in arrays)
+            arrays = tuple(self.result.noise(array, primitive.exact, 0.0) for array in arrays)
         operands = (*inputs, *parameters.values())
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
@@ -227,12 +243,21 @@ class _Tracer:
         of_inputs = reached is None or any(there and t.requires_grad for there, t in zip(reached, operands))
         return of_inputs or any(t.requires_grad for t in operands[len(reached or ()) :])
 
-    def boundary(self, tensors: tuple[Tensor | None, ...]) -> tuple[Node | None, tuple[Tensor | None, ...]]:
+    def scaled(self, value: Any) -> Any:
+        """What a hook that scales makes of an argument or an output."""
+        floating = isinstance(value, Tensor) and value.dtype in FLOATING
+        return self.step(Scale(FORWARD), (value,), {}, {})[0] if floating else value
+
+    def boundary(
+        self, tensors: tuple[Tensor | None, ...], acting: bool
+    ) -> tuple[Node | None, tuple[Tensor | None, ...]]:
         """The identity over those of ``tensors`` that are tensors; requires_grad of each stays as it was."""
         inputs = tuple(t for t in tensors if t is not None)
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in inputs):
             return None, tensors
         node = self.node(None, inputs, tuple(t.array for t in inputs), ())
+        if acting:
+            node.factors = tuple(factor(position) for position, t in enumerate(tensors) if t is not None)
         outputs = iter([_through(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 
@@ -252,8 +277,8 @@ class _Tracer:
         return node
 
     def leaf(self, path: str, name: str) -> Tensor:
-        newest: Tensor = _newest(self.result.leaves[self.canonical(_joined(path, name))])
-        return newest
+        found: Tensor = newest(self.result.leaves[self.canonical(_joined(path, name))])
+        return found
 
     def forbidden(self) -> None:
         """Notes that what comes now writes to a module's input or output in place, or uses one that was written to."""
@@ -277,10 +302,10 @@ class _Tracer:
             for part in tree.path:
                 dotted = isinstance(part, str) and part.startswith(".")
                 value = getattr(value, str(part)[1:]) if dotted else value[part]
-            newest = _newest(value)
-            if isinstance(newest, Tensor) and newest.stale:
+            found = newest(value) if isinstance(value, Tensor) else value
+            if isinstance(found, Tensor) and found.stale:
                 self.forbidden()
-            return newest
+            return found
         return _packed(tree, [self.resolve(item, path, names) for item in tree.items])
 
 
@@ -294,12 +319,6 @@ def _packed(pack: Pack, items: list[Any]) -> Any:
     return tuple(items) if pack.kind == "tuple" else items
 
 
-def _newest(value: Any) -> Any:
-    while isinstance(value, Tensor) and value.newer is not None:
-        value = value.newer
-    return value
-
-
 def _first(value: Any) -> Tensor | None:
     """The first tensor as torch's legacy hook looks for it: the first item again and again, of a dict's the tensors."""
     while not isinstance(value, Tensor):
@@ -308,15 +327,6 @@ def _first(value: Any) -> Tensor | None:
         direct = [item for item in value.values() if isinstance(item, Tensor)] if isinstance(value, dict) else value
         value = direct[0] if direct else None
     return value
-
-
-def _tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in a value, in order; those in a dataclass are out of sight, as they are to torch."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, (tuple, list, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item)
 
 
 def _through(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
@@ -329,7 +339,7 @@ def _through(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
 
 
 @lru_cache(maxsize=256)
-def _writes(topology: Topology) -> bool:
+def writes(topology: Topology) -> bool:
     """Whether any step works in place: only then it matters which tensors share memory."""
     ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
     return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, SingleStep))))

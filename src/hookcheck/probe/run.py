@@ -13,19 +13,21 @@ import numpy as np
 import torch
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS, HookKind
+from hookcheck.oracle.acts import FORWARD, factor
+from hookcheck.probe.kinds import KINDS, POST_ACCUMULATE, HookKind
 from hookcheck.probe.observation import Array, Copy, Event, Observation, Raised
 from hookcheck.probe.state import preserved
-from hookcheck.topology.build import build
+from hookcheck.topology.build import Built, build
 from hookcheck.topology.model import Topology, needs
 
 
 def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
-    """Builds ``topology`` on ``device`` and runs it once, with an observing hook of ``kind`` on every module.
+    """Builds ``topology`` on ``device`` and runs it once, with a hook of ``kind`` on all that the kind is about.
 
     ``numbers`` are the values of parameters and inputs (see `hookcheck.topology.values.values`). With ``kind`` None no
-    hook is registered. Hooks return None. An exception of the run is part of the observation; the process is left as it
-    was found either way. Only ``Exception`` is caught: Ctrl-C ends the run at once.
+    hook is registered. Hooks record what they are given; those that act return it scaled. An exception of the run is
+    part of the observation; the process is left as it was found either way. Only ``Exception`` is caught: Ctrl-C ends
+    the run at once.
     """
     events: list[Event] = []
     raised = None
@@ -37,7 +39,7 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
         names: dict[str, Any] = {}
         try:
             if kind is not None:
-                _register(KINDS[kind], built.module, events)
+                _register(KINDS[kind], built, events)
             names = built.run()
         except Exception as error:
             raised = Raised(type(error).__name__, str(error))
@@ -78,9 +80,21 @@ def unavailable(topology: Topology, kind: str | None) -> str:
 def lacking(kind: str) -> str:
     """Why this torch has no hooks of ``kind``, or an empty text where it has."""
     hook = KINDS[kind]
-    if hasattr(_owner(hook, torch.nn.Module), hook.register):
+    owner = _OWNERS[hook.scope]
+    if hasattr(owner, hook.register) and release(hook.since) <= release(torch.__version__):
         return ""
     return f"{hook.register} came with torch {hook.since}"
+
+
+def unsafe(kind: str, writes: bool) -> str:
+    """Why hooks of ``kind`` can end the process on this torch, on networks that write in place; or an empty text.
+
+    A hook that is registered on a view after a write to what it is a view of crashed up to 2.14.
+    """
+    crashes = (2, 0) <= release(torch.__version__) < (2, 15)
+    if KINDS[kind].scope == "output" and writes and crashes:
+        return "registering a hook on a view that was written to can end the process (pytorch#196459)"
+    return ""
 
 
 def available_devices() -> tuple[str, ...]:
@@ -104,27 +118,69 @@ def release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _owner(hook: HookKind, module: Any) -> Any:
-    return module if hook.scope == "module" else torch.nn.modules.module
+_OWNERS: dict[str, Any] = {
+    "module": torch.nn.Module,
+    "global": torch.nn.modules.module,
+    "leaf": torch.Tensor,
+    "output": torch.Tensor,
+}
+"""What the functions that register hooks are attributes of, by scope."""
 
 
-def _register(hook: HookKind, net: torch.nn.Module, events: list[Event]) -> None:
-    """Puts a recording hook on every module of ``net``, or the one global hook."""
-    paths = {id(module): path for path, module in net.named_modules()}
+def _register(hook: HookKind, built: Built, events: list[Event]) -> None:
+    """Puts a recording hook on every module or leaf, or the one global hook."""
+    paths = {id(module): path for path, module in built.module.named_modules()}
     counts: Counter[str] = Counter()
+    settings = {"with_kwargs": True} if hook.kwargs else {}
 
-    def record(registered: str | None, module: Any, *arguments: Any) -> None:
-        given = paths.get(id(module))
+    def record(registered: str | None, subject: Any, *arguments: Any) -> Any:
+        given = paths.get(id(subject))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         events.append(Event(hook.name, path, counts[path], given, tuple(map(_copy, arguments))))
         counts[path] += 1
+        return None if hook.observes else acted(hook, *arguments)
+
+    def watch(path: str, module: Any, args: Any, output: Any) -> None:
+        for position, tensor in enumerate(output if isinstance(output, tuple) else (output,)):
+            if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
+                tensor.register_hook(partial(record, f"{path}[{position}]", None))  # type: ignore[no-untyped-call]
+
+    def accumulated(name: str, leaf: Any) -> None:
+        record(name, None, leaf.grad)
 
     if hook.scope == "global":
         getattr(torch.nn.modules.module, hook.register)(partial(record, None))
+    elif hook.scope == "module":
+        for path, module in built.module.named_modules():
+            getattr(module, hook.register)(partial(record, path), **settings)
+    elif hook.scope == "output":
+        for path, module in built.module.named_modules():
+            module.register_forward_hook(partial(watch, path))
     else:
-        for path, module in net.named_modules():
-            getattr(module, hook.register)(partial(record, path))
+        for name, leaf in (*built.parameters.items(), *built.inputs.items()):
+            if leaf.requires_grad:
+                told = partial(accumulated, name) if hook.call == POST_ACCUMULATE else partial(record, name, None)
+                getattr(leaf, hook.register)(told)
+
+
+def acted(hook: HookKind, *arguments: Any) -> Any:
+    """What a hook that acts returns, given what it is called with, the module aside; see `hookcheck.oracle.acts`."""
+    if hook.acts.backward:
+        return tuple(_scaled(g, factor(i)) for i, g in enumerate(arguments[0]))
+    if hook.acts.args:
+        first, rest = arguments[0][:1], arguments[0][1:]
+        return (*(_scaled(value, FORWARD) for value in first), *rest)
+    output = arguments[-1]
+    if isinstance(output, tuple) and not hasattr(output, "_fields"):
+        return tuple(_scaled(value, FORWARD) for value in output)
+    return _scaled(output, FORWARD) if isinstance(output, torch.Tensor) else None
+
+
+def _scaled(value: Any, by: float) -> Any:
+    """A floating tensor scaled; zeros for an argument of integers, and all else, as they are."""
+    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return by * value if floating else value
 
 
 def _copy(value: Any) -> Copy:

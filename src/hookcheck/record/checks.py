@@ -36,32 +36,33 @@ def _check_header(record: Record, path: Path) -> None:
 def _check_cases(record: Record, path: Path) -> None:
     plan = record.header.plan
     families, kinds, clauses = set(plan.families), set(plan.kinds), {clause.id for clause in plan.clauses}
-    seen: dict[tuple[str, str, str, str], int] = {}
-    for line, case in enumerate(record.cases, start=2):
+    seen: set[tuple[str, str, str, str]] = set()
+    for case in record.cases:
         key = (case.family, case.topology, case.kind, case.origin)
         if key in seen:
-            raise DuplicateCase(path, line, f"case {' / '.join(key)} is already on line {seen[key]}")
-        seen[key] = line
+            raise DuplicateCase(path, None, f"case {' / '.join(key)} is there twice")
+        seen.add(key)
         if case.family not in families:
-            raise InconsistentRecord(path, line, f"the plan has no family {case.family!r}")
+            raise InconsistentRecord(path, None, f"the plan has no family {case.family!r}")
         if case.kind not in kinds:
-            raise InconsistentRecord(path, line, f"the plan has no hook kind {case.kind!r}")
+            raise InconsistentRecord(path, None, f"the plan has no hook kind {case.kind!r}")
         spoken = {*case.judged, *(deviation.clause for deviation in case.deviations)}
         if not spoken <= clauses:
-            raise InconsistentRecord(path, line, f"the plan has no clause {min(spoken - clauses)!r}")
+            raise InconsistentRecord(path, None, f"the plan has no clause {min(spoken - clauses)!r}")
         if (case.outcome == RAN) == bool(case.reason):
-            raise InconsistentRecord(path, line, f"a case with outcome {case.outcome!r} has reason {case.reason!r}")
+            cause = f"a case with outcome {case.outcome!r} has reason {case.reason!r}"
+            raise InconsistentRecord(path, None, f"{' / '.join(key)}: {cause}")
 
 
 def _check_counterexamples(record: Record, path: Path) -> None:
     shown: set[str] = set()
     deviating = {case.topology for case in record.cases if case.deviations}
-    for line, counterexample in enumerate(record.counterexamples, start=2 + len(record.cases)):
+    for counterexample in record.counterexamples:
         topology = counterexample.topology
         if topology in shown:
-            raise InconsistentRecord(path, line, f"the counterexample {topology} is there twice")
+            raise InconsistentRecord(path, None, f"the counterexample {topology} is there twice")
         if topology not in deviating:
-            raise InconsistentRecord(path, line, f"no case of the topology {topology} deviates")
+            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates")
         shown.add(topology)
     evident = {
         (deviation.clause, case.family, case.kind)
@@ -70,23 +71,22 @@ def _check_counterexamples(record: Record, path: Path) -> None:
         for deviation in case.deviations
         if deviation.told
     }
-    for line, case in enumerate(record.cases, start=2):
+    for case in record.cases:
         for deviation in case.deviations:
             cell = (deviation.clause, case.family, case.kind)
             if cell not in evident:
-                raise InconsistentRecord(path, line, f"the deviating cell {' / '.join(cell)} has no counterexample")
+                raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(cell)} has no counterexample")
 
 
 def _check_footer(record: Record, path: Path) -> None:
     footer = record.footer
-    line = 2 + len(record.cases) + len(record.counterexamples)
     counts = tally(record.cases)
     for name, count in counts.items():
         if footer.counts[name] != count:
-            raise InconsistentRecord(path, line, f"the footer counts {footer.counts[name]} {name}, the cases {count}")
+            raise InconsistentRecord(path, None, f"the footer counts {footer.counts[name]} {name}, the cases {count}")
     replayed = sum(case.origin == CORPUS for case in record.cases)
     if replayed != record.header.plan.cases:
         cause = f"{record.header.plan.cases} cases of the corpus were planned, {replayed} ran or are accounted for"
-        raise InconsistentRecord(path, line, cause)
+        raise InconsistentRecord(path, None, cause)
     if footer.complete == bool(footer.stopped):
-        raise InconsistentRecord(path, line, f"complete is {footer.complete}, but stopped is {footer.stopped!r}")
+        raise InconsistentRecord(path, None, f"complete is {footer.complete}, but stopped is {footer.stopped!r}")

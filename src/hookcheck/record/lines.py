@@ -6,7 +6,7 @@ The functions that read take objects that the schema has passed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hookcheck.contract.verdict import CaseResult, Deviation
@@ -88,19 +88,49 @@ def header_of(line: Line) -> Header:
     )
 
 
+def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
+    """The objects of as few lines as will do: one for all topologies of a family on which the same kinds come out alike.
+    """
+    by_topology: dict[tuple[str, str, str], dict[str, list[CaseResult]]] = {}
+    for case in cases:
+        alike = by_topology.setdefault((case.family, case.origin, case.topology), {})
+        alike.setdefault(canonical(_result(case)), []).append(case)
+    grouped: dict[tuple[str, str, tuple[str, ...], str], list[CaseResult]] = {}
+    for (family, origin, _), alike in by_topology.items():
+        for result, found in alike.items():
+            grouped.setdefault((family, origin, tuple(case.kind for case in found), result), []).append(found[0])
+    for (family, origin, kinds, _), firsts in grouped.items():
+        topologies = [case.topology for case in firsts]
+        named = {"family": family, "origin": origin, "kinds": list(kinds), "topologies": topologies}
+        yield {"type": "case", **named, **_result(firsts[0])}
+
+
 def case_line(case: CaseResult) -> Line:
-    """The object of a case's line."""
+    """The object of one case's line."""
+    return next(case_lines([case]))
+
+
+def _result(case: CaseResult) -> Line:
+    """What became of a case."""
     deviations = [
         {name: value for name, value in vars(deviation).items() if value != ""} for deviation in case.deviations
     ]
-    return {"type": "case", **vars(case), "judged": dict(case.judged), "deviations": deviations}
+    return {"outcome": case.outcome, "reason": case.reason, "judged": dict(case.judged), "deviations": deviations}
+
+
+def cases_of(line: Line) -> Iterator[CaseResult]:
+    """The cases that ``line`` says: each of its topologies with each of its kinds."""
+    deviations = tuple(Deviation(**deviation) for deviation in line["deviations"])
+    for topology in line["topologies"]:
+        for kind in line["kinds"]:
+            what = (line["family"], topology, kind, line["origin"], line["outcome"], line["reason"])
+            yield CaseResult(*what, judged=line["judged"], deviations=deviations)
 
 
 def case_of(line: Line) -> CaseResult:
-    """The case that ``line`` says."""
-    fields = {name: value for name, value in line.items() if name != "type"}
-    fields["deviations"] = tuple(Deviation(**deviation) for deviation in line["deviations"])
-    return CaseResult(**fields)
+    """The one case that ``line`` says."""
+    (case,) = cases_of(line)
+    return case
 
 
 def counterexample_line(counterexample: Counterexample) -> Line:

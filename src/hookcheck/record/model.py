@@ -11,7 +11,7 @@ from typing import Any
 
 from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, cells
 
-SCHEMA = 1
+SCHEMA = 2
 """Number of the schema that records are written in (``schema.json`` beside this module)."""
 
 CORPUS = "corpus"
@@ -114,6 +114,18 @@ class Record:
         """The verdict of every cell that the cases add up to."""
         clauses = self.header.plan.clauses
         return cells(self.cases, [clause.id for clause in clauses], {clause.id: clause.kinds for clause in clauses})
+
+
+def ordered(cases: Iterable[CaseResult], plan: Plan) -> tuple[CaseResult, ...]:
+    """``cases`` in the order of ``plan``: family, hook kind, origin, topology; what the plan lacks comes last."""
+    families = {family: place for place, family in enumerate(plan.families)}
+    kinds = {kind: place for place, kind in enumerate(plan.kinds)}
+
+    def place(case: CaseResult) -> tuple[int, int, str, str, str, str]:
+        known = families.get(case.family, len(families)), kinds.get(case.kind, len(kinds))
+        return (*known, case.origin, case.topology, case.family, case.kind)
+
+    return tuple(sorted(cases, key=place))
 
 
 def tally(cases: Iterable[CaseResult]) -> dict[str, int]:

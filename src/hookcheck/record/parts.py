@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from hookcheck.contract.verdict import CRASHED, NOT_OFFERED, NOT_RUN, RAN, TIMED_OUT, CaseResult
 from hookcheck.record.errors import UnwritableReports, WrongSchema
 from hookcheck.record.lines import Line, canonical, case_of
-from hookcheck.record.model import Plan
+from hookcheck.record.model import Plan, ordered
 
 _WEIGHT = (CRASHED, TIMED_OUT, RAN, NOT_OFFERED, NOT_RUN)
 """Of several results of one case, the outcome that counts: a crash hides what ran, what ran outdoes a placeholder."""
@@ -74,21 +74,11 @@ def merge(lines: Iterable[Line], plan: Plan) -> tuple[CaseResult, ...]:
     A case that is there twice keeps the result that weighs most: crashed, timed out, ran, not offered, not run; of two
     that ran, the one with more deviations. So a placeholder (not run) for every planned case may go in beforehand.
     """
-    families = {family: place for place, family in enumerate(plan.families)}
-    kinds = {kind: place for place, kind in enumerate(plan.kinds)}
-    best: dict[tuple[int, int, str, str, str, str], CaseResult] = {}
+    best: dict[tuple[str, str, str, str], CaseResult] = {}
     for case in map(case_of, lines):
-        key = (
-            # What the plan lacks comes last, to be refused when the record is checked.
-            families.get(case.family, len(families)),
-            kinds.get(case.kind, len(kinds)),
-            case.origin,
-            case.topology,
-            case.family,
-            case.kind,
-        )
+        key = (case.family, case.kind, case.origin, case.topology)
         best[key] = min(best.get(key, case), case, key=_weight)
-    return tuple(case for _, case in sorted(best.items(), key=lambda item: item[0]))
+    return ordered(best.values(), plan)
 
 
 def _weight(case: CaseResult) -> tuple[int, int]:

@@ -14,8 +14,8 @@ from jsonschema.exceptions import best_match
 
 from hookcheck.record.checks import check
 from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema
-from hookcheck.record.lines import Line, case_of, counterexample_of, footer_of, header_of
-from hookcheck.record.model import SCHEMA, Record
+from hookcheck.record.lines import Line, cases_of, counterexample_of, footer_of, header_of
+from hookcheck.record.model import SCHEMA, Record, ordered
 
 _ORDER = ("header", "case", "counterexample", "footer")
 
@@ -47,9 +47,10 @@ def read(path: Path) -> Record:
         grouped[kind].append(line)
     if not grouped["footer"]:
         raise TruncatedRecord(path, None, "there is no footer: the file ends too early")
+    header = header_of(grouped["header"][0])
     record = Record(
-        header=header_of(grouped["header"][0]),
-        cases=tuple(map(case_of, grouped["case"])),
+        header=header,
+        cases=ordered((case for line in grouped["case"] for case in cases_of(line)), header.plan),
         counterexamples=tuple(map(counterexample_of, grouped["counterexample"])),
         footer=footer_of(grouped["footer"][0]),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hookcheck.record.checks import check
 from hookcheck.record.errors import UnwritableReports
-from hookcheck.record.lines import Line, canonical, case_line, counterexample_line, footer_line, header_line
+from hookcheck.record.lines import Line, canonical, case_lines, counterexample_line, footer_line, header_line
 from hookcheck.record.model import Record, record_name
 
 
@@ -39,6 +39,6 @@ def write(record: Record, folder: Path) -> Path:
 
 def _lines(record: Record) -> Iterator[Line]:
     yield header_line(record.header)
-    yield from map(case_line, record.cases)
+    yield from case_lines(record.cases)
     yield from map(counterexample_line, record.counterexamples)
     yield footer_line(record.footer)

@@ -208,13 +208,11 @@ class Topology:
 
 def children(module: Module) -> tuple[tuple[str, Module], ...]:
     """The named children of a module, in torch's order of registration."""
-    if isinstance(module, Assembled):
-        return children(module.assembled())
     if isinstance(module, (Composite, ModuleDict)):
         return module.children
     if isinstance(module, (Sequential, ModuleList)):
         return tuple((str(i), child) for i, child in enumerate(module.children))
-    return ()
+    return children(module.assembled()) if isinstance(module, Assembled) else ()
 
 
 def own_parameters(module: Module) -> dict[str, Shape]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -142,7 +142,12 @@ class Op(Primitive, Drawn):
 
 
 class Layer(Drawn):
-    """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them."""
+    """A module of ``torch.nn``: tensors and settings to one tensor or to a structure of them.
+
+    ``scalable`` is False where the formula is for a domain that an argument leaves when it is scaled.
+    """
+
+    scalable: ClassVar[bool] = True
 
     @abstractmethod
     def source(self) -> str:

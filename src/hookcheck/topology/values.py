@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
@@ -21,8 +22,9 @@ _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one tak
 
 def _odd(count: int, size: int) -> Array:
     """``size`` odd numbers below ``2 * count``, all different as long as there are enough."""
-    turns = -(-size // count)
-    return np.concatenate([2 * _STREAM.permutation(count) + 1 for _ in range(turns)])[:size] if size else np.zeros(0)
+    if size <= count:
+        return 2 * _STREAM.permutation(count)[:size] + 1
+    return 2 * np.concatenate([_STREAM.permutation(count) for _ in range(-(-size // count))])[:size] + 1
 
 
 def _real(shape: Shape, below: int) -> Array:
@@ -77,7 +79,7 @@ def _log_probability(shape: Shape, below: int) -> Array:
 
 
 def _count(shape: Shape) -> int:
-    return int(np.prod(shape, dtype=np.int64))
+    return prod(shape)
 
 
 DOMAINS: dict[str, Callable[[Shape, int], Array]] = {

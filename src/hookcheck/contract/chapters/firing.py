@@ -8,8 +8,27 @@ from __future__ import annotations
 from hookcheck.contract.case import Case, Pair
 from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
 from hookcheck.oracle.graph import CallTrace
+from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
+PRE = "torch.nn.Module.register_full_backward_pre_hook"
+
+
+def _backwards(kind: HookKind) -> bool:
+    """Module backward hooks and pre-hooks."""
+    return kind.backward
+
+
+def _pre_hooks(kind: HookKind) -> bool:
+    return kind.call == BACKWARD_PRE
+
+
+def _full(kind: HookKind) -> bool:
+    return kind.backward and kind.variant == "full"
+
+
+def _legacy(kind: HookKind) -> bool:
+    return kind.variant == "legacy"
 
 
 def _fired(case: Case, pair: Pair, early: bool) -> Judgement:
@@ -35,7 +54,7 @@ def fires_on_outputs(case: Case, pair: Pair) -> Judgement:
     return _fired(case, pair, early=True)
 
 
-@clause("BW-04", PROMISE, Subject.CALL, since="1.8", source=f"{MODULE}, firing rule 3")
+@clause("BW-04", PROMISE, Subject.CALL, "1.8", f"{MODULE}, firing rule 3", of=_backwards)
 def never_fires(case: Case, call: CallTrace) -> Judgement:
     """If no output of the module requires grad, the hook never fires."""
     if any(t is not None and t.requires_grad for t in call.made) or call.path in case.paths_due:
@@ -43,7 +62,13 @@ def never_fires(case: Case, call: CallTrace) -> Judgement:
     return _silent(case, call)
 
 
-@clause("BW-05", PROMISE, Subject.CALL, since="1.8", source=f"{MODULE}, 'every time the gradients … are computed'")
+@clause("BN-01", PROMISE, Subject.FIRING, "2.0", f"{PRE}, 'every time the gradients … are computed'", of=_pre_hooks)
+def pre_hook_fires(case: Case, pair: Pair) -> Judgement:
+    """A backward pre-hook fires when the gradients of a module are computed, from those of its outputs."""
+    return _fired(case, pair, pair.firing.early)
+
+
+@clause("BW-05", PROMISE, Subject.CALL, "1.8", f"{MODULE}, 'every time the gradients … are computed'", of=_backwards)
 def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
     due = case.paths_due.get(call.path, 0)
@@ -56,7 +81,7 @@ def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     return Mismatch("fired too often" if fired > due else "not fired", f"{due} calls of the hook", f"{fired} calls")
 
 
-@clause("NG-01", PROMISE, Subject.RUN, since="1.10", source="pytorch#65335; firing rule 3 under torch.no_grad")
+@clause("NG-01", PROMISE, Subject.RUN, "1.10", "pytorch#65335; firing rule 3 under torch.no_grad", of=_backwards)
 def silent_without_grad_mode(case: Case, _: None) -> Judgement:
     """A module that is called under no_grad or inference_mode computes as if it had no hook: nothing raises, and the
     hook is not called."""
@@ -68,7 +93,7 @@ def silent_without_grad_mode(case: Case, _: None) -> Judgement:
     return next((m for m in (_silent(case, call) for call in silent) if m is not None), None)
 
 
-@clause("OR-01", PROMISE, Subject.RUN, since="1.8", source="notes on autograd, 'Backward Hooks execution'")
+@clause("OR-01", PROMISE, Subject.RUN, "1.8", "notes on autograd, 'Backward Hooks execution'", of=_backwards)
 def ordered_by_the_graph(case: Case, _: None) -> Judgement:
     """Hooks fire in an order that the graph allows: a consumer before what it consumes, an enclosing module after the
     modules that its input gradients pass through."""
@@ -85,7 +110,7 @@ def ordered_by_the_graph(case: Case, _: None) -> Judgement:
     return None
 
 
-@clause("BW-12", PROMISE, Subject.RUN, since="1.8", source=f"{MODULE}, warning on in-place changes", variant="full")
+@clause("BW-12", PROMISE, Subject.RUN, "1.8", f"{MODULE}, warning on in-place changes", of=_full)
 def forbids_writing_in_place(case: Case, _: None) -> Judgement:
     """Modifying a module's input or output in place under a full backward hook raises an error."""
     if not case.forbidden:
@@ -97,7 +122,7 @@ def forbids_writing_in_place(case: Case, _: None) -> Judgement:
     return Mismatch("raised", "RuntimeError where a module's input or output is written to", str(case.observed.raised))
 
 
-@clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", variant="legacy")
+@clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", of=_legacy)
 def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     """The legacy hook is a hook on the grad_fn of the first output tensor: it fires whenever that Node runs, and
     grad_output holds the whole gradient of that tensor."""

@@ -1,7 +1,7 @@
 """What may a hook change by being there? Nothing: a hook that returns None is an observer.
 
-Every clause compares the run with hooks to the same run without them, bit by bit; the last holds the run with hooks
-against the formulas, so that a fault common to both runs shows as well.
+Most clauses compare the run with hooks to the same run without them, bit by bit; the last two hold the run with hooks
+against the formulas, so that a fault common to both runs shows as well, and so does what a hook that acts fails to do.
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ import numpy as np
 
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
-from hookcheck.contract.gradients import shown
+from hookcheck.contract.gradients import copy_shown, expected_shown, shown
+from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.oracle.tolerance import close
+from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Array, Copy, numbers, same
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 RETURN = f"{MODULE}, 'optionally return a new gradient'"
+FORMULAS = "the formulas of the oracle, each proved in tests/"
 
 
-@clause("OB-01", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+def _any(kind: HookKind) -> bool:
+    return True
+
+
+def _observing(kind: HookKind) -> bool:
+    return kind.observes
+
+
+@clause("OB-01", PROMISE, Subject.RUN, "1.8", MODULE, of=_observing)
 def raises_nothing(case: Case, _: None) -> Judgement:
     """An observing hook makes neither forward nor backward raise."""
     if case.forbidden:
@@ -30,7 +41,7 @@ def raises_nothing(case: Case, _: None) -> Judgement:
     return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
 
 
-@clause("OB-02", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+@clause("OB-02", PROMISE, Subject.RUN, "1.8", MODULE, of=_observing)
 def changes_no_output(case: Case, _: None) -> Judgement:
     """An observing hook leaves every output as it is, bit by bit, and requiring grad as it did."""
     if case.observed.raised or case.plain.raised:
@@ -38,7 +49,8 @@ def changes_no_output(case: Case, _: None) -> Judgement:
     with_hooks, without = dict(_flat(case.observed.values)), dict(_flat(case.plain.values))
     for name in {**without, **with_hooks}:
         if not same(without.get(name), with_hooks.get(name)):
-            gap = _gap(case, without.get(name), with_hooks.get(name))
+            value = case.expected.trace.names.get(name)
+            gap = _gap(case, without.get(name), with_hooks.get(name), value.array if isinstance(value, Tensor) else None)
             return Mismatch(gap, f"{name} = {_told(without, name)}", _told(with_hooks, name))
     for name, flag in case.plain.requires_grad.items():
         if case.observed.requires_grad.get(name) != flag:
@@ -50,25 +62,25 @@ def _told(values: Mapping[str, Copy], name: str) -> str:
     return shown((values[name],)) if name in values else "nothing of that name"
 
 
-@clause("OB-03", PROMISE, Subject.RUN, since="1.8", source=RETURN)
+@clause("OB-03", PROMISE, Subject.RUN, "1.8", RETURN, of=_observing)
 def changes_no_gradient(case: Case, _: None) -> Judgement:
     """An observing hook leaves the gradients of inputs and parameters as they are, bit by bit."""
     return _gradients(case, lambda plain, hooked: plain is None or hooked is None or same(plain, hooked))
 
 
-@clause("OB-04", PROMISE, Subject.RUN, since="1.8", source=RETURN)
+@clause("OB-04", PROMISE, Subject.RUN, "1.8", RETURN, of=_observing)
 def keeps_none_apart_from_zero(case: Case, _: None) -> Judgement:
     """An observing hook leaves a ``.grad`` that is None as None, and no ``.grad`` becomes None."""
     return _gradients(case, lambda plain, hooked: (plain is None) == (hooked is None))
 
 
-@clause("OB-05", PROMISE, Subject.WARNING, since="1.8", source=MODULE)
+@clause("OB-05", PROMISE, Subject.WARNING, "1.8", MODULE, of=_observing)
 def warns_of_nothing(case: Case, warning: tuple[str, str] | None) -> Judgement:
     """An observing hook brings no warning with it."""
     return Mismatch("new warning", "no warning", ": ".join(warning)) if warning else None
 
 
-@clause("OB-06", PROMISE, Subject.RUN, since="1.8", source=MODULE)
+@clause("OB-06", PROMISE, Subject.RUN, "1.8", MODULE, of=_observing)
 def draws_no_random_number(case: Case, _: None) -> Judgement:
     """An observing hook leaves torch's random state as it is without the hook."""
     if case.observed.raised or case.plain.raised:
@@ -78,20 +90,36 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
     return Mismatch("wrong values", "the random state of the run without hooks", "another random state")
 
 
-@clause("AG-01", PROMISE, Subject.RUN, since="1.7", source="the formulas of the oracle, each proved in tests/")
+@clause("AG-01", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)
 def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
-    """With hooks on every module, the gradient of every input and parameter is what the formulas give."""
+    """With hooks on everything, the gradient of every input and parameter is what the formulas give; with hooks that
+    act, what they give with what the hooks return in its place."""
     if case.plain.raised:
         return Mismatch("raised", "a run without hooks", str(case.plain.raised))
     if case.observed.raised:
         return NOTHING
     for name, gradient in case.observed.gradients.items():
         expected = case.expected.leaf_gradients.get(name)
-        absent = expected is None and (gradient is None or not np.any(gradient))
+        # None and zero are told apart by OB-04, with what there is without hooks; for hooks that act there is no such.
+        nothing = expected is None or (not case.kind.observes and not np.any(expected))
+        absent = nothing and (gradient is None or not np.any(gradient))
         dtype = case.expected.trace.leaves[name].dtype
         if not absent and (expected is None or not case.close(gradient, expected, dtype)):
             return Mismatch("wrong values", f"{name}.grad = {shown((expected,))}", shown((gradient,)))
     return None if case.observed.gradients else NOTHING
+
+
+@clause("AG-02", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)
+def values_are_as_computed(case: Case, _: None) -> Judgement:
+    """With hooks on everything, what the network gives is what the formulas give; with hooks that act, what they give
+    with what the hooks return in its place."""
+    if case.observed.raised or case.plain.raised:
+        return NOTHING
+    for name, value in case.observed.values.items():
+        expected = newest(case.expected.trace.names[name])
+        if not case.agrees(value, expected):
+            return Mismatch("wrong values", f"{name} = {expected_shown(expected)}", copy_shown(value))
+    return None
 
 
 def _gradients(case: Case, agree: Callable[[Array | None, Array | None], bool]) -> Judgement:
@@ -100,19 +128,24 @@ def _gradients(case: Case, agree: Callable[[Array | None, Array | None], bool]) 
     for name, plain in case.plain.gradients.items():
         hooked = case.observed.gradients.get(name)
         if not agree(plain, hooked):
-            gap = _gap(case, plain, hooked)
+            gap = _gap(case, plain, hooked, case.expected.leaf_gradients.get(name))
             if plain is None or hooked is None:
                 gap = "a gradient instead of None" if plain is None else "None instead of a gradient"
             return Mismatch(gap, f"{name}.grad = {shown((plain,))}", shown((hooked,)))
     return None
 
 
-def _gap(case: Case, plain: Copy, hooked: Copy) -> str:
-    """Whether two numbers differ by no more than the order of torch's sums explains, or by more."""
+def _gap(case: Case, plain: Copy, hooked: Copy, expected: Array | None = None) -> str:
+    """Whether two numbers differ by no more than the order of torch's sums explains, or by more.
+
+    It explains as well that both are off from what the formulas give, each by no more than rounding does on this
+    network.
+    """
     if not isinstance(plain, np.ndarray) or not isinstance(hooked, np.ndarray) or plain.dtype != hooked.dtype:
         return "wrong values"
     rounding = close(numbers(hooked), numbers(plain), case.expected.dtype, case.device)
-    return "other rounding" if rounding else "wrong values"
+    explained = expected is not None and case.alike(plain, expected) and case.alike(hooked, expected)
+    return "other rounding" if rounding or explained else "wrong values"
 
 
 def _flat(copy: Copy, name: str = "") -> Iterator[tuple[str, Copy]]:

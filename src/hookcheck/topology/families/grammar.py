@@ -18,7 +18,7 @@ from hookcheck.topology.families.drawing import repeated
 from hookcheck.topology.families.fitting import output_shapes
 from hookcheck.topology.model import Apply, Call, Composite, Input, Module, Statement
 from hookcheck.topology.ops import Add
-from hookcheck.topology.ops.functional import FunctionalSigmoid
+from hookcheck.topology.ops.functional import FunctionalSigmoid, FunctionalTanh
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Operand, Primitive, Shape
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 
@@ -158,6 +158,7 @@ class Writer:
         """A new layer or operation of one of ``kinds`` on ``value``; gives its real outputs."""
         primitive, operands = fitted(self.draw, self.draw(st.sampled_from(kinds)), value.shape)
         if operands[0].domain in ("unit", "positive"):
+            (value,) = self.op(FunctionalTanh(), value)  # so near 0 or 1 that rounding decides, nothing can be judged
             (value,) = self.op(FunctionalSigmoid(), value)
         refs = (value.ref, *(self.need(operand) for operand in operands[1:]))
         if isinstance(primitive, Op):

@@ -32,6 +32,7 @@ class CTCLoss(_Loss):
     zero_infinity: bool = False
     input_lengths: tuple[int, ...] = ()
     target_lengths: tuple[int, ...] = ()
+    scalable: ClassVar[bool] = False
     usage: ClassVar[tuple[str, ...]] = ("input_lengths", "target_lengths")
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -52,6 +53,7 @@ class HingeEmbeddingLoss(_Elementwise):
 
     margin: float = 1.0
     reduction: str = "mean"
+    scalable: ClassVar[bool] = False
 
     @property
     def constant(self) -> tuple[int, ...]:
@@ -254,6 +256,7 @@ class CosineEmbeddingLoss(_Loss):
 
     margin: float = 0.0
     reduction: str = "mean"
+    scalable: ClassVar[bool] = False
 
     @property
     def constant(self) -> tuple[int, ...]:

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.layers.distance import PairwiseDistance
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.model import Apply, Call, Composite, Module, Statement
+from hookcheck.topology.ops.arithmetic import Minimum, Sub
+from hookcheck.topology.ops.elementwise import Clamp, Shift
+from hookcheck.topology.ops.reduction import Mean, Sum
+from hookcheck.topology.primitive import Array, Assembled, Layer, Operand, Shape
+from hookcheck.topology.tree import Ref
 
 EPS = 1e-6
 """What the default distance adds to each difference (documentation of ``torch.nn.PairwiseDistance``)."""
@@ -123,8 +130,9 @@ class TripletMarginLoss(_Triplet):
 
 
 @dataclass(frozen=True)
-class TripletMarginWithDistanceLoss(_Triplet):
-    """``nn.TripletMarginWithDistanceLoss``: the triplet loss of `_Triplet`, with the default distance.
+class TripletMarginWithDistanceLoss(Assembled):
+    """``nn.TripletMarginWithDistanceLoss``: the triplet loss of `_Triplet`, with the default distance, which is a
+    module of its own: hooks see its calls.
 
     Source: the documentation of ``torch.nn.TripletMarginWithDistanceLoss``.
     """
@@ -134,6 +142,36 @@ class TripletMarginWithDistanceLoss(_Triplet):
     reduction: str = "mean"
 
     @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """(N, D)."""
+        return _Triplet.takes(shape)
+
+    @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """With and without swap."""
         return cls(draw(_margins(shape)), draw(st.booleans()), draw(REDUCTIONS)), _operands(shape)
+
+    def source(self) -> str:
+        """The constructor call."""
+        return constructor(self)
+
+    def assembled(self) -> Module:
+        """Two distances, or three, and what the negative example lacks of being farther off by the margin."""
+        pairs = [("anchor", "positive"), ("anchor", "negative"), *([("positive", "negative")] if self.swap else [])]
+        near, far, *swapped = (f"d{i}" for i in range(len(pairs)))
+        body: list[Statement] = [
+            Call(f"d{i}", "distance_function", tuple(map(Ref, pair))) for i, pair in enumerate(pairs)
+        ]
+        if swapped:
+            body.append(Apply("nearest", Minimum(), (Ref(far), Ref(swapped[0]))))
+            far = "nearest"
+        body += [
+            Apply("differences", Sub(), (Ref(near), Ref(far))),
+            Apply("lacking", Shift(self.margin), (Ref("differences"),)),
+            Apply("losses", Clamp(0.0, None), (Ref("lacking"),)),
+        ]
+        if self.reduction != "none":
+            body.append(Apply("loss", Mean() if self.reduction == "mean" else Sum(), (Ref("losses"),)))
+        takes = ("anchor", "positive", "negative")
+        gives = Ref("losses" if self.reduction == "none" else "loss")
+        return Composite((("distance_function", PairwiseDistance()),), takes, tuple(body), gives)

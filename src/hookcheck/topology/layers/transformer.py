@@ -10,6 +10,7 @@ from hypothesis.strategies import DrawFn, integers, sampled_from
 
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.layers.transformer_layer import (
+    HINT,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
     TransformerLayer,
@@ -20,7 +21,7 @@ from hookcheck.topology.layers.transformer_layer import (
 )
 from hookcheck.topology.model import Call, Composite, Module, ModuleList, Statement
 from hookcheck.topology.primitive import Operand, Shape
-from hookcheck.topology.tree import Literal, Ref, Tree
+from hookcheck.topology.tree import Ref, Tree
 
 AnyLayer = TypeVar("AnyLayer", TransformerEncoderLayer, TransformerDecoderLayer)
 
@@ -103,7 +104,7 @@ class TransformerEncoder(_Stack):
         """Each layer gets both masks."""
         keywords = (
             ("src_mask", Ref("mask")),
-            ("is_causal", Literal(False)),
+            ("is_causal", HINT),
             ("src_key_padding_mask", Ref("src_key_padding_mask")),
         )
         return self._stacked(("src", "mask", "src_key_padding_mask", "is_causal"), (), keywords)
@@ -141,7 +142,7 @@ class TransformerDecoder(_Stack):
         names = self.layer.masks
         causal = ("tgt_is_causal", "memory_is_causal")
         keywords: list[tuple[str, Tree]] = [(name, Ref(name)) for name in names]
-        keywords += [(name, Literal(False)) for name in causal]
+        keywords += [(name, HINT) for name in causal]
         return self._stacked(("tgt", "memory", *names, *causal), ("memory",), tuple(keywords))
 
 
@@ -190,9 +191,9 @@ class Transformer(Transforming):
         encoder = TransformerEncoder(self._layer(TransformerEncoderLayer), self.num_encoder_layers, norm)
         decoder = TransformerDecoder(self._layer(TransformerDecoderLayer), self.num_decoder_layers, norm)
         padding = "src_key_padding_mask"
-        of_src = (("mask", Ref("src_mask")), (padding, Ref(padding)), ("is_causal", Literal(None)))
+        of_src = (("mask", Ref("src_mask")), (padding, Ref(padding)), ("is_causal", HINT))
         of_tgt: list[tuple[str, Tree]] = [(name, Ref(name)) for name in TransformerDecoderLayer.masks]
-        of_tgt += [("tgt_is_causal", Literal(None)), ("memory_is_causal", Literal(False))]
+        of_tgt += [("tgt_is_causal", HINT), ("memory_is_causal", HINT)]
         body = (
             Call("memory", "encoder", (Ref("src"),), of_src),
             Call("output", "decoder", (Ref("tgt"), Ref("memory")), tuple(of_tgt)),

@@ -26,6 +26,9 @@ from hookcheck.topology.tree import Literal, Ref, Tree
 Block = Callable[[str], "tuple[tuple[Statement, ...], Ref]"]
 """From the name of what goes in to statements and what comes out."""
 
+HINT = Literal(...)  # type: ignore[arg-type]  # nothing that a topology on file may hold
+"""Whether a mask is causal, which torch makes up from its numbers and which changes none: anything will do."""
+
 ACTIVATIONS = {"relu": FunctionalReLU(), "gelu": FunctionalGELU()}
 
 
@@ -135,7 +138,7 @@ class TransformerLayer(Transforming):
             keywords = (
                 ("attn_mask", Ref(mask)),
                 ("key_padding_mask", Ref(key_padding_mask)),
-                ("is_causal", Literal(False)),
+                ("is_causal", HINT),
                 ("need_weights", Literal(False)),
             )
             keys = Ref(memory or x)

@@ -1,0 +1,100 @@
+"""How do programs see hooks that went through pickle or copy? By hooks that can, which note what they do on the module.
+
+A hook here is ``partial(note, word)``: it appends its word to a list that the module itself carries, so that what a
+module came out of has a list of its own, and a hook that is given the wrong module shows.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from inspect import signature
+from typing import Any
+
+from hookcheck.probe.lazy import nn, torch
+
+KINDS = (
+    "register_forward_pre_hook",
+    "register_forward_hook",
+    "register_full_backward_pre_hook",
+    "register_full_backward_hook",
+    "register_state_dict_pre_hook",
+    "_register_state_dict_hook",
+    "register_state_dict_post_hook",
+    "_register_load_state_dict_pre_hook",
+    "register_load_state_dict_pre_hook",
+    "register_load_state_dict_post_hook",
+)
+"""What registers a hook of each kind on a module, in the order in which `exercised` has them called."""
+
+
+def note(word: Any, module: Any, *arguments: Any) -> None:
+    """A hook, once it has its ``word``, that notes it on the module."""
+    vars(module).setdefault("noted", []).append(word)
+
+
+def noted(module: Any) -> list[Any]:
+    """What hooks noted on ``module`` since it was last asked."""
+    return list(vars(module).pop("noted", ()))
+
+
+def linear() -> Any:
+    """A module of torch's own, which pickle finds, with one parameter: ``y = 3 x``."""
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(module.weight, 3.0)
+    return module
+
+
+def offered_kinds() -> Iterator[str]:
+    """Those of `KINDS` that this torch offers, and with which a hook gets the module."""
+    for name in KINDS:
+        register = getattr(nn.Module, name, None)
+        if register and (
+            name != "_register_load_state_dict_pre_hook" or "with_module" in signature(register).parameters
+        ):
+            yield name
+
+
+def register(module: Any, name: str, hook: Any) -> Any:
+    """Registers ``hook`` with the method ``name`` so that it gets the module."""
+    return getattr(module, name)(
+        hook, **({"with_module": True} if name == "_register_load_state_dict_pre_hook" else {})
+    )
+
+
+def exercised(module: Any) -> list[Any]:
+    """Calls ``module`` forward and backward, saves and loads its state, and gives what hooks noted meanwhile."""
+    noted(module)
+    module(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    module.load_state_dict(module.state_dict())
+    return noted(module)
+
+
+def through_pickle(value: Any) -> Any:
+    """What comes back from pickle."""
+    return pickle.loads(pickle.dumps(value))
+
+
+def through_save(value: Any, **options: Any) -> Any:
+    """What comes back from ``torch.save`` and ``torch.load``, with ``options`` for the latter as far as it has them."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    options = {"weights_only": False, **options}
+    return torch.load(file, **{key: options[key] for key in options if key in signature(torch.load).parameters})
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "pickle": through_pickle,
+    "torch.save": through_save,
+    "deepcopy": copy.deepcopy,
+}
+"""The ways by which a module becomes another that is like it."""
+
+
+def noting(word: Any) -> Any:
+    """A hook of any kind that gets the module, which can be pickled."""
+    return partial(note, word)
