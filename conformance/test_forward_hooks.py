@@ -1,9 +1,7 @@
-"""What forward pre-hooks and forward hooks of a module do.
+"""What forward hooks of a module do, and what they and forward pre-hooks do together.
 
-A forward pre-hook is called as ``hook(module, args)`` before ``forward`` and may replace the arguments; a forward hook
-is called as ``hook(module, args, output)`` after it and may replace the output. With ``with_kwargs`` both get the
-keyword arguments too, with ``prepend`` a hook goes before its like, with ``always_call`` a forward hook runs although
-the call raises.
+A forward hook is called as ``hook(module, args, output)`` after ``forward`` and may replace the output. With
+``with_kwargs`` it gets the keyword arguments too; with ``prepend`` it goes before its like.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ import pytest
 import torch
 from systems import attention_capture, two_layer_sigmoid
 from systems.oracles import captured, expectation, linear_chain, sigmoid_net
-from systems.side_by_side import differing, table
+from systems.side_by_side import assert_same, differing, table
 from torch import nn
 
 from hookcheck.probe.kinds import KINDS
@@ -230,10 +230,3 @@ class TestComparison:
         header, *rows = ([cell.strip() for cell in line.split(" | ")] for line in text.splitlines())
         assert header == ["what", "oracle", "legacy", *(["full"] if hasattr(nn.Module, FULL.register) else [])]
         assert sum("≠" in row[2] for row in rows) == text.count("≠") == wrong
-
-
-def assert_same(right: Any, seen: Any, dtype: str) -> None:
-    """Fails with the table of what differs."""
-    wrong = differing(right, seen, dtype)
-    shown = [{what: side[what] for what in wrong if what in side} for side in (right, seen)]
-    assert not wrong, f"\n{table(shown[0], {'seen': shown[1]}, dtype)}"

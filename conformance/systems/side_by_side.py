@@ -33,6 +33,13 @@ def table(right: Seen, columns: Mapping[str, Seen], dtype: str) -> str:
     return "\n".join(" | ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
+def assert_same(right: Seen, seen: Seen, dtype: str) -> None:
+    """Fails with the table of what differs."""
+    wrong = differing(right, seen, dtype)
+    parts = [{what: side[what] for what in wrong if what in side} for side in (right, seen)]
+    assert not wrong, f"\n{table(parts[0], {'seen': parts[1]}, dtype)}"
+
+
 def _same(right: tuple[Array | None, ...] | None, seen: tuple[Array | None, ...] | None, dtype: str) -> bool:
     if right is None or seen is None or len(right) != len(seen):
         return False

@@ -82,12 +82,71 @@ def _command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click
 
 @_command("list")
 def list_clauses(shape: str) -> None:
-    """List the clauses of the contract."""
+    """List the clauses of the contract, and the documented sentences that have none."""
     import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.clause import CLAUSES, described
+    from hookcheck.contract.clause import CLAUSES, UNSPECIFIED, described
+    from hookcheck.contract.left_out import LEFT_OUT
 
-    rows = [described(clause) for clause in CLAUSES.values()]
-    show(rows, shape, lambda: table(rows, ("id", "class", "since", "statement", "source")))
+    blank = dict.fromkeys(("class", "statement", "since", "source"), "")
+    rows = [
+        {**described(clause), "state": "shown" if clause.rank == UNSPECIFIED else "judged", "reason": ""}
+        for clause in CLAUSES.values()
+    ]
+    rows += [{"id": id, **blank, "kinds": [], "state": "left-out", "reason": reason} for id, reason in LEFT_OUT.items()]
+    show(rows, shape, lambda: table(rows, ("id", "class", "since", "state", "statement", "source", "reason")))
+
+
+@_command("claims")
+def list_claims(shape: str) -> None:
+    """Tell what documents claim of hooks, and on which releases torch does as they say.
+
+    A claim holds, is refuted, or is partly refuted; one with several answers over the releases has a line for each.
+    `hookcheck explain ID` names the entries of the ledger that say what torch does instead.
+    """
+    from hookcheck.contract.claims import answers, claims
+    from hookcheck.contract.ledger import load
+
+    ledger = load()
+    rows = [
+        {"id": c.id, "statement": c.statement, "answer": a.answer, "torch": a.torch, "source": c.source}
+        for c in claims()
+        for a in answers(c, ledger)
+    ]
+    show(rows, shape, lambda: table(rows, ("id", "answer", "torch", "statement", "source")))
+
+
+@_command("kill-matrix")
+def kill_matrix(shape: str) -> None:
+    """Put faults into torch's hook code, one after the other, and tell which clauses catch each.
+
+    The faults are in a clone of the repository, in tests/faults. Clauses that catch none are listed last, with reasons.
+    """
+    _torch()
+    tests = _tests()
+    sys.path.insert(0, str(tests))
+    from faults.matrix import caught_by, faults, questioned  # type: ignore[import-not-found]
+
+    rows = [
+        {"fault": fault.what, "clauses": list(caught_by(fault)), "reason": ""}
+        for fault in watched(faults(), "kill-matrix")
+    ]
+    silent = questioned({id for row in rows for id in row["clauses"]})
+    rows += [{"fault": "", "clauses": [id], "reason": reason} for id, reason in silent.items()]
+    show(rows, shape, lambda: table(rows, ("fault", "clauses", "reason")))
+
+
+def _tests() -> Path:
+    """The folder of hookcheck's own tests.
+
+    Raises:
+        HookcheckError: this is not a clone.
+    """
+    from hookcheck.suite import conformance_folder
+
+    tests = conformance_folder().parent / "tests"
+    if not (tests / "faults").is_dir():
+        raise HookcheckError("the faults are in a clone of hookcheck's repository; run this command there")
+    return tests
 
 
 @_command("families")
@@ -262,37 +321,66 @@ def _validated(path: Path) -> Row:
 
 @_command("repro")
 @click.argument("case")
-@click.option("--clause", "clause_id", metavar="ID", required=True, help="The clause that the script checks.")
-@click.option("--kind", metavar="KIND", required=True, help="The hook kind.")
-@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: the topology's own, or cpu.")
+@click.option("--clause", "clause_id", metavar="ID", help="The clause on networks that the script checks.")
+@click.option("--kind", metavar="KIND", help="The hook kind.")
+@click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: the case's own, or cpu.")
 @_REPORTS
-def repro(case: str, clause_id: str, kind: str, device: str | None, reports: Path, shape: str) -> None:
+def repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path, shape: str) -> None:
     """Print one script that needs torch alone and shows whether it deviates from a clause.
 
-    CASE is the id of a topology in the corpus or in a record, or the beginning of one; or a file that holds a topology
-    as JSON; or - for standard input. The script ends with exit code 1 where the fault shows and with 0 where not.
+    CASE is the id of a clause that is a program, which needs nothing more. Or, with --clause and --kind, the id of a
+    topology in the corpus or in a record, or the beginning of one; or a file that holds a topology as JSON; or - for
+    standard input. The script ends with exit code 1 where the fault shows and with 0 where not.
     """
     import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.clause import clause_named
+    from hookcheck.contract.clause import CLAUSES
+    from hookcheck.contract.program import Program
+
+    clause = CLAUSES.get(case)
+    if isinstance(clause, Program):
+        row = _program_repro(clause, clause_id, kind, device)
+    else:
+        row = _topology_repro(case, clause_id, kind, device, reports)
+    show([row], shape, lambda: row["script"].rstrip("\n"))
+
+
+def _program_repro(program: Any, clause_id: str | None, kind: str | None, device: str | None) -> Row:
+    from hookcheck.repro.program import program_script
+
+    if clause_id not in (None, program.id) or kind not in (None, program.chapter):
+        raise HookcheckError(f"{program.id} is itself the clause, a program: leave --clause and --kind out")
+    device = device or (program.device if program.device != "any" else "cpu")
+    text = program_script(program, device)
+    return {"clause": program.id, "chapter": program.chapter, "device": device, "script": text}
+
+
+def _topology_repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path) -> Row:
+    from hookcheck.contract.clause import CLAUSES, clause_named
+    from hookcheck.contract.program import Program
     from hookcheck.probe.kinds import kind_named
     from hookcheck.repro.lookup import find
     from hookcheck.repro.script import script
     from hookcheck.suite import conformance_folder
     from hookcheck.topology.codec import identify
 
-    clause, hook = clause_named(clause_id), kind_named(kind)
+    if case in CLAUSES:
+        raise HookcheckError(f"{case} is a clause on networks: give a topology, with --clause {case} and --kind")
+    if clause_id is None or kind is None:
+        raise HookcheckError(f"{case!r} is no program; for a topology give --clause and --kind")
+    clause = clause_named(clause_id)
+    if isinstance(clause, Program):
+        raise HookcheckError(f"{clause_id} is a program, which runs on no topology: hookcheck repro {clause_id}")
+    hook = kind_named(kind)
     found = find(case, conformance_folder() / "corpus", reports)
     device = device or (found.topology.device if found.topology.device != "any" else "cpu")
-    text = script(found.topology, clause, hook, device)
-    row = {
+    return {
         "topology": identify(found.topology),
         "where": found.where,
         "clause": clause.id,
         "kind": kind,
         "device": device,
-        "script": text,
+        "script": script(found.topology, clause, hook, device),
     }
-    show([row], shape, lambda: text.rstrip("\n"))
 
 
 @_command("run", context_settings={"ignore_unknown_options": True})

@@ -25,7 +25,7 @@ def _fields(**fields: tuple[Any, str]) -> dict[str, Any]:
 
 _CLAUSE: dict[str, tuple[Any, str]] = {
     "id": ("string", "the clause's id"),
-    "class": ("string", "promise, pin or unspecified"),
+    "class": ("string", "promise, pin, claim or unspecified"),
     "statement": ("string", "what is promised, in one sentence"),
     "since": ("string", "the torch release since which it holds"),
     "source": ("string", "what promises it"),
@@ -33,7 +33,29 @@ _CLAUSE: dict[str, tuple[Any, str]] = {
 }
 
 SCHEMAS: dict[str, list[dict[str, Any]]] = {
-    "list": [_fields(**_CLAUSE)],
+    "list": [
+        _fields(
+            **_CLAUSE,
+            state=("string", "judged, shown (never judged), or left-out where no clause speaks of the sentence"),
+            reason=("string", "why it is left out; empty where it is not"),
+        )
+    ],
+    "kill-matrix": [
+        _fields(
+            fault=("string", "how the hook engine is wrong; empty for a clause that catches no fault"),
+            clauses=("array", "the clauses that catch it"),
+            reason=("string", "why a clause catches none; empty for a fault"),
+        )
+    ],
+    "claims": [
+        _fields(
+            id=("string", "the claim's id"),
+            statement=("string", "what is claimed, in one sentence"),
+            answer=("string", "holds, refuted, or partly where some facts of it are refuted"),
+            torch=("string", "the releases that the answer is for, as a version specifier"),
+            source=("string", "where it is claimed, and what it is about"),
+        )
+    ],
     "families": [
         _fields(
             name=("string", "the family's name"),
@@ -101,7 +123,13 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             kind=("string", "the hook kind"),
             device=("string", "the device that the script runs on"),
             script=("string", "the script"),
-        )
+        ),
+        _fields(
+            clause=("string", "the id of the clause, which is a program"),
+            chapter=("string", "the chapter that it belongs to"),
+            device=("string", "the device that the script runs on"),
+            script=("string", "the script"),
+        ),
     ],
     "run": [
         _fields(

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
-from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.kinds import BACKWARD, KINDS
 
 Gradients = tuple[Any, ...]
 FULL, LEGACY, ALL = (
-    tuple(name for name, kind in KINDS.items() if kind.variant in variants)
+    tuple(name for name, kind in KINDS.items() if kind.call == BACKWARD and kind.observes and kind.variant in variants)
     for variants in (("full",), ("legacy",), ("full", "legacy"))
 )
 

@@ -28,7 +28,7 @@ from .engine import (
     told,
 )
 
-GLOBAL = tuple(name for name, kind in KINDS.items() if kind.scope == "global")
+GLOBAL = tuple(name for name in ALL if KINDS[name].scope == "global")
 
 
 def every_second() -> AbstractContextManager[None]:
@@ -195,7 +195,7 @@ def registered_twice() -> AbstractContextManager[None]:
 def registering(make: Callable[[Any], Any]) -> Iterator[None]:
     """Replaces every function that registers a backward hook."""
     with ExitStack() as stack:
-        for kind in KINDS.values():
+        for kind in map(KINDS.__getitem__, ALL):
             owner = torch.nn.Module if kind.scope == "module" else torch_module
             stack.enter_context(replaced(owner, kind.register, make))
         yield

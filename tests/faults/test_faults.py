@@ -11,12 +11,13 @@ from hookcheck.contract.program import Program
 from .calls import CALLS
 from .engine import Fault, release
 from .firing import FIRING
+from .forward_calls import FORWARD_CALLS
 from .gradients import GRADIENTS
 from .networks import BY_HAND
 from .observers import OBSERVERS
 from .samples import deviations, samples, sound
 
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS)
+FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS)
 OFFERED = [fault for fault in FAULTS if fault.offered]
 
 

@@ -55,13 +55,15 @@ def test_rows_that_no_record_judged_are_left_out_with_the_reason() -> None:
 
 
 def test_scopes_pair_legacy_and_full_and_leave_other_kinds_alone() -> None:
-    kinds = ("forward", "global_full_backward", "global_backward", "full_backward")
+    kinds = ("some-chapter", "forward", "global_full_backward", "global_backward", "full_backward")
     drawn = page([record("2.0.1", [case("aaaa", kind) for kind in kinds])])
     assert [matrix.scope.kinds for matrix in drawn.matrices] == [
         (("full", "full_backward"),),
         (("legacy", "global_backward"), ("full", "global_full_backward")),
-        (("forward", "forward"),),
+        (("module", "forward"),),
+        (("some-chapter", "some-chapter"),),
     ]
+    assert drawn.matrices[-1].scope.title == "Programs: some chapter"
 
 
 def test_unspecified_clauses_are_shown_and_never_judged() -> None:

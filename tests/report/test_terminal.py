@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from hookcheck.record.model import Record
+from hookcheck.record.model import PlannedClause, Record
 from hookcheck.report.terminal import REASONS, print_summary
 
 from .samples import CLAUSES, case, deviation, record, records
@@ -136,3 +136,21 @@ def test_a_text_with_brackets_is_no_markup() -> None:
 def test_hook_kinds_under_which_nothing_was_judged_have_no_table() -> None:
     text = printed(record("2.0.1", [case("a", "backward", outcome="not run", reason="cut short")]))
     assert text.startswith("– 2 not run")
+
+
+def test_programs_are_counted_chapter_by_chapter() -> None:
+    judged = [replace(case(id, "some-chapter", family="program"), judged={id: 2}) for id in ("FW-01", "FW-02", "FW-03")]
+    wrong = replace(judged[2], deviations=(deviation(clause="FW-03"),))
+    made = record("2.0.1", [*judged[:2], wrong])
+    clauses = tuple(PlannedClause(id, "promise", "So.", "1.8", "docs", ("some-chapter",)) for id in made_of(made))
+    plan = replace(made.header.plan, clauses=clauses)
+    made = replace(made, header=replace(made.header, plan=plan))
+    file = io.StringIO()
+    print_summary(made, Console(file=file, width=80))
+    assert "programs      ✗  ✓  asks for attention" in file.getvalue()
+    assert "some-chapter  1  2  FW-03" in file.getvalue()
+
+
+def made_of(made: Record) -> list[str]:
+    """The clauses that the cases of a record judged."""
+    return [id for case in made.cases for id in case.judged]

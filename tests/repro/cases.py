@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import torch
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.program import Program
 from hookcheck.contract.verdict import CaseResult, Deviation
+from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.state import preserved
 from hookcheck.record.model import (
     CorpusFile,
@@ -36,6 +41,12 @@ from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.source import source
 from hookcheck.topology.tree import Literal, Pack, Ref
+
+ON_NETWORKS = {id: clause for id, clause in CLAUSES.items() if not isinstance(clause, Program)}
+"""The clauses that are no programs."""
+
+PROGRAMS = {id: clause for id, clause in CLAUSES.items() if isinstance(clause, Program)}
+"""Those that are."""
 
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 
@@ -230,12 +241,16 @@ def record_with(topology: Topology) -> Record:
 def executed(script: str) -> tuple[int, str]:
     """Exit code and last words of a script, run in this process, which is left as it was."""
     out, err = io.StringIO(), io.StringIO()
+    module = ModuleType("reproduced")  # pickle looks up in its module what a script defines
+    sys.modules[module.__name__] = module
     with preserved(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            exec(compile(script, "<script>", "exec"), {"__name__": "__main__"})
+            exec(compile(script, "<script>", "exec"), vars(module))
         except SystemExit as end:
             return (1, end.code) if isinstance(end.code, str) else (int(end.code or 0), out.getvalue())
+        finally:
+            del sys.modules[module.__name__]
     return 0, out.getvalue()
 
 
@@ -251,6 +266,15 @@ def _twice(hook: Any, module: Any, inputs: Any, outputs: Any) -> None:
 def _doubling(hook: Any, module: Any, inputs: Any, outputs: Any) -> Any:
     hook(module, inputs, outputs)
     return tuple(None if g is None else 2 * g for g in inputs)
+
+
+def _twice_of_two(hook: Any, module: Any, args: Any) -> None:
+    hook(module, args)
+    hook(module, args)
+
+
+def _negated(values: Any) -> Any:
+    return tuple(-value if isinstance(value, torch.Tensor) else value for value in values)
 
 
 def _filled(gradients: Any, others: Any) -> Any:
@@ -334,3 +358,42 @@ def broken(register: str, how: str) -> Iterator[None]:
         yield
     finally:
         setattr(nn.Module, register, original)
+
+
+NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
+    "pre-hook is never called": ("full_backward_pre", None, "BN-01"),
+    "pre-hook gets a list": ("full_backward_pre", lambda hook, m, o: hook(m, list(o)), "BN-02"),
+    "pre-hook gets other values": ("full_backward_pre", lambda hook, m, o: hook(m, tuple(g + 1 for g in o)), "GO-01"),
+    "forward pre-hook is called twice": ("forward_pre", _twice_of_two, "FN-01"),
+    "forward hook is never called": ("forward", None, "FN-01"),
+    "forward hook gets an argument more": ("forward", lambda hook, m, a, o: hook(m, (*a, None), o), "FN-02"),
+    "forward pre-hook gets other values": ("forward_pre", lambda hook, m, a: hook(m, _negated(a)), "FN-02"),
+    "no keyword arguments": ("forward_kwargs", lambda hook, m, a, k, o: hook(m, a, {"key": 1}, o), "FN-03"),
+    "forward hook gets another output": ("forward", lambda hook, m, a, o: hook(m, a, (o,)), "FN-04"),
+    "tensor hook gets other values": ("tensor", lambda hook, g: hook(2 * g), "TN-01"),
+    "tensor hook is never called": ("tensor", None, "TN-01"),
+    "leaf hook is called twice": ("post_accumulate", lambda hook, leaf: (hook(leaf), hook(leaf))[0], "TN-02"),
+    "output hook gets other values": ("output_tensor", lambda hook, g: hook(2 * g), "TN-03"),
+    "output hook is never called": ("output_tensor", None, "TN-03"),
+    "new output is dropped": ("acting_forward", lambda hook, *told: (hook(*told), None)[1], "AG-01 AG-02"),
+    "new argument is dropped": ("acting_forward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-02"),
+    "new grad_input is dropped": ("acting_full_backward", lambda hook, *told: (hook(*told), None)[1], "AG-01"),
+    "new grad_output is dropped": ("acting_full_backward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-01"),
+}
+"""How a broken torch calls hooks of other kinds (None: not at all), and the clauses that this breaks."""
+
+
+@contextmanager
+def changed(kind: HookKind, change: Change | None) -> Iterator[None]:
+    """A torch that calls hooks of ``kind`` in another way."""
+    owner: Any = torch.nn.Module if kind.scope == "module" else torch.Tensor
+    original = getattr(owner, kind.register)
+
+    def patched(subject: Any, hook: Any, **settings: Any) -> Any:
+        return change and original(subject, lambda *told: change(hook, *told), **settings)
+
+    setattr(owner, kind.register, patched)
+    try:
+        yield
+    finally:
+        setattr(owner, kind.register, original)

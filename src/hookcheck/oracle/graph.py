@@ -50,9 +50,10 @@ class Node:
     """A step of the graph.
 
     ``primitive`` is None for a boundary, which scales the gradients by ``factors`` where a hook on it acts (on inputs
-    only if the node ``exit``, the boundary around the outputs, has run); ``parameters`` names the last of the ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are
-    those of the outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage
-    collector). ``last`` is what the latest sweep received and passed on: the next one mostly meets the same.
+    only if the node ``exit``, the boundary around the outputs, has run); ``parameters`` names the last of the
+    ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are those of the outputs (which hold the
+    node, so the node must not hold them: a cycle would wait for the garbage collector). ``last`` is what the latest
+    sweep received and passed on: the next one mostly meets the same.
     """
 
     index: int
@@ -73,10 +74,10 @@ class CallTrace:
     ``path`` is dotted below the root (empty for the root), ``number`` counts the calls of that module from 0. ``args``
     and ``outputs`` hold, position by position, the tensor *outside* of the call's boundary, or None where there is no
     tensor; ``made`` holds the outputs inside of it, and ``first`` the first tensor among them, inside containers too.
-    ``after`` is how many backward passes came before it.
-    ``given`` and ``keywords`` are the arguments as pre-hooks are told of them, in their containers, ``left`` both as the
-    call leaves them, which may have written to them, and ``result`` is what it gives. ``entry`` and ``exit`` are the boundary nodes, None where nothing requires grad or grad
-    mode is off. ``steps`` are the nodes that the call has put into the graph.
+    ``after`` is how many backward passes came before it. ``given`` and ``keywords`` are the arguments as pre-hooks
+    are told of them, in their containers, ``left`` both as the call leaves them, which may have written to them, and
+    ``result`` is what it gives. ``entry`` and ``exit`` are the boundary nodes, None where nothing requires grad or
+    grad mode is off. ``steps`` are the nodes that the call has put into the graph.
     """
 
     path: str

@@ -51,9 +51,7 @@ from hookcheck.topology.values import WHOLE
 Names = dict[str, Any]
 
 
-def trace(
-    topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None, acts: Acts = NO_ACTS
-) -> Trace:
+def trace(topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None, acts: Acts = NO_ACTS) -> Trace:
     """Runs the main program of ``topology`` on the given values of parameters and inputs.
 
     ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`). ``acts`` is what a
@@ -128,7 +126,7 @@ class _Tracer:
         noted = Pass(outputs, given, wanted, isinstance(statement, Backward), self.result.doubled)
         self.result.passes.append(noted)
         if isinstance(statement, Grad):
-            swept = sweep(self.result, noted, joined=False)
+            swept = sweep(self.result, noted, joined=self.acts.backward)
             made = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}
             found = (made.get(_key(t)) or _constant(swept.asked.get(_key(t)), t) for t in inputs)
             names[statement.out] = tuple(found)

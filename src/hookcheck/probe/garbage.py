@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+Note = Callable[[str, Any], None]
+"""Takes the name of a thing and the thing, to which it keeps a weak reference."""
 
 
 @contextmanager
@@ -19,19 +23,27 @@ def young() -> Iterator[None]:
         gc.unfreeze()
 
 
-def survivors(make: Callable[[], Mapping[str, Any]], collect: bool = True) -> list[str]:
-    """The names of those things that ``make`` gives and that are there when nothing refers to what it gave.
-
-    Without ``collect`` the garbage collector is kept from running, so that things in a reference cycle survive.
-    """
+def survivors(act: Callable[[Note], object]) -> list[str]:
+    """The names of those things that ``act(note)`` notes and that are there when it is done and garbage collected."""
+    things: list[tuple[str, weakref.ref[Any]]] = []
     with young():
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            things = {name: weakref.ref(thing) for name, thing in make().items()}
-            if collect:
-                gc.collect()
-            return [name for name, thing in things.items() if thing() is not None]
-        finally:
-            if enabled:
-                gc.enable()
+        act(lambda name, thing: things.append((name, weakref.ref(thing))))
+        gc.collect()
+        return sorted({name for name, thing in things if thing() is not None})
+
+
+def growth(act: Callable[[], object], times: int = 5) -> dict[str, int]:
+    """By how many objects of which classes there are more when ``act`` has been called so many times than before.
+
+    It is called twice first, since what is made on first use stays.
+    """
+
+    before: Counter[str] = Counter()
+    after: Counter[str] = Counter()
+    with young():
+        for calls, counts in ((2, before), (times, after)):
+            for _ in range(calls):
+                act()
+            gc.collect()
+            counts.update(type(thing).__name__ for thing in gc.get_objects())
+    return dict(after - before)

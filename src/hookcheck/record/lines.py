@@ -89,8 +89,7 @@ def header_of(line: Line) -> Header:
 
 
 def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
-    """The objects of as few lines as will do: one for all topologies of a family on which the same kinds come out alike.
-    """
+    """The objects of as few lines as will do: one for all topologies of a family on which the kinds come out alike."""
     by_topology: dict[tuple[str, str, str], dict[str, list[CaseResult]]] = {}
     for case in cases:
         alike = by_topology.setdefault((case.family, case.origin, case.topology), {})

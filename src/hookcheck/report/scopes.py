@@ -1,4 +1,4 @@
-"""Which hook kinds stand side by side? The legacy and the full backward hook of one scope; every other kind alone."""
+"""Which hook kinds stand side by side? Those that promise alike; chapters of programs stand alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,22 @@ from hookcheck.probe.kinds import KINDS
 _PAIRS = (
     ("Backward hooks of a module", (("legacy", "backward"), ("full", "full_backward"))),
     ("Global backward hooks", (("legacy", "global_backward"), ("full", "global_full_backward"))),
+    ("Backward pre-hooks", (("module", "full_backward_pre"), ("global", "global_full_backward_pre"))),
+    (
+        "Forward pre-hooks",
+        (("module", "forward_pre"), ("with kwargs", "forward_pre_kwargs"), ("global", "global_forward_pre")),
+    ),
+    ("Forward hooks", (("module", "forward"), ("with kwargs", "forward_kwargs"), ("global", "global_forward"))),
+    ("Hooks on tensors", (("leaf", "tensor"), ("accumulated", "post_accumulate"), ("output", "output_tensor"))),
+    (
+        "Hooks that act",
+        (
+            ("full backward", "acting_full_backward"),
+            ("backward pre", "acting_full_backward_pre"),
+            ("forward pre", "acting_forward_pre"),
+            ("forward", "acting_forward"),
+        ),
+    ),
 )
 
 
@@ -31,6 +47,11 @@ def scopes(kinds: Iterable[str]) -> tuple[Scope, ...]:
     ]
     taken = {kind for scope in paired for _, kind in scope.kinds}
     return (*paired, *(Scope(_title(kind), ((kind, kind),)) for kind in present if kind not in taken))
+
+
+def is_chapter(scope: Scope) -> bool:
+    """Whether it is a chapter of programs."""
+    return all(kind not in KINDS for _, kind in scope.kinds)
 
 
 def _title(kind: str) -> str:

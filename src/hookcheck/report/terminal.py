@@ -15,8 +15,8 @@ from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, OUTCOMES
 from hookcheck.record.model import Record
 from hookcheck.report.accounts import Account, accounts, some
 from hookcheck.report.columns import Column, columns, count_marks
-from hookcheck.report.marks import MARKS, mark
-from hookcheck.report.scopes import Scope, scopes
+from hookcheck.report.marks import ALARMING, CONFORMING, MARKS, UNJUDGED, mark
+from hookcheck.report.scopes import Scope, is_chapter, scopes
 
 Rows = Mapping[str, Mapping[str, Text]]
 """For each family, and in it for each clause, the marks of the hook kinds of one scope."""
@@ -33,11 +33,15 @@ def print_summary(record: Record, console: Console) -> None:
     plain = not console.encoding.lower().startswith("utf")
     (column,) = columns([record])
     above: Rows = {}
-    for scope in scopes(record.header.plan.kinds):
-        rows = judged_rows(column, scope, plain=plain)
-        for part in _scope(scope, rows, above, console.width, plain):
-            console.print(part)
-        above = rows
+    for number, scope in enumerate(scopes(record.header.plan.kinds)):
+        if not is_chapter(scope):
+            rows = judged_rows(column, scope, plain=plain)
+            shown = rows if number == 0 else _notable(rows, plain)
+            for part in _scope(scope, rows, shown, above, console.width, plain):
+                console.print(part)
+            above = rows
+    for part in _chapters(column, plain):
+        console.print(part)
     for line in _ending(column, plain):
         said = line.encode(console.encoding, "backslashreplace").decode(console.encoding)
         for piece in textwrap.wrap(said, console.width, subsequent_indent="  "):
@@ -66,14 +70,23 @@ def judged_rows(column: Column, scope: Scope, *, plain: bool = False) -> Rows:
     }
 
 
-def _scope(scope: Scope, rows: Rows, above: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
-    """One scope with its title; families whose marks are those of the scope above it are not shown again."""
+def _notable(rows: Rows, plain: bool) -> Rows:
+    """The families in which something is marked as neither conforming nor without a verdict."""
+    usual = {(m.plain if plain else m.symbol) for m in (CONFORMING, *UNJUDGED)} | {" "}
+    return {family: marks for family, marks in rows.items() if any(set(text.plain) - usual for text in marks.values())}
+
+
+def _scope(scope: Scope, rows: Rows, shown: Rows, above: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
+    """One scope with its title, of whose ``rows`` only those are ``shown``; those of the scope above it not again."""
     new = {family: marks for family, marks in rows.items() if above.get(family) != marks}
     title = f"{scope.title} ({', '.join(label for label, _ in scope.kinds)})"
     if not rows:
         return
     if rows.keys() != above.keys() or len(new) == len(rows):
-        yield from (Text(title), *_tables(rows, width, plain))
+        others = len(rows) - len(shown)
+        yield from (Text(title), *_tables(shown, width, plain))
+        if others:
+            yield Text(f"{'the other ' if shown else ''}{others} families: all that was judged conforms\n")
     elif new:
         yield from (Text(f"{title}: as above, but for"), *_tables(new, width, plain))
     else:
@@ -96,6 +109,33 @@ def _tables(rows: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
             table.add_row(family, *(marks[clause] for clause in chunk))
         yield table
         yield Text()
+
+
+def _chapters(column: Column, plain: bool) -> Iterator[Text | Table]:
+    """The chapters of programs, each with how many of its programs carry each mark, and which ask for attention."""
+    kept = [scope for scope in scopes(column.record.header.plan.kinds) if is_chapter(scope)]
+    ranks = {clause.id: clause.rank for clause in column.record.header.plan.clauses}
+    marked = {
+        scope.kinds[0][1]: {
+            c.clause: mark(c, ranks[c.clause]) for c in column.cells.values() if c.kind == scope.kinds[0][1]
+        }
+        for scope in kept
+    }
+    judged = {chapter: marks for chapter, marks in marked.items() if set(marks.values()) - {*UNJUDGED}}
+    if not judged:
+        return
+    present = [shown for shown in MARKS if any(shown in marks.values() for marks in judged.values())]
+    table = Table(box=box.ASCII if plain else box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("programs", no_wrap=True)
+    for shown in present:
+        table.add_column(shown.plain if plain else shown.symbol, justify="right", style=shown.colour)
+    table.add_column("asks for attention")
+    for chapter, marks in judged.items():
+        counts = [sum(m is shown for m in marks.values()) for shown in present]
+        alarming = ", ".join(id for id, m in marks.items() if m in ALARMING)
+        table.add_row(chapter, *(str(count or "") for count in counts), alarming)
+    yield table
+    yield Text()
 
 
 def _chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:

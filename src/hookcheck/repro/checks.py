@@ -33,9 +33,9 @@ def _comes_out(facts: Facts, firing: Firing) -> tuple[bool | None, ...]:
     return tuple(None if i in firing.open else g is not None for i, g in enumerate(firing.grad_output))
 
 
-def _no_tensors(facts: Facts, firing: Firing) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The positions of arguments and of outputs that hold no Tensor."""
-    places = _empty(firing.call.args), _empty(firing.call.outputs)
+def _no_tensors(facts: Facts, firing: Firing) -> tuple[tuple[int, ...], ...] | None:
+    """The positions that hold no Tensor, of what the hook is told: arguments and outputs, or outputs alone."""
+    places = tuple(_empty(firing.side(side)[1]) for side in facts.case.sides)
     return places if any(places) else None
 
 
@@ -47,6 +47,8 @@ CHECKS = {
     "BW-01": Check("arguments.j2"),
     "BW-02": Check("fires.j2", lambda facts, firing: "a call" if firing.certain and not firing.early else None),
     "BW-03": Check("fires.j2", lambda facts, firing: "a call" if firing.certain and firing.early else None),
+    "BN-01": Check("fires.j2", lambda facts, firing: "a call" if firing.certain else None),
+    "BN-02": Check("arguments.j2"),
     "BW-04": Check("never_fires.j2"),
     "BW-05": Check("fires_once.j2"),
     "BW-07": Check("lengths.j2", lambda facts, firing: len(firing.grad_input), "grad_input"),
@@ -67,5 +69,13 @@ CHECKS = {
     "OB-05": Check("warns.j2"),
     "OB-06": Check("random.j2"),
     "AG-01": Check("leaves.j2"),
+    "AG-02": Check("results.j2"),
+    "FN-01": Check("calls.j2"),
+    "FN-02": Check("told_arguments.j2", side="args"),
+    "FN-03": Check("told_arguments.j2", side="kwargs"),
+    "FN-04": Check("told_arguments.j2", side="output"),
+    "TN-01": Check("in_turn.j2"),
+    "TN-02": Check("in_turn.j2"),
+    "TN-03": Check("of_outputs.j2"),
 }
 """The check of every clause, by its id."""

@@ -13,16 +13,23 @@ from types import SimpleNamespace
 from typing import Any
 
 from hookcheck.contract.case import Case
+from hookcheck.errors import HookcheckError
 from hookcheck.oracle.expected import Firing
-from hookcheck.probe.kinds import HookKind
+from hookcheck.oracle.graph import Tensor, newest
+from hookcheck.probe.kinds import FORWARD_PRE, POST_ACCUMULATE, HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, gradients_of
-from hookcheck.topology.model import Statement, Topology, Within
+from hookcheck.topology.model import Statement, Topology, Within, walk
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.source import Source, source
 from hookcheck.topology.values import parameter_shapes
 
 Want = Callable[["Facts", Firing], Any]
 """What a clause wants of a call of the hook that is due, as a literal; None where it wants nothing."""
+
+Value = Any
+"""A tensor as a dict with its ``numbers`` (see `Entry`); a tuple or list of values; a dict of ``items``, for a dict, or
+of ``fields``, for a namedtuple or dataclass; None, and ``...`` for anything; the ``repr`` of all else."""
 
 _UNSEEN = Observation((), {}, {}, {}, (), None)
 
@@ -33,9 +40,19 @@ class Facts:
     def __init__(self, topology: Topology, kind: HookKind, device: str) -> None:
         """``device`` is ``cpu`` or ``cuda``; rounding differs."""
         self.topology = topology
-        self.gradients = gradients_of(topology, device)
+        self.kind = kind
+        self.gradients = gradients_of(topology, device, kind.acts)
         self.expected = self.gradients.expected
         self.case = Case(topology, kind, device, self.expected, _UNSEEN, _UNSEEN, measured=True)
+
+    @property
+    def worked_out(self) -> bool:
+        """Whether the oracle has a say on hooks that act: not where a gradient that they change is itself
+        differentiated, nor where an argument leaves the domain of a layer's formula when it is scaled."""
+        if self.kind.acts.backward:
+            return not self.expected.trace.doubled
+        layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
+        return self.kind.observes or all(layer.scalable for layer in layers)
 
     @cached_property
     def source(self) -> Source:
@@ -71,7 +88,7 @@ class Facts:
         """The calls of the hook of which a clause wants something: the module, and what is wanted.
 
         Where calls must be told apart, all of them are there, also those of which ``want`` gives None; and each has as
-        a third entry (grad_input, grad_output) if its module has several.
+        a third entry, (grad_input, grad_output) or what the hook is told of them, if its module has several.
         """
         if not self.crowded:
             rows = [(named(firing.call.path), want(self, firing)) for firing in self.firings]
@@ -80,7 +97,7 @@ class Facts:
             (
                 named(firing.call.path),
                 want(self, firing),
-                (self.grad_input(firing), self.grad_output(firing))
+                tuple(getattr(self, side)(firing) for side in self.case.sides)
                 if self.case.paths_due[firing.call.path] > 1
                 else None,
             )
@@ -150,12 +167,102 @@ class Facts:
 
     @cached_property
     def leaf_gradients(self) -> list[tuple[str, Entry]]:
-        """``.grad`` of every leaf that the formulas give one."""
-        parameters, leaves = parameter_shapes(self.topology), self.expected.trace.leaves
+        """``.grad`` of every leaf that the formulas give one; None is as good as zeros under a hook that acts."""
+        leaves = self.expected.trace.leaves
         return [
-            (named(name) if name in parameters else name, self.gradients.entry(gradient, leaves[name].dtype))
+            (
+                self._leaf(name),
+                self.gradients.entry(gradient, leaves[name].dtype, not self.kind.observes and not gradient.any()),
+            )
             for name, gradient in self.expected.leaf_gradients.items()
         ]
+
+    def _leaf(self, name: str) -> str:
+        return named(name) if name in parameter_shapes(self.topology) else name
+
+    @cached_property
+    def in_turn(self) -> list[tuple[str, tuple[Entry, ...]]]:
+        """For each leaf what its hook is to be given, one backward pass after the other."""
+        post = self.kind.call == POST_ACCUMULATE
+        calls = self.expected.accumulations if post else self.expected.leaf_calls
+        dtypes = {name: leaf.dtype for name, leaf in self.expected.trace.leaves.items()}
+        return [
+            (self._leaf(name), tuple(self.gradients.entry(c.gradient, dtypes[name]) for c in calls if c.name == name))
+            for name in dict.fromkeys(call.name for call in calls)
+        ]
+
+    @cached_property
+    def output_gradients(self) -> list[tuple[str, tuple[Entry, ...]]]:
+        """For each output of a module that has a step of its own, the gradients that Tensor hooks on it receive.
+
+        Those of which only torch knows are told by `unsaid`.
+        """
+        dtypes: dict[str, set[str]] = {}
+        for call in self.expected.trace.calls:
+            for position, made in enumerate(call.made):
+                if made is not None:
+                    dtypes.setdefault(f"{call.path}[{position}]", set()).add(made.dtype)
+        found: dict[str, tuple[Entry, ...]] = {}
+        for due in self.expected.output_calls:
+            if due.name in self.unsaid or due.name.rpartition("[")[0] in self.case.overwritten:
+                continue
+            if len(dtypes[due.name]) > 1:
+                raise HookcheckError(
+                    "no script can be written yet where an output has one dtype here and another there"
+                )
+            (dtype,) = dtypes[due.name]
+            found[due.name] = (*found.get(due.name, ()), self.gradients.entry(due.gradient, dtype))
+        return [(_place(name), entries) for name, entries in found.items()]
+
+    @cached_property
+    def unsaid(self) -> frozenset[str]:
+        """The outputs of modules of which a gradient is not known."""
+        return frozenset(call.name for call in self.expected.output_calls if call.gradient is None)
+
+    @cached_property
+    def skipped(self) -> list[str]:
+        """The outputs of modules that Tensor hooks are put on and that the clause on those does not speak of."""
+        calls = self.expected.trace.calls
+        names = (f"{call.path}[{i}]" for call in calls for i in range(len(call.made)))
+        overwritten = self.case.overwritten
+        skipped = (n for n in names if n in self.unsaid or n.rpartition("[")[0] in overwritten)
+        return list(dict.fromkeys(map(_place, skipped)))
+
+    @cached_property
+    def calls(self) -> list[tuple[str, Value, Value, Value]]:
+        """The calls of modules in the order in which forward hooks are due, each with its positional arguments, its
+        keyword arguments and its output, as they are when the hook is called."""
+        before, trace = self.kind.call == FORWARD_PRE, self.expected.trace
+        return [
+            (named(call.path), self.value(args), self.value(dict(kwargs)), None if before else self.value(call.result))
+            for call in (trace.calls if before else trace.ended)
+            for args, kwargs in [(call.given, call.keywords) if before else call.left]
+        ]
+
+    @cached_property
+    def results(self) -> list[tuple[str, Value]]:
+        """What main gives a name, where that is a tensor or a container, and what leaks into it."""
+        names: Any = newest(dict(self.expected.trace.names))
+        found = [(out, names[out]) for out in _outs(self.topology.main)]
+        found += [(f"leaked[{name!r}]", value) for name, value in names["leaked"].items()]
+        sorts = (Tensor, tuple, list, dict, SimpleNamespace)
+        return [(name, self.value(value)) for name, value in found if isinstance(value, sorts)]
+
+    def value(self, value: Any) -> Value:
+        """What the oracle says of a value, as a literal."""
+        if isinstance(value, Tensor):
+            entry = self.gradients.entry(value.array, value.dtype)
+            return entry if isinstance(entry, dict) else {"numbers": entry}
+        if isinstance(value, SimpleNamespace):
+            return {"fields": [self.value(item) for item in vars(value).values()]}
+        if hasattr(value, "_fields"):
+            return {"fields": list(map(self.value, value))}
+        if isinstance(value, dict):
+            return {"items": {key: self.value(item) for key, item in value.items()}}
+        if isinstance(value, (tuple, list)):
+            items = list(map(self.value, value))
+            return items if isinstance(value, list) else tuple(items)
+        return value if value is None or value is Ellipsis else repr(value)
 
     @cached_property
     def values(self) -> list[str]:
@@ -178,6 +285,11 @@ def named(path: str) -> str:
     ('net.fc.weight', 'net')
     """
     return f"net.{path}" if path else "net"
+
+
+def _place(name: str) -> str:
+    path, _, position = name.rpartition("[")
+    return f"{named(path)}[{position}"
 
 
 def occasion(firing: Firing) -> str:

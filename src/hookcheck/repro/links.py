@@ -21,6 +21,7 @@ def links(source: str) -> tuple[str, ...]:
     issues = re.findall(r"pytorch#(\d+)", source)
     return (
         *(f"{DOCS}/generated/torch.nn.Module.html#{name}" for name in dict.fromkeys(methods)),
+        *(f"{DOCS}/generated/{name}.html" for name in dict.fromkeys(re.findall(r"torch\.Tensor\.\w+", source))),
         *(f"{DOCS}/notes/autograd.html#{section.lower().replace(' ', '-')}" for section in sections),
         *(f"{ISSUES}/{number}" for number in issues),
     )
@@ -28,6 +29,8 @@ def links(source: str) -> tuple[str, ...]:
 
 def documentation(kind: HookKind) -> str:
     """The address of the documentation of the function that registers hooks of ``kind``."""
+    if kind.scope in ("leaf", "output"):
+        return f"{DOCS}/generated/torch.Tensor.{kind.register}.html"
     if kind.scope == "module":
         return f"{DOCS}/generated/torch.nn.Module.html#torch.nn.Module.{kind.register}"
     return f"{DOCS}/generated/torch.nn.modules.module.{kind.register}.html"

@@ -10,10 +10,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hookcheck.contract.clause import Clause
 from hookcheck.errors import HookcheckError
+from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import HookKind
 from hookcheck.repro.checks import CHECKS
 from hookcheck.repro.facts import Facts
 from hookcheck.repro.gradients import odd
+from hookcheck.repro.hooks import parameters, returned
 from hookcheck.repro.links import documentation, links
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, needs
@@ -36,11 +38,15 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
         raise HookcheckError(f"clause {clause.id} does not speak of hook kind {kind.name!r}; choose from {choices}")
     if topology.device not in ("any", device):
         raise HookcheckError(f"the topology is about {topology.device}; add --device {topology.device}")
+    if clause.id not in CHECKS:
+        raise HookcheckError(f"no script can be written yet for clause {clause.id} with hook kind {kind.name}")
     check, facts = CHECKS[clause.id], _facts(topology, kind, device)
+    if not facts.worked_out:
+        raise HookcheckError(f"no clause speaks of this topology with hook kind {kind.name}: what it does is not known")
     # The classes are separated by two empty lines from each other and from the lines that construct `net`.
     *classes, construction = re.sub(IMPORT, "", facts.source.modules).split("\n\n\n")
     text = (
-        _templates()
+        templates()
         .get_template(check.template)
         .render(
             header=_header(topology, clause, kind),
@@ -56,6 +62,8 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
             due=facts.due(check.want) if check.want else [],
             crowded=facts.crowded and check.want is not None,
             side=check.side,
+            parameters=parameters(kind),
+            returned=returned(kind),
         )
     )
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
@@ -76,10 +84,11 @@ def _header(topology: Topology, clause: Clause, kind: HookKind) -> str:
         f"Hook kind: {kind.name} ({kind.register}). Topology: {identify(topology)}.",
         "Run it with python and torch. Exit code 1: the fault shows; 0: it does not; 2: this torch lacks something.",
     ]
-    return "\n".join(line for text in paragraphs for line in _comment(text))
+    return "\n".join(line for text in paragraphs for line in comment(text))
 
 
-def _comment(text: str) -> list[str]:
+def comment(text: str) -> list[str]:
+    """Lines of a comment that hold ``text``."""
     return textwrap.wrap(
         text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
     )
@@ -88,19 +97,39 @@ def _comment(text: str) -> list[str]:
 def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, str]]:
     """The conditions under which a torch cannot run the script, each with what it lacks."""
     since, thing = needs(topology)
-    release = tuple(map(int, since.split(".")))
-    found = []
-    if release > (1, 7):
-        found.append((f'tuple(map(int, torch.__version__.split(".")[:2])) < {release}', f"{thing} (since {since})"))
-    owner = "nn.Module" if kind.scope == "module" else "torch.nn.modules.module"
-    found.append((f'not hasattr({owner}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
+    found = release_lacks(since, f"{thing} (since {since})")
+    found.append((f'not hasattr({_OWNERS[kind.scope]}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
+    if kind.kwargs:
+        found += release_lacks(kind.since, f"with_kwargs (since {kind.since})")
+    if kind.scope == "output" and writes(topology):
+        release = 'tuple(map(int, torch.__version__.split(".")[:2]))'
+        what = "hooks on a view that was written to: registering one can end the process (pytorch#196459)"
+        found.append((f"(2, 0) <= {release} < (2, 15)", what))
     if device == "cuda":
         found.append(("not torch.cuda.is_available()", "a CUDA device"))
     return found
 
 
+_OWNERS = {
+    "module": "nn.Module",
+    "global": "torch.nn.modules.module",
+    "leaf": "torch.Tensor",
+    "output": "torch.Tensor",
+}
+"""What the functions that register hooks are attributes of, by scope."""
+
+
+def release_lacks(since: str, what: str) -> list[tuple[str, str]]:
+    """The condition under which a torch is older than ``since`` and so lacks ``what``; none for the oldest release."""
+    release = tuple(map(int, since.split(".")))
+    if release <= (1, 7):
+        return []
+    return [(f'tuple(map(int, torch.__version__.split(".")[:2])) < {release}', what)]
+
+
 @lru_cache(maxsize=1)
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Where the templates of scripts are."""
     environment = Environment(
         loader=PackageLoader("hookcheck.repro"),
         autoescape=False,
@@ -110,6 +139,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["literal"] = repr
+    environment.filters["zip"] = zip
     environment.tests["odd"] = odd
     environment.globals["parts"] = environment.get_template("parts.j2").module
     return environment

@@ -1,45 +1,158 @@
-"""Faults in how forward pre-hooks and forward hooks are called."""
+"""Faults in how forward hooks, and forward pre-hooks with them, are called."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
-from ..engine import Fault, replaced
+from ..engine import Fault, added, replaced
+from ..registering import call, deaf, dropped, every_second, local, silenced
 
 
-def _wrapped(name: str, change: Any) -> Any:
-    """Registers ``change(hook)`` where a hook is to be registered with the method ``name``."""
-    return replaced(
-        torch.nn.Module, name, lambda original: lambda self, hook, *a, **k: original(self, change(hook), *a, **k)
-    )
+def _under_grad(hook: Any) -> Any:
+    """The hook, called where grad is enabled."""
+    return lambda *arguments: hook(*arguments) if torch.is_grad_enabled() else None
+
+
+def _again(hook: Any) -> Any:
+    """The hook, after which ``forward`` is run once more."""
+
+    def change(module: Any, args: Any, *rest: Any) -> Any:
+        result = hook(module, args, *rest)
+        return module.forward(*args) if result is None else result
+
+    return change
+
+
+def _first(original: Any) -> Any:
+    """Puts every new hook before the others."""
+
+    def register(self: Any, hook: Any, **options: Any) -> Any:
+        handle = original(self, hook, **options)
+        handle.hooks_dict_ref().move_to_end(handle.id, last=False)
+        return handle
+
+    return register
+
+
+def _of_users(original: Any) -> Any:
+    """Takes no hooks on modules that torch.nn defines."""
+
+    def register(self: Any, hook: Any, **options: Any) -> Any:
+        return original(self, dropped(hook) if type(self).__module__.startswith("torch.nn") else hook, **options)
+
+    return register
+
+
+@contextmanager
+def _calling_forward_calls_the_module() -> Iterator[None]:
+    inside: set[int] = set()
+
+    def entering(original: Any) -> Callable[..., Any]:
+        def enter(self: Any, *args: Any, **kwargs: Any) -> Any:
+            inside.add(id(self))
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                inside.discard(id(self))
+
+        return enter
+
+    def get(self: Any, name: str) -> Any:
+        outside = name == "forward" and id(self) not in inside
+        return self.__call__ if outside else object.__getattribute__(self, name)
+
+    with replaced(torch.nn.Module, "__call__", entering), added(torch.nn.Module, "__getattribute__", get):
+        yield
 
 
 FAULTS = (
     Fault(
-        "a pre-hook's result is ignored",
-        lambda: _wrapped("register_forward_pre_hook", lambda hook: lambda *a: hook(*a) and None),
-        ("FW-04",),
-        kinds=(),
+        "a forward hook is called every second time",
+        lambda: local("forward_hook", every_second),
+        ("FW-08", "own_oneshot_forward_hooks"),
     ),
     Fault(
-        "a forward hook is called every second time",
-        lambda: _every_second("register_forward_hook"),
-        ("FW-08",),
-        kinds=(),
+        "a forward hook is skipped under no_grad",
+        lambda: local("forward_hook", _under_grad),
+        ("FW-08", "gh132700"),
+    ),
+    Fault(
+        "a forward hook is dropped",
+        lambda: local("forward_hook", dropped),
+        ("FW-08", "FW-09", "FW-19", "gh78109", "gh117925", "own_encoder_padding_mask_hooks"),
+    ),
+    Fault(
+        "a forward hook gets the first argument alone",
+        lambda: call(("hook_result = hook(self, args, result)", "hook_result = hook(self, args[:1], result)")),
+        ("FW-09", "GL-04"),
+        since="2.1",
+    ),
+    Fault(
+        "a forward hook gets keyword arguments unasked",
+        lambda: call(("hook_id in self._forward_hooks_with_kwargs", "hook_id in self._forward_hooks")),
+        ("FW-09", "FW-10", "own_a2_stale_flag_changes_signature"),
+        since="2.1",
+    ),
+    Fault(
+        "a forward hook with_kwargs gets no keyword arguments",
+        lambda: call(("hook(self, args, kwargs, result)", "hook(self, args, {}, result)")),
+        ("FW-10", "FW-17", "GL-11"),
+        since="2.6",
+    ),
+    Fault(
+        "a forward hook's result is ignored",
+        lambda: local("forward_hook", silenced),
+        ("FW-11", "FW-15", "FW-19", "FW-21", "FW-23"),
+    ),
+    Fault(
+        "a forward hook's 0, False and empty tuple count as None",
+        lambda: call(("if hook_result is not None:", "if isinstance(hook_result, torch.Tensor) or hook_result:")),
+        ("FW-11", "GL-03"),
+        since="2.1",
+    ),
+    Fault(
+        "a forward hook makes forward run again",
+        lambda: local("forward_hook", _again),
+        ("FW-08", "FW-12"),
+    ),
+    Fault(
+        "a forward hook gets named tuples as plain ones",
+        lambda: call(
+            ("forward_call(*args, **kwargs)\n", "forward_call(*args, **kwargs); result = _plain(result)\n"),
+            ("result = None", "_plain = lambda r: tuple(r) if isinstance(r, tuple) else r; result = None"),
+        ),
+        ("FW-13",),
+        since="2.1",
+    ),
+    Fault(
+        "a forward hook is put before the others",
+        lambda: replaced(torch.nn.Module, "register_forward_hook", _first),
+        ("FW-14", "FW-15", "FW-16", "FW-22", "GL-06", "HD-03"),
+    ),
+    Fault(
+        "a forward hook's prepend is ignored",
+        lambda: deaf(torch.nn.Module, "register_forward_hook", prepend=False),
+        ("FW-15", "FW-16", "FW-18", "HD-04"),
+        since="2.0",
+    ),
+    Fault(
+        "a forward pre-hook's prepend is ignored",
+        lambda: deaf(torch.nn.Module, "register_forward_pre_hook", prepend=False),
+        ("FW-15", "FW-16", "HD-04"),
+        since="2.0",
+    ),
+    Fault(
+        "a forward hook runs when forward is called",
+        _calling_forward_calls_the_module,
+        ("FW-19",),
+    ),
+    Fault(
+        "a forward hook on a module of torch.nn is dropped",
+        lambda: replaced(torch.nn.Module, "register_forward_hook", _of_users),
+        ("FW-20", "gh60132"),
     ),
 )
-
-
-def _every_second(name: str) -> Any:
-    def change(hook: Any) -> Any:
-        calls: list[None] = []
-
-        def skipping(*arguments: Any) -> Any:
-            calls.append(None)
-            return hook(*arguments) if len(calls) % 2 else None
-
-        return skipping
-
-    return _wrapped(name, change)

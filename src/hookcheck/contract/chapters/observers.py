@@ -50,7 +50,9 @@ def changes_no_output(case: Case, _: None) -> Judgement:
     for name in {**without, **with_hooks}:
         if not same(without.get(name), with_hooks.get(name)):
             value = case.expected.trace.names.get(name)
-            gap = _gap(case, without.get(name), with_hooks.get(name), value.array if isinstance(value, Tensor) else None)
+            gap = _gap(
+                case, without.get(name), with_hooks.get(name), value.array if isinstance(value, Tensor) else None
+            )
             return Mismatch(gap, f"{name} = {_told(without, name)}", _told(with_hooks, name))
     for name, flag in case.plain.requires_grad.items():
         if case.observed.requires_grad.get(name) != flag:

@@ -1,0 +1,43 @@
+"""Which modules and hooks does TorchScript compile? Those with annotations that it can read, as here.
+
+It takes annotations for objects, so this module does without ``from __future__ import annotations``.
+"""
+
+from typing import Tuple  # noqa: UP035 -- TorchScript of torch 1.7 knows no tuple[...]
+
+import torch
+from torch import Tensor, nn
+
+
+class Double(nn.Module):
+    """Gives 2x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, doubled."""
+        return 2 * x
+
+
+class Outer(nn.Module):
+    """Gives what its only child gives: 2x."""
+
+    def __init__(self) -> None:
+        """Makes the child."""
+        super().__init__()
+        self.inner = Double()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, doubled."""
+        return self.inner(x)  # type: ignore[no-any-return]
+
+
+def adds_one(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
+    """A forward hook that adds 1 to the output."""
+    return output + 1
+
+
+@torch.jit.ignore  # type: ignore[untyped-decorator]
+def ignored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
+    """A forward hook that scripts are told to ignore, and that they cannot compile."""
+    import math
+
+    return output + math.floor(0.5)

@@ -1,0 +1,163 @@
+"""What does a function need to stand alone? Whatever it uses of hookcheck's modules, however indirectly, as source.
+
+Sources are read, not imported: what they need need not be installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Union
+
+PACKAGE = "hookcheck"
+LAZY = f"{PACKAGE}.probe.lazy"
+"""What it offers is torch itself."""
+
+DECLARES = "program"
+"""The decorator that makes a function a clause, which the function can do without."""
+
+Import = Union[ast.Import, ast.ImportFrom]
+
+
+@dataclass
+class Alone:
+    """What a function needs: lines of ``imports``, and ``definitions`` in an order in which they can stand.
+
+    ``origins`` tells of each name that is defined the module that it is from.
+    """
+
+    imports: set[str] = field(default_factory=set)
+    definitions: list[str] = field(default_factory=list)
+    origins: dict[str, str] = field(default_factory=dict)
+
+
+def alone(module: str, name: str, given: dict[str, frozenset[str]]) -> Alone:
+    """The function ``name`` of a module of hookcheck, with all that it needs.
+
+    ``given`` are names by the module that defines them which need no definition, since they are there already.
+
+    Raises:
+        ValueError: it needs two things of one name, or what cannot stand alone.
+    """
+    found = Alone()
+    _collect(module, name, given, found, set())
+    return found
+
+
+def _collect(
+    module: str, name: str, given: dict[str, frozenset[str]], found: Alone, seen: set[tuple[str, int]]
+) -> None:
+    """Adds what ``name`` stands for in ``module`` to ``found``, after whatever that needs."""
+    room = _room(module)
+    if name in room.imports:
+        statement, alias = room.imports[name]
+        origin = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
+        if name in given.get(origin, ()):
+            return
+        if origin == LAZY:
+            found.imports.add("import torch" if name == "torch" else f"from torch import {name}")
+        elif origin.partition(".")[0] == PACKAGE:
+            if alias.asname:
+                raise ValueError(f"{module} calls {origin}.{alias.name} by another name")
+            _collect(origin, name, given, found, seen)
+        else:
+            told = ast.unparse(ast.alias(alias.name, alias.asname))
+            found.imports.add(f"from {origin} import {told}" if origin else f"import {told}")
+    elif name in room.defined:
+        if found.origins.setdefault(name, module) != module:
+            raise ValueError(f"{name} is another thing in {module} than in {found.origins[name]}")
+        place = room.defined[name]
+        if (module, place) not in seen:
+            seen.add((module, place))
+            text = room.text(place)
+            for used in sorted(_used(text), key=lambda used: (room.defined.get(used, -1), used)):
+                _collect(module, used, given, found, seen)
+            found.definitions.append(text)
+
+
+@lru_cache(maxsize=256)
+def _room(module: str) -> _Room:
+    spec = find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return _Room(module, Path(spec.origin).read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class _Room:
+    """One module of hookcheck: its text, taken apart."""
+
+    name: str
+    source: str
+
+    @cached_property
+    def body(self) -> list[ast.stmt]:
+        return ast.parse(self.source).body
+
+    @cached_property
+    def imports(self) -> dict[str, tuple[Import, ast.alias]]:
+        """What is imported, by name; inside of functions only what is hookcheck's own."""
+        inside = (statement for node in self.body for statement in _own_imports(node))
+        here = (node for node in self.body if isinstance(node, (ast.Import, ast.ImportFrom)))
+        return {a.asname or a.name: (statement, a) for statement in (*inside, *here) for a in statement.names}
+
+    @cached_property
+    def defined(self) -> dict[str, int]:
+        """Which statements define names."""
+        return {name: place for place, node in enumerate(self.body) for name in _defines(node)}
+
+    def text(self, at: int) -> str:
+        """The source of a statement without its declaration as a clause and its imports from hookcheck, but with the
+        string that follows a constant."""
+        node = self.body[at]
+        last = node.end_lineno or node.lineno
+        after = self.body[at + 1] if at + 1 < len(self.body) else None
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(after, ast.Expr):
+            last = after.end_lineno or last
+        decorators = getattr(node, "decorator_list", [])
+        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+        lines, gone = self.source.split("\n"), set[int]()
+        for part in (*filter(_declares, decorators), *_own_imports(node)):
+            end = part.end_lineno or part.lineno
+            empty = isinstance(part, ast.ImportFrom) and not lines[end].strip()  # what sets imports apart
+            gone |= set(range(part.lineno, end + 1 + empty))
+        return "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in gone)
+
+
+def _own_imports(node: ast.stmt) -> list[ast.ImportFrom]:
+    """The imports from hookcheck in a statement, or that it is."""
+    found = (part for part in ast.walk(node) if isinstance(part, ast.ImportFrom))
+    return [part for part in found if (part.module or "").partition(".")[0] == PACKAGE]
+
+
+def _declares(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == DECLARES
+
+
+def _defines(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def _used(text: str) -> set[str]:
+    """The names of its module that a definition uses, in annotations too."""
+    used: set[str] = set()
+    tables = [symtable.symtable(text, "<definition>", "exec")]
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        top = table.get_type() == "module"
+        used |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (top or s.is_global())}
+    for node in ast.walk(ast.parse(text)):
+        for annotation in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if annotation is not None:
+                used |= {part.id for part in ast.walk(annotation) if isinstance(part, ast.Name)}
+    return used

@@ -1,0 +1,47 @@
+"""Faults in what becomes of hooks on the Node that accumulates a leaf's gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from ..autograd import late, on_nodes, on_tensors
+from ..engine import Fault, added, told
+from ..registering import dropped, every_second
+from .post_accumulate_hooks import as_tensor_hooks
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """Keeps every Node that was ever asked for, as a leaf that held its Node would."""
+    kept: list[Any] = []
+    grad_fn = torch.Tensor.grad_fn
+
+    def get(self: Any) -> Any:
+        node = grad_fn.__get__(self)
+        kept.extend(following for following, _ in node.next_functions if node)
+        return node
+
+    with added(torch.Tensor, "grad_fn", property(get)):
+        yield
+
+
+FAULTS = (
+    Fault("accumulating Nodes: leaves hold them", _kept, ("U-15",)),
+    Fault(
+        "accumulating Nodes: hooks dropped",
+        lambda: on_nodes(dropped),
+        ("U-15", "own_accgrad_hook_lost", "gh139742", "own_accgrad_hook_lost_on_double"),
+    ),
+    Fault("accumulating Nodes: hooks called every second time", lambda: on_nodes(every_second), ("U-15",)),
+    Fault("accumulating Nodes: tensor hooks come after all", lambda: on_tensors(late), ("U-16",)),
+    Fault("accumulating Nodes: post-accumulate hooks run before it", as_tensor_hooks, ("U-16",)),
+    Fault(
+        "accumulating Nodes: a layer's full hook comes after all",
+        lambda: told(lambda hook, *args: late(hook)(*args)),
+        ("U-16",),
+    ),
+)

@@ -1,0 +1,28 @@
+"""Faults in the types of what modules give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..engine import Fault, replaced
+
+
+def tuples(original: Any) -> Any:
+    """Every tuple comes out of a module as a plain one."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        output = original(self, *args, **kwargs)
+        return tuple(output) if isinstance(output, tuple) else output
+
+    return call
+
+
+FAULTS = (
+    Fault(
+        "calls of modules: every tuple comes out as a plain one",
+        lambda: replaced(torch.nn.Module, "__call__", tuples),
+        ("own_k_structseq", "own_k_tuple_subclass"),
+    ),
+)

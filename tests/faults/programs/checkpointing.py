@@ -1,0 +1,99 @@
+"""Faults in how checkpointing treats the hooks of what it runs twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial, wraps
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from ..engine import Fault, replaced
+
+Change = Callable[[Any], Any]
+
+
+def checkpoints(region: Change = lambda run: run, output: Change = lambda y: y) -> AbstractContextManager[None]:
+    """Has ``checkpoint`` run ``region(run)`` in the place of a function, and give ``output(y)`` for its output."""
+    return calling(lambda original, run, *args, **kwargs: output(original(region(run), *args, **kwargs)))
+
+
+def calling(change: Callable[..., Any]) -> AbstractContextManager[None]:
+    """Calls ``change(checkpoint, run, *args, **kwargs)`` where ``checkpoint`` is called."""
+    return replaced(torch.utils.checkpoint, "checkpoint", lambda original: wraps(original)(partial(change, original)))
+
+
+def plainly(original: Any, run: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs the region as if it was none."""
+    return run(*args)
+
+
+@contextmanager
+def hooks_off() -> Iterator[None]:
+    """Modules are called without their hooks."""
+    with replaced(torch.nn.Module, "__call__", lambda _: lambda self, *args, **kwargs: self.forward(*args, **kwargs)):
+        yield
+
+
+def hooks_off_in(turn: int) -> Change:
+    """Runs a region without hooks in its first or second pass."""
+
+    def change(run: Any) -> Any:
+        passes: list[None] = []
+
+        def region(*args: Any) -> Any:
+            passes.append(None)
+            if len(passes) != turn:
+                return run(*args)
+            with hooks_off():
+                return run(*args)
+
+        return region
+
+    return change
+
+
+def doubled(y: Any) -> Any:
+    """Doubles the gradient of an output."""
+    y.register_hook(lambda gradient: 2 * gradient)
+    return y
+
+
+def hoarding() -> AbstractContextManager[None]:
+    """Keeps the outputs of regions."""
+    kept: list[Any] = []
+    return checkpoints(output=lambda y: (kept.append(y), y)[1])
+
+
+def told_nothing(original: Any, *args: Any, respect_saved_tensors_hooks: Any = None, **kwargs: Any) -> Any:
+    """Drops what is said about hooks for saved tensors."""
+    return original(*args, **kwargs)
+
+
+FAULTS = (
+    Fault("checkpoint: regions are run plainly", lambda: calling(plainly), ("DS-13", "DS-14", "U-17")),
+    Fault(
+        "checkpoint: hooks do not run in the first pass",
+        lambda: checkpoints(hooks_off_in(1)),
+        (
+            "DS-13",
+            "own_ckpt_hook_removed_before_backward",
+            "own_ckpt_hook_pairing_early_stop",
+            "own_ckpt_always_call_gets_none",
+        ),
+    ),
+    Fault(
+        "checkpoint: hooks do not run in the second pass",
+        lambda: checkpoints(hooks_off_in(2)),
+        ("DS-13", "U-17", "own_ckpt_full_hook_count"),
+    ),
+    Fault(
+        "checkpoint: the gradient that enters a region is doubled",
+        lambda: checkpoints(output=doubled),
+        ("gh81296", "gh82156", "own_ckpt_shared_param_nonreentrant", "U-17"),
+    ),
+    Fault("checkpoint: the outputs of regions are kept", hoarding, ("gh161186",)),
+    Fault("checkpoint: respect_saved_tensors_hooks is not respected", lambda: calling(told_nothing), ("ST-24",)),
+)

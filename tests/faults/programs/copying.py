@@ -1,0 +1,83 @@
+"""Faults in what becomes of hooks where ``copy.copy`` or ``copy.deepcopy`` copies what carries them."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn import Module, Parameter
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
+
+from ..engine import Fault, added, replaced
+from .serialization import TABLES
+from .state_dict_hooks import Patch
+
+
+def _deepcopies(table: Callable[[Any], Any]) -> Patch:
+    """Has a deepcopy of a module have ``table(original table)`` for each table of hooks."""
+
+    def deepcopy(self: Any, memo: Any) -> Any:
+        new = memo[id(self)] = object.__new__(type(self))
+        items = vars(self).items()
+        new.__setstate__({k: table(v) if k in TABLES else copy.deepcopy(v, memo) for k, v in items})
+        return new
+
+    return added(Module, "__deepcopy__", deepcopy)
+
+
+def _shallow_copies_of_tables() -> Patch:
+    def shallow(self: Any) -> Any:
+        new = object.__new__(type(self))
+        new.__setstate__({k: copy.copy(v) if k in TABLES else v for k, v in vars(self).items()})
+        return new
+
+    return added(Module, "__copy__", shallow)
+
+
+def _parameters_keep_hooks() -> Patch:
+    def make(original: Any) -> Any:
+        def deepcopy(self: Any, memo: Any) -> Any:
+            new = original(self, memo)
+            for hook in (self._backward_hooks or {}).values():
+                new.register_hook(hook)
+            return new
+
+        return deepcopy
+
+    return replaced(Parameter, "__deepcopy__", make)
+
+
+def _spectral_norm_computes_at_once() -> Patch:
+    def make(original: Any) -> Any:
+        def apply(module: Any, name: str, *others: Any) -> Any:
+            hook = original(module, name, *others)
+            setattr(module, name, 1 * getattr(module, f"{name}_orig"))
+            return hook
+
+        return staticmethod(apply)
+
+    return replaced(SpectralNorm, "apply", make)
+
+
+FAULTS = (
+    Fault("deepcopy shares tables of hooks", lambda: _deepcopies(lambda table: table), ("SZ-20", "U-13"), kinds=()),
+    Fault(
+        "deepcopy leaves hooks out",
+        lambda: _deepcopies(lambda table: OrderedDict()),
+        ("SZ-05", "SZ-20", "SZ-21", "SZ-22", "U-13"),
+        kinds=(),
+    ),
+    Fault("deepcopy copies tables but no hooks", lambda: _deepcopies(copy.copy), ("SZ-22",), kinds=()),
+    Fault("copy gives a module tables of its own", _shallow_copies_of_tables, ("SZ-23",), kinds=()),
+    Fault("deepcopy takes a parameter's hooks along", _parameters_keep_hooks, ("SZ-24", "U-13"), kinds=()),
+    Fault(
+        "weight_norm computes no weight",
+        lambda: replaced(WeightNorm, "__call__", lambda original: lambda self, module, args: None),
+        ("gh28594", "PN-02"),
+        kinds=(),
+    ),
+    Fault("spectral_norm has a weight that is no leaf at once", _spectral_norm_computes_at_once, ("SZ-25",), kinds=()),
+)

@@ -1,0 +1,121 @@
+"""Faults in what the handles of hooks do, and in what becomes of hooks that come and go during a call."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from ..engine import Fault, added, replaced
+from ..registering import call, edited, local
+
+HANDLE = torch.utils.hooks.RemovableHandle
+
+
+def _numbered_anew(original: Any) -> Any:
+    """Gives a handle the number of hooks in the table as its id."""
+
+    def init(self: Any, hooks: Any, **options: Any) -> None:
+        original(self, hooks, **options)
+        self.id = len(hooks)
+
+    return init
+
+
+def _told_apart(original: Any) -> Any:
+    """Has every exception of a call come out as a RuntimeError."""
+
+    def enter(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(self, *args, **kwargs)
+        except Exception as error:
+            raise RuntimeError(str(error)) from error
+
+    return enter
+
+
+FAULTS = (
+    Fault(
+        "a handle keeps its hook where the context ends with an error",
+        lambda: replaced(HANDLE, "__exit__", lambda leave: lambda self, kind, *rest: None if kind else self.remove()),
+        ("HD-01",),
+    ),
+    Fault(
+        "a handle gives its context nothing",
+        lambda: replaced(HANDLE, "__enter__", lambda enter: lambda self: None),
+        ("HD-01",),
+    ),
+    Fault(
+        "a handle removes its hook once only",
+        lambda: edited(HANDLE, "remove", ("and self.id in hooks_dict", "")),
+        ("HD-01", "HD-03"),
+    ),
+    Fault(
+        "a handle removes the last hook",
+        lambda: replaced(HANDLE, "remove", lambda remove: lambda self: self.hooks_dict_ref().popitem() and None),
+        ("HD-03", "GL-10", "RG-04"),
+    ),
+    Fault(
+        "a handle gets an id that is in use",
+        lambda: replaced(HANDLE, "__init__", _numbered_anew),
+        ("HD-03", "U-21"),
+    ),
+    Fault(
+        "a handle takes its hook along when it is dropped",
+        lambda: added(HANDLE, "__del__", lambda self: self.remove()),
+        ("HD-03",),
+    ),
+    Fault(
+        "a handle leaves the flags of its hook",
+        lambda: edited(HANDLE, "remove", ("self.extra_dict_ref", "()")),
+        ("HD-04",),
+        since="2.1",
+    ),
+    Fault(
+        "a handle needs its module",
+        lambda: edited(HANDLE, "remove", ("hooks_dict is not None and ", "")),
+        ("HD-05",),
+    ),
+    Fault(
+        "a handle's table holds hooks in wrappers",
+        lambda: local("forward_hook", lambda hook: partial(hook)),
+        ("U-21",),
+    ),
+    Fault(
+        "saving a tensor with hooks warns of nothing",
+        lambda: replaced(torch.utils.hooks, "warn_if_has_hooks", lambda warn: lambda tensor: None),
+        ("HD-02",),
+    ),
+    Fault(
+        "saving a tensor whose hooks are marked warns",
+        lambda: replaced(torch.utils.hooks, "unserializable_hook", lambda mark: lambda hook: hook),
+        ("HD-02",),
+        since="2.4",
+    ),
+    Fault(
+        "a hook that comes during a call is left out of it",
+        lambda: call(
+            ("result = None", "result, kept = None, [*self._forward_hooks.items()]"),
+            ("*self._forward_hooks.items()", "*kept"),
+        ),
+        ("U-03",),
+        since="2.1",
+    ),
+    Fault(
+        "a hook that goes during a call is left out of it",
+        lambda: call(
+            (
+                "hook_result = hook(self, args, result)",
+                "hook_result = hook(self, args, result) if hook_id in self._forward_hooks else None",
+            )
+        ),
+        ("U-04",),
+        since="2.1",
+    ),
+    Fault(
+        "an error of a hook comes out as another",
+        lambda: replaced(torch.nn.Module, "__call__", _told_apart),
+        ("U-12", "FW-17"),
+    ),
+)

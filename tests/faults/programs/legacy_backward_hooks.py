@@ -1,0 +1,44 @@
+"""Faults in legacy backward hooks, and in the removal of hooks of any kind."""
+
+from __future__ import annotations
+
+import torch
+
+from ..engine import Fault, fetched, replaced, told
+
+FAULTS = (
+    Fault(
+        "legacy hooks: no warning says that gradients are missing",
+        lambda: replaced(
+            torch.nn.Module, "_maybe_warn_non_full_backward_hook", lambda original: lambda self, *args: None
+        ),
+        ("LB-01", "LB-02"),
+    ),
+    Fault(
+        "legacy hooks: the first gradient alone is handed over",
+        lambda: told(lambda hook, module, grad_input, grad_output: hook(module, grad_input[:1], grad_output)),
+        ("LB-03",),
+    ),
+    Fault(
+        "backward hooks of modules: none is called",
+        lambda: fetched(lambda module, hooks: []),
+        ("LB-03", "gh59203", "gh36372", "own_nested_output_lstm"),
+    ),
+    Fault(
+        "removal of hooks: it has no effect",
+        lambda: replaced(torch.utils.hooks.RemovableHandle, "remove", lambda original: lambda self: None),
+        (
+            "own_legacy_flag_sticky",
+            "own_global_flag_sticky",
+            "AC-11",
+            "gh58354",
+            "own_full_removed_before_backward",
+            "own_full_hook_self_remove",
+            "own_thread_id_race",
+        ),
+    ),
+)
+
+OUT_OF_REACH = {
+    "own_legacy_str_output_hang": "its one fact deviates on every release, so no fault can add to that",
+}

@@ -1,0 +1,99 @@
+"""Faults in what utilities of modules do to hooks, and in those that are made of hooks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from torch.nn import Module
+from torch.nn.utils import prune
+from torch.nn.utils.spectral_norm import SpectralNorm
+
+from ..engine import Fault, replaced
+from .state_dict_hooks import Patch
+
+
+def _dropping(owner: Any, name: str) -> Patch:
+    """Takes the forward hooks off the module that a method or function is first given."""
+
+    def make(original: Any) -> Any:
+        def act(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            module._forward_hooks.clear()
+            return result
+
+        return act
+
+    return replaced(owner, name, make)
+
+
+def _apply_from_above(self: Any, act: Any) -> Any:
+    act(self)
+    for child in self.children():
+        child.apply(act)
+    return self
+
+
+def _input_fn_is_ignored() -> Patch:
+    def make(original: Any) -> Any:
+        def distribute(
+            module: Any, mesh: Any, partition: Any = None, input_fn: Any = None, output_fn: Any = None
+        ) -> Any:
+            return original(module, mesh, partition, None, output_fn)
+
+        return distribute
+
+    return replaced(import_module("torch.distributed.tensor"), "distribute_module", make)
+
+
+def _parametrize() -> Any:
+    return import_module("torch.nn.utils.parametrize")
+
+
+FAULTS = (
+    Fault("conversions drop a module's hooks", lambda: _dropping(Module, "_apply"), ("MU-01", "MU-02"), kinds=()),
+    Fault("freezing drops a module's hooks", lambda: _dropping(Module, "requires_grad_"), ("MU-02",), kinds=()),
+    Fault(
+        "apply comes to parents first",
+        lambda: replaced(Module, "apply", lambda original: _apply_from_above),
+        ("MU-03",),
+        kinds=(),
+    ),
+    Fault(
+        "parametrizing drops a module's hooks",
+        lambda: _dropping(_parametrize(), "_inject_new_class"),
+        ("MU-04",),
+        kinds=(),
+        since="1.9",
+    ),
+    Fault(
+        "parametrizing calls no hooks of the parametrization",
+        lambda: replaced(
+            _parametrize().ParametrizationList,
+            "forward",
+            lambda original: lambda self: self[0].forward(self.original),
+        ),
+        ("MU-05",),
+        kinds=(),
+        since="1.9",
+    ),
+    Fault(
+        "pruning computes no weight",
+        lambda: replaced(prune.BasePruningMethod, "__call__", lambda original: lambda self, module, args: None),
+        ("PN-01",),
+        kinds=(),
+    ),
+    Fault(
+        "pruning knows no pruned module",
+        lambda: replaced(prune, "is_pruned", lambda original: lambda module: False),
+        ("PN-01",),
+        kinds=(),
+    ),
+    Fault(
+        "spectral_norm computes no weight",
+        lambda: replaced(SpectralNorm, "__call__", lambda original: lambda self, module, args: None),
+        ("PN-02",),
+        kinds=(),
+    ),
+    Fault("distribute_module ignores input_fn", _input_fn_is_ignored, ("DS-17",), kinds=(), since="2.5"),
+)

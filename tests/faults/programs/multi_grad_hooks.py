@@ -1,0 +1,98 @@
+"""Faults in how hooks are called that wait for the gradients of several tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.autograd import graph
+
+from ..autograd import Hook, Patch, doubled, late
+from ..engine import Fault, replaced
+from ..registering import dropped, edited
+
+NAME = "register_multi_grad_hook"
+
+
+def _edited(*changes: tuple[str, str]) -> Patch:
+    return edited(graph, NAME, *changes)
+
+
+def _registered(change: Any) -> Patch:
+    """Registers ``change(hook)``."""
+    return replaced(graph, NAME, lambda original: lambda tensors, fn, **mode: original(tensors, change(fn), **mode))
+
+
+def _each_once() -> Patch:
+    """Takes a tensor that is listed twice once."""
+
+    def make(original: Any) -> Any:
+        return lambda tensors, fn, **mode: original(tuple({id(t): t for t in tensors}.values()), fn, **mode)
+
+    return replaced(graph, NAME, make)
+
+
+def _cloned(hook: Hook) -> Hook:
+    """The hook, called with copies."""
+    return lambda grads: hook([g if g is None else g.clone() for g in grads])
+
+
+FAULTS = (
+    Fault(
+        "register_multi_grad_hook: gradients in reverse order",
+        lambda: _edited(("fn(buffer[id])", "fn(buffer[id][::-1])")),
+        ("MG-01", "MG-02", "MG-03", "MG-08", "MG-09", "MG-10", "gh131753", "own_multi_grad_exception_state"),
+    ),
+    Fault(
+        "register_multi_grad_hook: waits for every tensor",
+        lambda: _edited(("sum(", "len("), ("map(torch._C._will_engine_execute_node, grad_fns)", "grad_fns")),
+        ("MG-01", "MG-02", "MG-03", "MG-07"),
+    ),
+    Fault(
+        "register_multi_grad_hook: leaves out what was not computed",
+        lambda: _edited(("fn(buffer[id])", "fn([g for g in buffer[id] if g is not None])")),
+        ("MG-01", "MG-02", "MG-03"),
+    ),
+    Fault("register_multi_grad_hook: called twice", lambda: _registered(doubled), ("MG-01", "MG-04", "MG-05", "MG-07")),
+    Fault("register_multi_grad_hook: called at the end of backward", lambda: _registered(late), ("MG-04", "MG-08")),
+    Fault("register_multi_grad_hook: dropped", lambda: _registered(dropped), ("MG-06", "gh131753")),
+    Fault("register_multi_grad_hook: called with copies", lambda: _registered(_cloned), ("MG-06",)),
+    Fault(
+        "register_multi_grad_hook: mode any is called for every gradient",
+        lambda: _edited(("if prev:", "if False:")),
+        ("MG-04", "MG-05", "own_multi_grad_any_mode"),
+        since="2.3",
+    ),
+    Fault(
+        "register_multi_grad_hook: mode any is called in one backward alone",
+        lambda: _edited(("ran_hook[id] = ran_hook[id], True", "ran_hook[0] = ran_hook[0], True")),
+        ("MG-04", "own_multi_grad_any_mode"),
+        since="2.5",
+    ),
+    Fault(
+        "register_multi_grad_hook: any mode but all is any",
+        lambda: _edited(("if mode not in supported_modes:", "if False:"), ('elif mode == "any":', "else:")),
+        ("MG-05",),
+        since="2.3",
+    ),
+    Fault(
+        "register_multi_grad_hook: the result replaces the last gradient",
+        lambda: _edited(("fn(buffer[id])", "answer = fn(buffer[id])"), ("del buffer[id]", "return answer")),
+        ("MG-06",),
+    ),
+    Fault(
+        "register_multi_grad_hook: the handle removes it from the first tensor",
+        lambda: replaced(graph._MultiHandle, "remove", lambda original: lambda self: self.handles[0].remove()),
+        ("MG-07", "own_multi_grad_any_mode"),
+    ),
+    Fault(
+        "register_multi_grad_hook: what has come is kept over backwards",
+        lambda: _edited(("id = torch._C._current_graph_task_id()", "id = 0")),
+        ("MG-09", "own_multi_grad_exception_state"),
+        since="2.3",
+    ),
+    Fault(
+        "register_multi_grad_hook: a tensor that is listed twice is taken once",
+        _each_once,
+        ("own_multi_grad_same_tensor_twice",),
+    ),
+)

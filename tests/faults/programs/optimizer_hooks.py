@@ -1,0 +1,150 @@
+"""Faults in how hooks of an optimizer's step are called."""
+
+from __future__ import annotations
+
+import sys
+from types import MethodType
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from ..engine import Fault, replaced
+from .state_dict_hooks import Patch, registering, removing, silenced
+
+GLOBAL = sys.modules["torch.optim.optimizer"]
+PRE, POST = "register_step_pre_hook", "register_step_post_hook"
+
+
+def _instead(name: str, other: str) -> Patch:
+    """Registers with the method ``other`` what is to be registered with ``name``."""
+    return replaced(Optimizer, name, lambda original: lambda self, hook: getattr(self, other)(hook))
+
+
+def _for_the_first_alone() -> Patch:
+    """Calls a global hook for the first optimizer that comes by, and for no other."""
+
+    def make(original: Any) -> Any:
+        def register(hook: Any) -> Any:
+            first: list[Any] = []
+
+            def called(optimizer: Any, *arguments: Any) -> Any:
+                first.append(optimizer)
+                return hook(optimizer, *arguments) if optimizer is first[0] else None
+
+            return original(called)
+
+        return register
+
+    return replaced(GLOBAL, "register_optimizer_step_post_hook", make)
+
+
+def _called_by_the_closure() -> Patch:
+    def make(original: Any) -> Any:
+        def step(self: Any, closure: Any) -> Any:
+            def evaluated() -> Any:
+                for hook in self._optimizer_step_pre_hooks.values():
+                    hook(self, (self, closure), {})
+                return closure()
+
+            return original(self, evaluated)
+
+        step.hooked = getattr(original, "hooked", False)  # type: ignore[attr-defined]
+        return step
+
+    return replaced(torch.optim.LBFGS, "step", make)
+
+
+def _cleared_by_copying() -> Patch:
+    def make(original: Any) -> Any:
+        def state(self: Any) -> Any:
+            self._optimizer_step_pre_hooks.clear()
+            return original(self)
+
+        return state
+
+    return replaced(Optimizer, "__getstate__", make)
+
+
+def _wrapped_by_schedulers() -> Patch:
+    def make(original: Any) -> Any:
+        def init(self: Any, optimizer: Any, *others: Any, **options: Any) -> None:
+            original(self, optimizer, *others, **options)
+            optimizer.step = MethodType(Optimizer.profile_hook_step(optimizer.step.__func__), optimizer)
+
+        return init
+
+    return replaced(torch.optim.lr_scheduler.LRScheduler, "__init__", make)
+
+
+FAULTS = (
+    Fault(
+        "step pre-hooks of optimizers run after the step",
+        lambda: _instead(PRE, POST),
+        ("OP-01", "OP-02", "OP-14", "U-19"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step pre-hooks of optimizers get no arguments of the step",
+        lambda: registering(PRE, lambda hook: lambda optimizer, args, kwargs: hook(optimizer, args[:1], {}), Optimizer),
+        ("OP-01", "own_opt_hook_args_include_self"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step pre-hooks of optimizers replace nothing",
+        lambda: registering(PRE, silenced, Optimizer),
+        ("OP-02",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step post-hooks of optimizers run before the step",
+        lambda: _instead(POST, PRE),
+        ("OP-03", "OP-14"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault("step hooks of all optimizers know one alone", _for_the_first_alone, ("OP-04",), kinds=(), since="2.0"),
+    Fault(
+        "step hooks have handles that remove the newest",
+        lambda: removing(lambda handle, table: table and table.popitem()),
+        ("OP-01", "OP-11"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step hooks have handles that remove nothing",
+        lambda: removing(lambda handle, table: None),
+        ("OP-01", "OP-02", "OP-03", "OP-04", "OP-11", "own_opt_hook_self_remove"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step hooks are called although a GradScaler has found infinite gradients",
+        lambda: replaced(
+            torch.amp.GradScaler,
+            "_maybe_opt_step",
+            lambda original: lambda self, optimizer, state, *args, **kwargs: optimizer.step(*args, **kwargs),
+        ),
+        ("OP-13",),
+        kinds=(),
+        since="2.3",
+    ),
+    Fault("step hooks are called by the closure of LBFGS", _called_by_the_closure, ("U-19",), kinds=(), since="2.0"),
+    Fault(
+        "step hooks are gone once an optimizer is copied",
+        _cleared_by_copying,
+        ("own_opt_deepcopy_drops_hooks", "U-13"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "step hooks are called twice under a scheduler",
+        _wrapped_by_schedulers,
+        ("own_opt_hooks_with_scheduler",),
+        kinds=(),
+        since="2.0",
+    ),
+)

@@ -1,0 +1,100 @@
+"""Faults in what becomes of hooks on parameters whose module is converted, loaded, frozen or given another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.nn import Module, Parameter
+
+from ..engine import Fault, added, replaced
+from .state_dict_hooks import Patch
+
+
+def hooks_of(parameter: Any) -> list[Any]:
+    return list((parameter._backward_hooks or {}).values())
+
+
+@contextmanager
+def _conversion_makes_parameters() -> Iterator[None]:
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        yield
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+
+
+def _data_drops_hooks() -> Patch:
+    data = torch.Tensor.data
+
+    def put(self: Any, value: Any) -> None:
+        data.__set__(self, value)
+        (self._backward_hooks or {}).clear()
+
+    return added(Parameter, "data", property(data.__get__, put))
+
+
+def _freezing_drops_hooks() -> Patch:
+    def make(original: Any) -> Any:
+        def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
+            for parameter in self.parameters():
+                (parameter._backward_hooks or {}).clear()
+            return original(self, requires_grad)
+
+        return requires_grad_
+
+    return replaced(Module, "requires_grad_", make)
+
+
+def _hooks_go_to_the_next() -> Patch:
+    def make(original: Any) -> Any:
+        def register_parameter(self: Any, name: str, parameter: Any) -> None:
+            for hook in hooks_of(self._parameters[name]) if self._parameters.get(name) is not None else ():
+                parameter.register_hook(hook)
+            original(self, name, parameter)
+
+        return register_parameter
+
+    return replaced(Module, "register_parameter", make)
+
+
+def _swapping_keeps_hooks() -> Patch:
+    def make(original: Any) -> Any:
+        def swap(first: Any, second: Any) -> None:
+            hooks = hooks_of(first)
+            original(first, second)
+            first._backward_hooks = None  # torch leaves the table, which is the other's by now
+            for hook in hooks:
+                first.register_hook(hook)
+
+        return swap
+
+    return replaced(torch.utils, "swap_tensors", make)
+
+
+FAULTS = (
+    Fault("conversions make new parameters", _conversion_makes_parameters, ("PH-01", "U-14"), kinds=()),
+    Fault("setting .data drops hooks", _data_drops_hooks, ("PH-01", "PH-02", "U-14"), kinds=()),
+    Fault(
+        "loading always assigns",
+        lambda: replaced(
+            Module,
+            "load_state_dict",
+            lambda original: lambda self, state, strict=True, assign=False: original(self, state, strict, True),
+        ),
+        ("PH-03",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault("freezing a module drops its parameters' hooks", _freezing_drops_hooks, ("PH-04",), kinds=()),
+    Fault("parameters take the hooks of what they replace", _hooks_go_to_the_next, ("PH-05", "U-14"), kinds=()),
+    Fault("swapping parameters keeps hooks", _swapping_keeps_hooks, ("PH-06",), kinds=(), since="2.3"),
+    Fault(
+        "parameters have hooks that are not called",
+        lambda: added(Parameter, "register_hook", lambda self, hook: None),
+        ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "own_assign_load_drops_param_hooks"),
+        kinds=(),
+    ),
+)

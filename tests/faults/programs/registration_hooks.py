@@ -1,0 +1,60 @@
+"""Faults in how hooks are called where modules register parameters, buffers and submodules."""
+
+from __future__ import annotations
+
+import torch
+
+from ..engine import Fault
+from ..registering import edited, everywhere
+
+FAULTS = (
+    Fault(
+        "a parameter registration hook's result is ignored",
+        lambda: edited(torch.nn.Module, "register_parameter", ("param = output", "pass")),
+        ("RG-01", "own_param_registration_hook_setattr"),
+        since="2.0",
+    ),
+    Fault(
+        "a parameter registration hook gets no module",
+        lambda: everywhere("parameter_registration_hook", lambda hook: lambda module, *rest: hook(None, *rest)),
+        ("RG-01",),
+        since="2.0",
+    ),
+    Fault(
+        "a buffer registration hook's result is ignored",
+        lambda: edited(torch.nn.Module, "register_buffer", ("tensor = output", "pass")),
+        ("RG-02",),
+        since="2.0",
+    ),
+    Fault(
+        "a buffer registration hook is skipped for buffers that are not persistent",
+        lambda: edited(
+            torch.nn.Module,
+            "register_buffer",
+            (
+                "_global_buffer_registration_hooks.values()",
+                "[*_global_buffer_registration_hooks.values()] * persistent",
+            ),
+        ),
+        ("RG-02",),
+        since="2.0",
+    ),
+    Fault(
+        "a buffer registration hook is skipped for None",
+        lambda: edited(torch.nn.Module, "register_buffer", ("output = hook(", "output = tensor is not None and hook(")),
+        ("RG-05",),
+        since="2.0",
+    ),
+    Fault(
+        "a module registration hook is skipped by add_module",
+        lambda: edited(torch.nn.Module, "add_module", ("_global_module_registration_hooks.values()", "()")),
+        ("RG-03", "RG-04", "RG-05"),
+        since="2.0",
+    ),
+    Fault(
+        "a module registration hook is skipped by assignments",
+        lambda: edited(torch.nn.Module, "__setattr__", ("_global_module_registration_hooks.values()", "()")),
+        ("RG-03",),
+        since="2.0",
+    ),
+)

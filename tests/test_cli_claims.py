@@ -1,0 +1,108 @@
+"""Does ``hookcheck claims`` answer each claim as torch does, on every release that the ledger tells apart?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+from test_cli import NO_TORCH, asked, in_process, lines
+
+from hookcheck.contract.claims import HOLDS, PARTLY, REFUTED, Answer, answers, claims
+from hookcheck.contract.clause import CLAUSES, Clause
+from hookcheck.contract.ledger import Entry, load
+from hookcheck.contract.program import Program
+from hookcheck.contract.running import facts_of
+
+IDS = [
+    *(f"P2-{n}" for n in range(1, 11)),
+    *("QA-1", "QA-2", "QA-3"),
+    *("TT-1", "TT-2", "TT-3", "TT-4", "TT-5", "TT-6", "TT-8", "ZH-1", "PW-2", "PW-3", "PW-4"),
+]
+CLAIM = CLAUSES["P2-1"]
+ENTRY = next(entry for entry in load() if "P2-3" in entry.clauses)
+
+
+def entry(torch: str, *facts: str) -> Entry:
+    when = (("fact", facts),) if facts else ()
+    return replace(ENTRY, clauses=("P2-1",), torch=SpecifierSet(torch), when=when)
+
+
+def told(*entries: Entry) -> list[tuple[str, str]]:
+    return [(answer.answer, answer.torch) for answer in answers(CLAIM, entries)]
+
+
+def test_every_claim_is_answered() -> None:
+    rows = lines("claims")
+    assert list(dict.fromkeys(row["id"] for row in rows)) == IDS
+    for row in rows:
+        claim = CLAUSES[row["id"]]
+        assert (row["statement"], row["source"]) == (claim.statement, claim.source)
+
+
+def test_an_answer_for_each_stretch_of_releases() -> None:
+    found = [(row["id"], row["answer"], row["torch"]) for row in lines("claims")]
+    for row in (
+        ("P2-1", "holds", ">=1.7"),
+        ("P2-7", "refuted", ">=1.8,<1.9"),
+        ("P2-7", "holds", ">=1.9"),
+        ("P2-9", "refuted", ">=1.8,<1.13"),
+        ("P2-9", "partly", ">=1.13"),
+        ("QA-2", "refuted", ">=1.7"),
+        ("TT-5", "holds", ">=1.7,<2.1"),
+        ("TT-5", "partly", ">=2.1"),
+    ):
+        assert row in found
+
+
+def test_people_see_all_of_it() -> None:
+    code, out, _ = asked("claims")
+    assert code == 0
+    for row in lines("claims"):
+        assert all(word in out for word in (row["id"], row["answer"], row["torch"], *row["statement"].split()))
+    assert "\x1b" not in out
+
+
+def test_the_help_documents_the_fields() -> None:
+    code, out, _ = asked("claims", "--help")
+    assert code == 0
+    assert all(f"  {field}: " in out for field in ("id", "statement", "answer", "torch", "source"))
+
+
+def test_it_needs_no_torch() -> None:
+    done = in_process("claims", "--format", "json", code=NO_TORCH)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == asked("claims", "--format", "json")[1]
+
+
+def test_entries_make_the_answer() -> None:
+    assert told() == [(HOLDS, ">=1.7")]
+    assert told(entry(">=1.7")) == [(REFUTED, ">=1.7")]
+    assert told(entry(">=1.7", "a fact")) == [(PARTLY, ">=1.7")]
+    assert told(entry(">=1.6,<1.9")) == [(REFUTED, ">=1.7,<1.9"), (HOLDS, ">=1.9")]
+    assert told(entry(">=1.9,<1.13"), entry(">=1.9,<2.0", "a fact"), entry(">=2.0,<2.4", "another")) == [
+        (HOLDS, ">=1.7,<1.9"), (REFUTED, ">=1.9,<1.13"), (PARTLY, ">=1.13,<2.4"), (HOLDS, ">=2.4"),
+    ]  # fmt: skip
+    assert told(replace(entry(">=1.7"), clauses=("P2-2",))) == [(HOLDS, ">=1.7")]
+
+
+def test_specifiers_are_made_of_what_answers_can_read() -> None:
+    for known in load():
+        if set(known.clauses) & set(IDS):
+            assert {s.operator for s in known.torch} <= {">=", "<"}
+
+
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)
+def test_the_answer_is_what_torch_does(claim: Clause) -> None:
+    assert isinstance(claim, Program)
+    here = Version(Version(torch.__version__).base_version)
+    said: list[Answer] = [answer for answer in answers(claim, load()) if SpecifierSet(answer.torch).contains(here)]
+    if here < Version(claim.since):
+        assert not said
+        return
+    wrong: list[Any] = [fact.mismatch is not None for fact in facts_of(claim, "cpu")]
+    (answer,) = said
+    assert answer.answer == (REFUTED if all(wrong) else PARTLY if any(wrong) else HOLDS)
