@@ -93,7 +93,8 @@ def list_clauses(shape: str) -> None:
         for clause in CLAUSES.values()
     ]
     rows += [{"id": id, **blank, "kinds": [], "state": "left-out", "reason": reason} for id, reason in LEFT_OUT.items()]
-    show(rows, shape, lambda: table(rows, ("id", "class", "since", "state", "statement", "source", "reason")))
+    shown = [{**row, "statement": row["statement"] or row["reason"]} for row in rows]
+    show(rows, shape, lambda: table(shown, ("id", "class", "since", "state", "statement", "source")))
 
 
 @_command("claims")
@@ -124,13 +125,15 @@ def kill_matrix(shape: str) -> None:
     _torch()
     tests = _tests()
     sys.path.insert(0, str(tests))
-    from faults.matrix import caught_by, faults, questioned  # type: ignore[import-not-found]
+    from importlib import import_module
+
+    matrix = import_module("faults.matrix")
 
     rows = [
-        {"fault": fault.what, "clauses": list(caught_by(fault)), "reason": ""}
-        for fault in watched(faults(), "kill-matrix")
+        {"fault": fault.what, "clauses": list(matrix.caught_by(fault)), "reason": ""}
+        for fault in watched(matrix.faults(), "kill-matrix")
     ]
-    silent = questioned({id for row in rows for id in row["clauses"]})
+    silent = matrix.questioned({id for row in rows for id in row["clauses"]})
     rows += [{"fault": "", "clauses": [id], "reason": reason} for id, reason in silent.items()]
     show(rows, shape, lambda: table(rows, ("fault", "clauses", "reason")))
 
@@ -245,15 +248,13 @@ def explain(id: str, reports: Path, shape: str) -> None:
     from hookcheck.contract.ledger import load
 
     entries = {entry.id: entry for entry in load()}
-    if id in CLAUSES:
-        row = _clause(id, [entry.id for entry in entries.values() if id in entry.clauses])
-    elif id in entries:
-        row = _entry(entries[id])
-    else:
-        row = _topology(id, reports)
-    script = f"\n{row['script']}".rstrip("\n") if "script" in row and shape == "pretty" else None
-    show([row], shape, lambda: sheet({name: value for name, value in row.items() if name != "script"}))
-    show((), shape, lambda: script)
+    rows = [_clause(id, [entry.id for entry in entries.values() if id in entry.clauses])] if id in CLAUSES else []
+    rows += [_entry(entries[id])] if id in entries else []  # what an upstream issue is about may be both
+    for row in rows or [_topology(id, reports)]:
+        script = f"\n{row['script']}".rstrip("\n") if "script" in row and shape == "pretty" else None
+        facts = {name: value for name, value in row.items() if name != "script"}
+        show([row], shape, lambda facts=facts: sheet(facts))  # type: ignore[misc]
+        show((), shape, lambda script=script: script)  # type: ignore[misc]
 
 
 def _clause(id: str, ledger: list[str]) -> Row:

@@ -194,7 +194,7 @@ def table(rows: Iterable[Row], columns: tuple[str, ...]) -> Any:
 
     drawn = Table(box=box.SIMPLE_HEAD)
     for column in columns:
-        drawn.add_column(column.replace("_", " "), overflow="fold")
+        drawn.add_column(column.replace("_", " "), overflow="fold", no_wrap=column == "id")  # ids are there to copy
     for row in rows:
         drawn.add_row(*(str(row[column]) for column in columns))
     return drawn

@@ -61,9 +61,7 @@ class Session:
         """The results of a chapter's programs on ``device``; they are run when they are first asked for."""
         return self._once(chapter, device, self._perform)
 
-    def _once(
-        self, share: str, device: str, run: Callable[[str, str], Iterator[CaseResult]]
-    ) -> tuple[CaseResult, ...]:
+    def _once(self, share: str, device: str, run: Callable[[str, str], Iterator[CaseResult]]) -> tuple[CaseResult, ...]:
         if (share, device) not in self._found:
             self._found[share, device] = tuple(run(share, device))
             self._calm()

@@ -62,3 +62,8 @@ def test_a_part_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "reports").write_text("a file")
     with pytest.raises(UnwritableReports, match="choose another folder, or mend its permissions"):
         Part(tmp_path / "reports" / "gw0.jsonl").append({})
+
+
+def test_a_case_that_was_not_run_keeps_its_own_reason() -> None:
+    told = replace(CASES[2], reason="it is about cuda")
+    assert merge(map(case_line, (CASES[2], told)), PLAN) == (told,)

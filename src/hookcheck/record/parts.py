@@ -77,7 +77,7 @@ def merge(lines: Iterable[Line], plan: Plan) -> tuple[CaseResult, ...]:
     best: dict[tuple[str, str, str, str], CaseResult] = {}
     for case in map(case_of, lines):
         key = (case.family, case.kind, case.origin, case.topology)
-        best[key] = min(best.get(key, case), case, key=_weight)
+        best[key] = min(case, best.get(key, case), key=_weight)  # a reason of its own outdoes a placeholder's
     return ordered(best.values(), plan)
 
 

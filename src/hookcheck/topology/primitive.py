@@ -180,3 +180,7 @@ class Assembled(Layer):
     @abstractmethod
     def assembled(self) -> Module:
         """The same as a module of our own: torch's children by torch's names, and what torch's forward calls."""
+
+    def gives(self, operands: tuple[Operand, ...]) -> Shape:
+        """The shape of its output: that of its first input."""
+        return operands[0].shape

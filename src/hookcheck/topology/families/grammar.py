@@ -216,7 +216,7 @@ class Writer:
 def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> list[Value]:
     """The real tensors among what a step gives under the name ``out``."""
     if isinstance(primitive, Assembled):
-        return [Value(Ref(out), assembled_shape(primitive, operands))]
+        return [Value(Ref(out), primitive.gives(operands))]
     assert isinstance(primitive, Primitive)
     made = output_shapes(primitive, operands)
     found: list[Value] = []
@@ -230,12 +230,6 @@ def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> lis
 
     visit(primitive.result(tuple(range(len(made)))), ())
     return found
-
-
-def assembled_shape(layer: Assembled, operands: tuple[Operand, ...]) -> Shape:
-    """The shape of what an assembled layer gives: the transformer's layers keep that of their first input, and the
-    whole one that of its second."""
-    return operands[1 if type(layer).__name__ == "Transformer" else 0].shape
 
 
 def merged(writer: Writer, left: Value, right: Value) -> Value:

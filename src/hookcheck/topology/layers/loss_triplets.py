@@ -155,6 +155,10 @@ class TripletMarginWithDistanceLoss(Assembled):
         """The constructor call."""
         return constructor(self)
 
+    def gives(self, operands: tuple[Operand, ...]) -> Shape:
+        """(N,), or () where it is reduced."""
+        return operands[0].shape[:1] if self.reduction == "none" else ()
+
     def assembled(self) -> Module:
         """Two distances, or three, and what the negative example lacks of being farther off by the margin."""
         pairs = [("anchor", "positive"), ("anchor", "negative"), *([("positive", "negative")] if self.swap else [])]

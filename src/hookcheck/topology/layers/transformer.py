@@ -185,6 +185,10 @@ class Transformer(Transforming):
         settings.update(names, num_encoder_layers=draw(integers(1, 2)), num_decoder_layers=draw(integers(1, 2)))
         return cls(**settings), (of_src[0], Operand(tgt), *of_src[1:], *of_tgt)
 
+    def gives(self, operands: tuple[Operand, ...]) -> Shape:
+        """That of the target."""
+        return operands[1].shape
+
     def assembled(self) -> Module:
         """The encoder and the decoder."""
         norm = LayerNorm((self.d_model,), self.layer_norm_eps, bias=self.bias)
