@@ -90,7 +90,8 @@ def test_list() -> None:
         assert clause.id in out
         assert all(word in out for word in clause.statement.split() if len(word) < 12)
     assert "\x1b" not in out
-    assert out.count("…") == sum(clause.source.count("…") for clause in CLAUSES.values())  # nothing is cut off
+    texts = [text for clause in CLAUSES.values() for text in (clause.statement, clause.source)]
+    assert out.count("…") == sum(text.count("…") for text in texts)  # nothing is cut off
 
 
 def test_families() -> None:

@@ -15,7 +15,7 @@ from hookcheck.contract.judge import explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.graph import Tensor
+from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.kinds import (
     BACKWARD_PRE,
     FORWARD,
@@ -78,7 +78,7 @@ def case(
     numbers.update(x=np.array([5.0]), v=np.array([7.0]))
     expected = Expected(topology, numbers, acts=KINDS[kind].acts)
     leaves = {name: expected.leaf_gradients.get(name) for name in numbers}
-    values = {name: copied(value) for name, value in expected.trace.names.items() if name in ("y", "z")}
+    values = {name: copied(newest(value)) for name, value in expected.trace.names.items() if name in ("y", "z")}
     plain = Observation((), values, dict.fromkeys(values, True), leaves, (), None)
     counts: dict[str, int] = {}
     events = []

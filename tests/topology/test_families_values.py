@@ -133,7 +133,7 @@ def takes_a_keyword(topology: Topology) -> bool:
 
 
 def makes_a_view(topology: Topology) -> bool:
-    return any(step.views for step in steps(topology))
+    return any(getattr(step, "views", False) for step in steps(topology))
 
 
 def cuts(topology: Topology) -> bool:

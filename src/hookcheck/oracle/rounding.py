@@ -14,7 +14,7 @@ import numpy as np
 from hookcheck.oracle.tolerance import UNIT
 from hookcheck.topology.primitive import Array
 
-Noise = Callable[[Array, bool, float], Array]
+Noise = Callable[..., Array]
 """What moves an array; the flag says whether its zeros are exact, and so stay, the number how large what cancelled
 within the step was (see `cancelled`)."""
 
@@ -30,13 +30,19 @@ MARGIN = {"float64": 2.0**5, "float32": 2.0**5, "float16": 2.0**2, "bfloat16": 2
 Networks of 16 bits are drawn with few steps, and so with few directions."""
 
 
-def cancelled(exact: Array, single: Array) -> float:
+JUMP = 2.0**-10
+"""What a step loses in float32 beyond this part of what it receives is no rounding: it went another way at a kink."""
+
+
+def cancelled(exact: Array, single: Array, received: float) -> float:
     """How large the numbers were that cancelled within a step: what it loses in float32, in units of rounding.
 
     No change of a step's operands shows that, where the step cancels them whatever they are (LayerNorm over two).
+    ``received`` is the largest number of the gradients that it is given.
     """
     lost = np.abs(single - exact)
-    return float(lost[np.isfinite(lost)].max(initial=0)) / UNIT["float32", "cpu"]
+    most = float(lost[np.isfinite(lost)].max(initial=0))
+    return most / UNIT["float32", "cpu"] if most <= JUMP * received else 0.0
 
 
 def noise(trial: int, dtype: str, device: str) -> Noise:
@@ -47,7 +53,7 @@ def noise(trial: int, dtype: str, device: str) -> Noise:
     stream = np.random.RandomState(trial)
     unit = NOISE[dtype] * UNIT[dtype, device]
 
-    def moved(array: Array, exact: bool, within: float) -> Array:
+    def moved(array: Array, exact: bool, within: float = 0.0) -> Array:
         if array.dtype.kind not in "fc" or not array.size:
             return array
         size = np.abs(array) if exact else max(np.abs(array).max(), within / NOISE[dtype])

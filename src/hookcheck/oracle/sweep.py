@@ -103,7 +103,10 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     moved = tuple(g if g is None else noise(g, exact, 0.0) for g in received)
     passed = _handed_on(node, moved, joined=True)
     single = _handed_on(node, moved, joined=True, dtype=np.dtype(np.float32))
-    return tuple(g if g is None or s is None else noise(g, exact, cancelled(g, s)) for g, s in zip(passed, single))
+    largest = max((float(np.abs(g).max(initial=0)) for g in moved if g is not None), default=0.0)
+    return tuple(
+        g if g is None or s is None else noise(g, exact, cancelled(g, s, largest)) for g, s in zip(passed, single)
+    )
 
 
 def _handed_on(

@@ -31,7 +31,7 @@ from hookcheck.topology.layers.loss_margins import (
     MultiMarginLoss,
     SoftMarginLoss,
 )
-from hookcheck.topology.layers.loss_triplets import TripletMarginLoss, TripletMarginWithDistanceLoss
+from hookcheck.topology.layers.loss_triplets import TripletMarginLoss
 
 
 def reduced(layer: Any, losses: Any) -> Any:
@@ -212,7 +212,6 @@ IN_JAX = {
     MultiLabelMarginLoss: multi_label_margin,
     CosineEmbeddingLoss: cosine_embedding,
     TripletMarginLoss: lambda layer, inputs, _: triplet(layer, inputs, layer.p, layer.eps),
-    TripletMarginWithDistanceLoss: lambda layer, inputs, _: triplet(layer, inputs, 2.0, 1e-6),
     NLLLoss: lambda layer, inputs, parameters: classification(layer, *inputs, parameters),
     NLLLoss2d: lambda layer, inputs, parameters: classification(layer, *inputs, parameters),
     CrossEntropyLoss: cross_entropy,

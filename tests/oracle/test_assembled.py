@@ -1,4 +1,4 @@
-"""Transformers are told as calls of their children: the same calls as torch's, the same numbers in and out of each."""
+"""Assembled layers are told as calls of their children: the same calls as torch's, the same numbers in and out."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.build import build
 from hookcheck.topology.families.fitting import shapes_for
+from hookcheck.topology.layers.loss_triplets import TripletMarginWithDistanceLoss
 from hookcheck.topology.layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
 from hookcheck.topology.layers.transformer_layer import TransformerDecoderLayer, TransformerEncoderLayer
 from hookcheck.topology.model import Backward, Call, Input, Topology
@@ -28,6 +29,7 @@ KINDS = [
     TransformerEncoder,
     TransformerDecoder,
     Transformer,
+    TripletMarginWithDistanceLoss,
 ]
 
 
@@ -41,9 +43,9 @@ def topologies(draw: st.DrawFn, kind: type[Assembled]) -> Topology:
         for i, operand in enumerate(operands)
     )
     args, kwargs = layer.call(tuple(Ref(i.name) for i in inputs))
-    tgt = operands[1].shape if kind is Transformer else shape
     main = (Call("y", "", args, kwargs), Backward((Ref("y"),), (Ref("v"),)))
-    return Topology(layer, (*inputs, Input("v", tgt)), main, draw(st.booleans()), seed=draw(st.integers(0, 999)))
+    v = Input("v", layer.gives(operands))
+    return Topology(layer, (*inputs, v), main, draw(st.booleans()), seed=draw(st.integers(0, 999)))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

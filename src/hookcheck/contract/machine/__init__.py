@@ -1,1 +1,0 @@
-"""Acts that follow one another: a model of what hooks must note, and torch beside it."""

@@ -1,0 +1,86 @@
+"""Faults in how torch.compile treats forward hooks, and their guards."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from ..engine import Fault, replaced
+
+
+def _without_result(hook: Any) -> Any:
+    def ignored(*arguments: Any) -> None:
+        hook(*arguments)
+
+    return ignored
+
+
+def _ignored(name: str) -> AbstractContextManager[None]:
+    return replaced(
+        torch.nn.Module,
+        name,
+        lambda original: lambda self, hook, **kw: original(self, _without_result(hook), **kw),
+    )
+
+
+def _guards() -> Any:
+    return import_module("torch._dynamo.guards").GuardBuilder
+
+
+FAULTS = (
+    Fault(
+        "torch.compile: what a forward hook gives is ignored",
+        lambda: _ignored("register_forward_hook"),
+        ("TC-01", "TC-03", "TC-06", "gh117758"),
+        kinds=(),
+    ),
+    Fault(
+        "torch.compile: what a forward pre-hook gives is ignored",
+        lambda: _ignored("register_forward_pre_hook"),
+        ("TC-01", "TC-03"),
+        kinds=(),
+    ),
+    Fault(
+        "torch.compile: tables of hooks are guarded by default",
+        lambda: import_module("torch._dynamo").config.patch(skip_nnmodule_hook_guards=False),
+        ("TC-02",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.compile: empty tables of hooks are never guarded",
+        lambda: replaced(_guards(), "EMPTY_NN_MODULE_HOOKS_DICT", lambda original: lambda self, guard: None),
+        ("TC-03", "gh117758"),
+        kinds=(),
+        since="2.6",
+    ),
+    Fault(
+        "torch.compile: state-dict hooks are dropped",
+        lambda: replaced(torch.nn.Module, "_register_state_dict_hook", lambda original: lambda self, hook: None),
+        ("TC-07",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.compile: the wrapper runs forward past the global hooks",
+        lambda: replaced(
+            import_module("torch._dynamo.eval_frame").OptimizedModule,
+            "__call__",
+            lambda original: lambda self, *args, **kwargs: self.forward(*args, **kwargs),
+        ),
+        ("U-23",),
+        kinds=(),
+        since="2.8",
+    ),
+    Fault(
+        "torch.compile: a forward hook with always_call is a plain one",
+        lambda: replaced(
+            torch.nn.Module,
+            "register_forward_hook",
+            lambda original: lambda self, hook, **kw: original(self, hook, **{**kw, "always_call": False}),
+        ),
+        ("own_compile_always_call",),
+        kinds=(),
+    ),
+)

@@ -1,0 +1,122 @@
+"""Faults in how the transforms of torch.func treat hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from ..engine import Fault, replaced
+
+
+@contextmanager
+def unhooked(module: Any) -> Iterator[None]:
+    """Takes the hooks of a call off a module and what is in it, for as long as it is open."""
+    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
+    tables = [getattr(m, name) for m in module.modules() for name in names]
+    kept = [dict(table) for table in tables]
+    for table in tables:
+        table.clear()
+    try:
+        yield
+    finally:
+        for table, content in zip(tables, kept):
+            table.update(content)
+
+
+def past_hooks(owner: Any, name: str) -> AbstractContextManager[None]:
+    """Has a function of a module work on the module without its hooks."""
+
+    def make(original: Any) -> Any:
+        def function(module: Any, *args: Any, **kwargs: Any) -> Any:
+            with unhooked(module):
+                return original(module, *args, **kwargs)
+
+        return function
+
+    return replaced(owner, name, make)
+
+
+def _vmap_past_hooks() -> AbstractContextManager[None]:
+    def make(original: Any) -> Any:
+        def vmap(module: Any, *args: Any, **kwargs: Any) -> Any:
+            def call(*inputs: Any) -> Any:
+                with unhooked(module):
+                    return original(module, *args, **kwargs)(*inputs)
+
+            return call
+
+        return vmap
+
+    return replaced(import_module("torch.func"), "vmap", make)
+
+
+def _kept_parameters() -> AbstractContextManager[None]:
+    def make(original: Any) -> Any:
+        def functional_call(module: Any, parameters: Any, *args: Any, **kwargs: Any) -> Any:
+            output = original(module, parameters, *args, **kwargs)
+            for name, value in parameters.items():
+                module._parameters[name] = value
+            return output
+
+        return functional_call
+
+    return replaced(import_module("torch.func"), "functional_call", make)
+
+
+@contextmanager
+def unseen_saved_tensors_hooks() -> Iterator[None]:
+    """Has the context of saved-tensors hooks do nothing."""
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    with ExitStack() as stack:
+        stack.enter_context(replaced(hooks, "__enter__", lambda original: lambda self: None))
+        stack.enter_context(replaced(hooks, "__exit__", lambda original: lambda self, *error: None))
+        yield
+
+
+def never_removed() -> AbstractContextManager[None]:
+    """Has handles of hooks remove nothing."""
+    return replaced(torch.utils.hooks.RemovableHandle, "remove", lambda original: lambda self: None)
+
+
+FAULTS = (
+    Fault(
+        "torch.func.functional_call: hooks are left out",
+        lambda: past_hooks(import_module("torch.func"), "functional_call"),
+        ("own_functional_call_hooks", "U-20-functional-call"),
+        kinds=(),
+    ),
+    Fault(
+        "torch.func.functional_call: the given parameters stay in the module",
+        _kept_parameters,
+        ("U-20-functional-call",),
+        kinds=(),
+    ),
+    Fault("torch.func.vmap: hooks are left out", _vmap_past_hooks, ("U-20-vmap",), kinds=()),
+    Fault(
+        "torch.func.vmap: a hook on a parameter is dropped",
+        lambda: replaced(torch.Tensor, "register_hook", lambda original: lambda self, hook: None),
+        ("own_tensor_hook_in_vmap",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.func.grad, torch.func.jacrev: full backward hooks are dropped in silence",
+        lambda: replaced(
+            torch.nn.Module, "register_full_backward_hook", lambda original: lambda self, hook, prepend=False: None
+        ),
+        ("U-20-grad", "U-20-jacrev"),
+        kinds=(),
+    ),
+    Fault(
+        "torch.func.grad: saved-tensors hooks are dropped in silence",
+        unseen_saved_tensors_hooks,
+        ("U-20-saved-tensors",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.func.grad: a removed hook is there still", never_removed, ("own_func_grad", "functorch1124"), kinds=()
+    ),
+)

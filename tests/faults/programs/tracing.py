@@ -1,0 +1,40 @@
+"""Faults in how torch.jit, torch.fx and torch.export treat hooks."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import torch
+
+from ..engine import Fault, replaced
+from .torch_func import never_removed, past_hooks
+
+FAULTS = (
+    Fault(
+        "torch.jit.script: hooks are left out",
+        lambda: past_hooks(torch.jit, "script"),
+        ("gh34329",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.jit: a removed hook is there still",
+        never_removed,
+        ("gh53421", "gh75556", "own_jit_trace_backward_hooks"),
+        kinds=(),
+    ),
+    Fault("torch.jit.trace: hooks are left out", lambda: past_hooks(torch.jit, "trace"), ("U-20-trace",), kinds=()),
+    Fault(
+        "torch.fx: leaves are traced into, and with them their hooks",
+        lambda: replaced(
+            import_module("torch.fx").Tracer, "is_leaf_module", lambda original: lambda self, module, name: False
+        ),
+        ("U-20-fx",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.export.export: hooks are left out",
+        lambda: past_hooks(import_module("torch.export"), "export"),
+        ("U-20-export", "own_export_root_hook"),
+        kinds=(),
+    ),
+)
