@@ -143,7 +143,7 @@ def knows_two_modes(check: Check) -> None:
     a, b = (torch.ones(1, requires_grad=True) for _ in range(2))
     register = torch.autograd.graph.register_multi_grad_hook
     for mode in ("some", "ALL", "", None):
-        check.raises(f"mode {mode!r}", ValueError, lambda: register((a, b), lambda grads: None, mode=mode))
+        check.raises(f"mode {mode!r}", ValueError, lambda mode=mode: register((a, b), lambda grads: None, mode=mode))
     log: list[Any] = []
     register((a, b), lambda grads: log.append(("default", len(grads))))
     register((a, b), lambda grads: log.append(("all", len(grads))), mode="all")
