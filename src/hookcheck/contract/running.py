@@ -24,7 +24,7 @@ from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
 
-ALONE_LIMIT = 40
+ALONE_LIMIT = 50
 """Seconds that a program may take in a process of its own, importing torch included; the slowest takes some 15."""
 
 WHOLE = "program"
