@@ -7,7 +7,6 @@ from functools import cache
 from types import ModuleType
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import Tensor
@@ -31,6 +30,7 @@ from hookcheck.topology.values import parameter_shapes, values
 
 from .running import scripted
 from .samples import runnable
+from .sampling import drawn, reaches
 
 FAMILIES = (
     frozen_parameters,
@@ -50,23 +50,6 @@ FAMILIES = (
 
 def label(value: object) -> str:
     return value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else ""
-
-
-@cache
-def drawn(family: ModuleType) -> tuple[Topology, ...]:
-    """200 topologies, the same in every run."""
-    found: list[Topology] = []
-
-    @settings(
-        database=None, deadline=None, derandomize=True, max_examples=200, phases=[Phase.generate],
-        suppress_health_check=[HealthCheck.differing_executors],
-    )  # fmt: skip
-    @given(family.topologies())
-    def collect(topology: Topology) -> None:
-        found.append(topology)
-
-    collect()
-    return tuple(found)
 
 
 @cache
@@ -183,18 +166,18 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_every_topology_keeps_the_promise_of_its_family(family: ModuleType) -> None:
-    assert [t for t in drawn(family)[:100] if not PROMISES[family](t)] == []
+    assert [t for t in drawn(family.topologies)[:100] if not PROMISES[family](t)] == []
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_a_few_scripts_run(family: ModuleType) -> None:
-    for topology in drawn(family)[:10]:
+    for topology in drawn(family.topologies)[:10]:
         scripted(runnable(topology))
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
-    for topology in drawn(family)[:100]:
+    for topology in drawn(family.topologies)[:100]:
         passes = worked_out(topology).trace.passes
         assert passes
         assert all(any(root.requires_grad for root in one.roots) for one in passes)
@@ -202,7 +185,7 @@ def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) -> None:
-    found = drawn(family)
+    found = drawn(family.topologies)
     assert {bool(b.cotangents) for t in found for b in (*backwards(t), *grads(t))} == {True, False}
     assert {"float64", "float32"} <= {t.dtype for t in found}
     assert {t.training for t in found} == ({True} if family is train_eval else {True, False})
@@ -290,4 +273,4 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
 
 @pytest.mark.parametrize(("family", "corner", "condition"), CORNERS, ids=[f"{label(f)}: {c}" for f, c, _ in CORNERS])
 def test_every_variation_is_reached(family: ModuleType, corner: str, condition: Callable[[Topology], bool]) -> None:
-    assert any(condition(t) for t in drawn(family))
+    assert reaches(family.topologies, condition)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from types import ModuleType
 
 import pytest
-from hypothesis import Phase, given, settings
 
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.families import (
@@ -22,31 +20,18 @@ from hookcheck.topology.families import (
 )
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Topology, Within, statements, walk
 from hookcheck.topology.ops.views import Detach
-from hookcheck.topology.primitive import Layer, Primitive
+from hookcheck.topology.primitive import Layer, Op, Primitive, SingleStep
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
 from .running import array, built, gradients, scripted
 from .samples import runnable
+from .sampling import drawn, reaches
 
 Condition = Callable[[Topology], bool]
 
 
-@cache
-def draws(family: ModuleType) -> tuple[Topology, ...]:
-    """The same two hundred members each time; the health checks say so if many draws are thrown away."""
-    found: list[Topology] = []
-
-    @settings(max_examples=200, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
-    @given(family.topologies())
-    def collect(topology: Topology) -> None:
-        found.append(topology)
-
-    collect()
-    return tuple(found)
-
-
-def steps(topology: Topology) -> Iterator[Primitive]:
+def steps(topology: Topology) -> Iterator[Layer | Op]:
     """Every layer and every operation."""
     yield from (module for _, module in walk(topology.module) if isinstance(module, Layer))
     yield from (statement.op for statement in statements(topology) if isinstance(statement, Apply))
@@ -143,7 +128,7 @@ def cuts(topology: Topology) -> bool:
 
 
 def writes(topology: Topology) -> bool:
-    return any(step.writes for step in steps(topology))
+    return any(isinstance(step, Primitive) and step.writes for step in steps(topology))
 
 
 PROMISES: dict[ModuleType, Condition] = {
@@ -162,12 +147,12 @@ every = pytest.mark.parametrize("family", PROMISES, ids=lambda family: family.__
 
 @every
 def test_every_member_has_the_feature_of_its_family(family: ModuleType) -> None:
-    assert all(map(PROMISES[family], draws(family)))
+    assert all(map(PROMISES[family], drawn(family.topologies)))
 
 
 @every
 def test_every_member_runs_on_torch_and_the_oracle_has_its_gradients(family: ModuleType) -> None:
-    for topology in draws(family)[:40]:
+    for topology in drawn(family.topologies)[:40]:
         topology = runnable(topology)
         names, expected = built(topology), Expected(topology, values(topology))
         for name, gradient in gradients(topology, names).items():
@@ -179,7 +164,7 @@ def test_every_member_runs_on_torch_and_the_oracle_has_its_gradients(family: Mod
 
 @every
 def test_the_script_of_a_member_runs(family: ModuleType) -> None:
-    for topology in draws(family)[:10]:
+    for topology in drawn(family.topologies)[:10]:
         assert "y" in scripted(runnable(topology))
 
 
@@ -279,7 +264,7 @@ def forbidden(topology: Topology) -> bool:
 
 
 def writing_layer(topology: Topology) -> bool:
-    return any(isinstance(step, Layer) and step.writes for step in steps(topology))
+    return any(isinstance(step, SingleStep) and step.writes for step in steps(topology))
 
 
 def write_under_no_grad(topology: Topology) -> bool:
@@ -349,13 +334,13 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
     ("family", "name", "condition"), CORNERS, ids=[f"{f.__name__[27:]}-{n}" for f, n, _ in CORNERS]
 )
 def test_every_variation_is_drawn(family: ModuleType, name: str, condition: Condition) -> None:
-    assert any(map(condition, draws(family))), name
+    assert reaches(family.topologies, condition), name
 
 
 @every
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_modes_and_dtypes_are_drawn(family: ModuleType, training: bool, dtype: str) -> None:
-    found = draws(family)
+    found = drawn(family.topologies)
     assert any(t.dtype == dtype for t in found)
     assert family is inplace or any(t.training is training for t in found)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.strategies import SearchStrategy
 
 from hookcheck.oracle.expected import Expected
@@ -44,6 +43,7 @@ from hookcheck.topology.tree import Literal, Ref
 from hookcheck.topology.values import values
 
 from .running import scripted
+from .sampling import drawn, reaches
 
 FAMILIES: dict[str, Callable[[], SearchStrategy[Topology]]] = {
     "residual": residual.topologies,
@@ -56,27 +56,6 @@ FAMILIES: dict[str, Callable[[], SearchStrategy[Topology]]] = {
     "pass-through": pass_through.topologies,
 }
 every = pytest.mark.parametrize("family", FAMILIES)
-
-
-@cache
-def drawn(family: str) -> tuple[Topology, ...]:
-    """The first 120 topologies of a family, the same ones each time."""
-    found: list[Topology] = []
-
-    @settings(
-        max_examples=250,
-        derandomize=True,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-    @given(FAMILIES[family]())
-    def collect(topology: Topology) -> None:
-        found.append(topology)
-
-    collect()
-    return tuple(found)
 
 
 @cache
@@ -325,22 +304,22 @@ VARIED = [(family, name) for family, variations in VARIATIONS.items() for name i
 
 @every
 def test_every_topology_keeps_the_promise_of_its_family(family: str) -> None:
-    assert [t for t in drawn(family)[:100] if not PROMISES[family](t)] == []
+    assert [t for t in drawn(FAMILIES[family])[:100] if not PROMISES[family](t)] == []
 
 
 @pytest.mark.parametrize(("family", "variation"), VARIED, ids=map(" - ".join, VARIED))
 def test_every_variation_is_reached(family: str, variation: str) -> None:
-    assert any(map(VARIATIONS[family][variation], drawn(family)))
+    assert reaches(FAMILIES[family], VARIATIONS[family][variation])
 
 
 @every
 def test_every_dtype_and_both_kinds_of_loss_are_reached(family: str) -> None:
-    assert {t.dtype for t in drawn(family)} == {"float64", "float32"}
-    assert {t.training for t in drawn(family)} == {True, False}
-    assert {len(t.main) > 2 for t in drawn(family)} == {True, False}
+    assert {t.dtype for t in drawn(FAMILIES[family])} == {"float64", "float32"}
+    assert {t.training for t in drawn(FAMILIES[family])} == {True, False}
+    assert {len(t.main) > 2 for t in drawn(FAMILIES[family])} == {True, False}
 
 
 @every
 def test_the_script_of_a_topology_runs(family: str) -> None:
-    for topology in drawn(family)[::20]:
+    for topology in drawn(FAMILIES[family])[::20]:
         scripted(topology)

@@ -1,0 +1,49 @@
+"""What tests draw from a family: a fixed sample to judge, and a search for one member of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis.errors import NoSuchExample
+from hypothesis.strategies import SearchStrategy
+
+from hookcheck.topology.model import Topology
+
+Family = Callable[[], SearchStrategy[Topology]]
+
+DRAWING = settings(
+    database=None,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
+)
+
+
+@cache
+def drawn(family: Family) -> tuple[Topology, ...]:
+    """200 members, the same in every run; the health checks say so if many draws are thrown away."""
+    found: list[Topology] = []
+
+    @settings(DRAWING, max_examples=200)
+    @given(family())
+    def collect(topology: Topology) -> None:
+        found.append(topology)
+
+    collect()
+    return tuple(found)
+
+
+def reaches(family: Family, condition: Callable[[Topology], bool]) -> bool:
+    """Whether some member meets ``condition``: in the sample, or else in a search ten times as long.
+
+    What 200 draws hold changes with Hypothesis and with the constants of the sources that it is run from.
+    """
+    if any(map(condition, drawn(family))):
+        return True
+    try:
+        return condition(find(family(), condition, settings=settings(DRAWING, max_examples=2000)))
+    except NoSuchExample:
+        return False
