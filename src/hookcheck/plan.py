@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -119,13 +120,17 @@ def chosen(request: Request) -> tuple[Clause, ...]:
     return tuple(CLAUSES[id] for id in request.clauses)
 
 
+_corpus = lru_cache(maxsize=None)(read)
+"""The corpus of a family, read once in a process."""
+
+
 def corpora(request: Request) -> dict[str, tuple[Topology, ...]]:
     """The corpus of every family that is asked for.
 
     Raises:
         CorpusError: a corpus file is missing or at fault.
     """
-    return {family: read(Path(request.corpus), family) for family in request.topology_families}
+    return {family: _corpus(Path(request.corpus), family) for family in request.topology_families}
 
 
 def planned_programs(request: Request) -> tuple[Program, ...]:
@@ -135,6 +140,17 @@ def planned_programs(request: Request) -> tuple[Program, ...]:
     return tuple(c for c in chosen(request) if isinstance(c, Program) and c.chapter in request.kinds)
 
 
+class _Corpora(dict[str, tuple[Topology, ...]]):
+    """Corpora that are read when they are asked for: a worker replays some of them, the controller has checked all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __missing__(self, family: str) -> tuple[Topology, ...]:
+        self[family] = _corpus(self.folder, family)
+        return self[family]
+
+
 def session(request: Request, worker: str, torch_version: str) -> Session:
     """The share of the process called ``worker``."""
     entries = load()
@@ -142,7 +158,7 @@ def session(request: Request, worker: str, torch_version: str) -> Session:
         kinds=request.hook_kinds,
         clauses=chosen(request),
         ledgers={device: applying(entries, torch_version, device) for device in request.devices},
-        corpus=corpora(request),
+        corpus=_Corpora(Path(request.corpus)),
         seed=request.seed,
         parts=request.parts,
         worker=worker,

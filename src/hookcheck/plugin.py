@@ -6,6 +6,7 @@ controlling process alone writes the record, draws the report and prints the sum
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -31,12 +32,22 @@ from hookcheck.contract.ledger import Ledger, load
 from hookcheck.contract.program import PROGRAM, Program
 from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult, cells
 from hookcheck.errors import HookcheckError
-from hookcheck.plan import Request, discard_parts, from_controller, now, record, request, session, stands, to_workers
+from hookcheck.plan import (
+    Request,
+    corpora,
+    discard_parts,
+    from_controller,
+    now,
+    record,
+    request,
+    session,
+    stands,
+    to_workers,
+)
 from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.writing import write
 from hookcheck.report.counterexample import program_told, told
-from hookcheck.report.drawing import report
 from hookcheck.report.terminal import print_summary
 from hookcheck.session import Session, Unexplained
 from hookcheck.soak import ROUND, Soak
@@ -44,7 +55,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import size
 
-PROFILES = {"smoke": 5, "default": 60, "thorough": 1500, "soak": ROUND}
+PROFILES = {"smoke": 5, "default": 130, "thorough": 1500, "soak": ROUND}
 """How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
 
 for _name, _examples in PROFILES.items():
@@ -167,6 +178,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if not _is_worker(config):
             _writable(Path(config.stash[REQUEST].reports))
             load()
+            corpora(config.stash[REQUEST])
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         config.stash[SESSION] = session(config.stash[REQUEST], worker, torch.__version__)
     except HookcheckError as error:
@@ -249,6 +261,13 @@ def _explorations(config: pytest.Config, share: Session, asked: Request) -> tupl
     return [Endless(soak, capture) for soak in soaks], [f"soak-{s.share}:{s.device}" for s in soaks]
 
 
+def pytest_collection_finish() -> None:
+    """Has the garbage collector leave alone what was imported and collected: it stays until the end, and going through
+    it again and again costs a quarter of a run."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """A device that is not there is *not run*, and said to be."""
     for name in ("cell", "exploration"):
@@ -280,6 +299,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
+        from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
+
         report(Path(asked.reports) / "records", Path(asked.reports), {e.id: (e.why, e.link) for e in load()})
 
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
@@ -50,6 +51,7 @@ class Session:
     parts: Path
     worker: str
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
     _watched: float = -math.inf
 
@@ -195,7 +197,9 @@ class Session:
 
     def _taken_over(self, family: str, device: str) -> tuple[dict[tuple[str, str], CaseResult], dict[str, float]]:
         """What workers before this one left: finished cases, and when each topology in flight was begun."""
-        lines = read_parts(self.parts / device)
+        if device not in self._left:  # read once: a worker has this one take its place only when it has ended
+            self._left[device] = read_parts(self.parts / device)
+        lines = self._left[device]
         cases = [case_of(line) for line in lines if line["type"] == "case"]
         finished = {(c.topology, c.kind): c for c in cases if c.family == family and c.origin == "corpus"}
         begun = {line["topology"]: line["at"] for line in lines if line["type"] == "begin" and line["family"] == family}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hookcheck.contract.case import Case
-from hookcheck.contract.clause import Clause
+from hookcheck.contract.clause import Clause, Subject
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.judge import Judgements, explained, judge
 from hookcheck.contract.ledger import Ledger
@@ -36,7 +36,7 @@ def examine(
 
     ``evidence`` chooses the known deviations that are put into words; None puts all of them.
     """
-    id, clauses = identify(topology), tuple(clauses)
+    id, about = identify(topology), [clause for clause in clauses if clause.subject is not Subject.PROGRAM]
     if topology.device not in ("any", device):
         yield from (
             CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
@@ -58,7 +58,7 @@ def examine(
             worked_out[acts] = Expected(topology, numbers, acts=acts)
         expected = worked_out[acts]
         observed = observe(topology, numbers, kind, device)
-        spoken = tuple(c for c in clauses if kind in c.kinds) if _worked_out(acts, expected) else ()
+        spoken = tuple(c for c in about if kind in c.kinds) if _worked_out(acts, expected) else ()
         # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
         judgement = next((known for of, seen, known in done if of == spoken and same_run(seen, observed)), None)
         if judgement is None:
