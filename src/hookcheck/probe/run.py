@@ -129,7 +129,8 @@ _OWNERS: dict[str, Any] = {
 
 def _register(hook: HookKind, built: Built, events: list[Event]) -> None:
     """Puts a recording hook on every module or leaf, or the one global hook."""
-    paths = {id(module): path for path, module in built.module.named_modules()}
+    modules = dict(built.module.named_modules())
+    paths = {id(module): path for path, module in modules.items()}
     counts: Counter[str] = Counter()
     settings = {"with_kwargs": True} if hook.kwargs else {}
 
@@ -152,10 +153,10 @@ def _register(hook: HookKind, built: Built, events: list[Event]) -> None:
     if hook.scope == "global":
         getattr(torch.nn.modules.module, hook.register)(partial(record, None))
     elif hook.scope == "module":
-        for path, module in built.module.named_modules():
+        for path, module in modules.items():
             getattr(module, hook.register)(partial(record, path), **settings)
     elif hook.scope == "output":
-        for path, module in built.module.named_modules():
+        for path, module in modules.items():
             module.register_forward_hook(partial(watch, path))
     else:
         for name, leaf in (*built.parameters.items(), *built.inputs.items()):

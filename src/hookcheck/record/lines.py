@@ -99,14 +99,17 @@ def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
         for result, found in alike.items():
             grouped.setdefault((family, origin, tuple(case.kind for case in found), result), []).append(found[0])
     for (family, origin, kinds, _), firsts in grouped.items():
-        topologies = [case.topology for case in firsts]
-        named = {"family": family, "origin": origin, "kinds": list(kinds), "topologies": topologies}
-        yield {"type": "case", **named, **_result(firsts[0])}
+        yield _line(family, origin, kinds, [case.topology for case in firsts], _result(firsts[0]))
 
 
 def case_line(case: CaseResult) -> Line:
     """The object of one case's line."""
-    return next(case_lines([case]))
+    return _line(case.family, case.origin, [case.kind], [case.topology], _result(case))
+
+
+def _line(family: str, origin: str, kinds: Iterable[str], topologies: Iterable[str], result: Line) -> Line:
+    named = {"family": family, "origin": origin, "kinds": list(kinds), "topologies": list(topologies)}
+    return {"type": "case", **named, **result}
 
 
 def _result(case: CaseResult) -> Line:

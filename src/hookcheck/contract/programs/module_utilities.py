@@ -6,8 +6,9 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from hookcheck.contract.check import Check, NotRun
+from hookcheck.contract.check import Check
 from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.contract.processes import process_group
 from hookcheck.contract.program import program
 from hookcheck.probe.lazy import nn, torch
 
@@ -219,9 +220,6 @@ def norms_are_pre_hooks(check: Check) -> None:
 @program("DS-17", PROMISE, since="2.5", source="torch.distributed.tensor.distribute_module; 'input_fn', 'output_fn'")
 def distribute_module_registers_hooks(check: Check) -> None:
     """``distribute_module`` makes ``input_fn`` a pre-hook and ``output_fn`` a forward hook of the top module."""
-    distributed: Any = torch.distributed
-    if not distributed.is_available() or not distributed.is_gloo_available():
-        raise NotRun("this torch has no gloo")
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Replicate, distribute_module, distribute_tensor
 
@@ -236,14 +234,11 @@ def distribute_module_registers_hooks(check: Check) -> None:
         log.append(("output_fn", module is net, output.to_local().tolist()))
         return output.to_local() + 10
 
-    distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
-    try:
+    with process_group(check):
         mesh = init_device_mesh("cpu", (1,))
         distribute_module(net, mesh, input_fn=entering, output_fn=leaving)
         counts = [(len(m._forward_pre_hooks), len(m._forward_hooks)) for m in net.modules()]
         check.equal("hooks of the top module and of its child", counts, [(1, 1), (0, 0)])
         output = net(distribute_tensor(torch.ones(1, 1), mesh, [Replicate()]))
-    finally:
-        distributed.destroy_process_group()
     check.order("hooks in a call", log, [("input_fn", True, [[1.0]]), ("output_fn", True, [[6.0]])])
     check.equal("output: 3 * (1 + 1) + 10", output, [[16]])

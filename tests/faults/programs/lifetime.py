@@ -1,0 +1,119 @@
+"""Faults in what hooks keep alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+
+from ..engine import Fault, called, engine, replaced, told
+from .saved_tensors_hooks import crossing
+
+Patch = Callable[[list[Any]], AbstractContextManager[None]]
+
+
+def keeping(patch: Patch) -> Callable[[], AbstractContextManager[None]]:
+    """A patch that has a list to keep things in, for as long as it holds."""
+
+    @contextmanager
+    def kept() -> Iterator[None]:
+        things: list[Any] = []
+        with patch(things):
+            yield
+
+    return kept
+
+
+def helpers(kept: list[Any]) -> AbstractContextManager[None]:
+    """Full hooks: their helpers are kept."""
+    return engine("__init__", lambda original: lambda self, *args: (original(self, *args), kept.append(self))[0])
+
+
+@contextmanager
+def waiting(kept: list[Any]) -> Iterator[None]:
+    """Full hooks: their helpers are kept until a hook is called."""
+    with helpers(kept), told(lambda hook, *args: (hook(*args), kept.clear())[0]):
+        yield
+
+
+def differentiable(kept: list[Any]) -> AbstractContextManager[None]:
+    """Full hooks: gradients that have a graph are kept."""
+
+    def change(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
+        kept.extend(g for g in grad_input if g is not None and g.requires_grad)
+        return hook(module, grad_input, grad_output)
+
+    return told(change)
+
+
+def errors(kept: list[Any]) -> AbstractContextManager[None]:
+    """Full hooks: what they raise is kept, with the frames that it came through."""
+
+    def change(hook: Any, *args: Any) -> Any:
+        try:
+            return hook(*args)
+        except Exception as error:
+            kept.append(error)
+            raise
+
+    return told(change)
+
+
+def outputs() -> AbstractContextManager[None]:
+    """A module with backward hooks keeps its last output."""
+
+    def call(forward: Any, module: Any, args: Any) -> Any:
+        vars(module)["_last"] = result = forward(*args)
+        return result
+
+    return called(call)
+
+
+def tables() -> AbstractContextManager[None]:
+    """A handle keeps the table that its hook is in."""
+
+    def make(original: Any) -> Any:
+        def init(self: Any, table: Any, **options: Any) -> None:
+            original(self, table, **options)
+            self.table = table
+
+        return init
+
+    return replaced(torch.utils.hooks.RemovableHandle, "__init__", make)
+
+
+def removed(kept: list[Any]) -> AbstractContextManager[None]:
+    """What a handle removes is kept."""
+
+    def make(original: Any) -> Any:
+        return lambda self: (kept.extend((self.hooks_dict_ref() or {}).values()), original(self))[1]
+
+    return replaced(torch.utils.hooks.RemovableHandle, "remove", make)
+
+
+def contexts(kept: list[Any]) -> AbstractContextManager[None]:
+    """Contexts of hooks for saved tensors are kept when they are left."""
+    return crossing(
+        lambda original: lambda self: original(self),
+        lambda original: lambda self, *error: (kept.append(self), original(self, *error))[1],
+    )
+
+
+def unremoved() -> AbstractContextManager[None]:
+    """Multi-grad hooks cannot be removed."""
+    return replaced(torch.autograd.graph._MultiHandle, "remove", lambda original: lambda self: None)
+
+
+FAULTS = (
+    Fault("lifetime: helpers of full hooks are kept", keeping(helpers), ("LT-01", "LT-02", "LT-03", "LT-07", "LT-08")),
+    Fault("lifetime: helpers of full hooks are kept until a backward", keeping(waiting), ("LT-02",)),
+    Fault("lifetime: gradients that have a graph are kept", keeping(differentiable), ("LT-03", "LT-08")),
+    Fault("lifetime: what a full hook raises is kept", keeping(errors), ("LT-04",)),
+    Fault("lifetime: modules keep their last output", outputs, ("LT-06",)),
+    Fault("lifetime: handles keep the table of hooks", tables, ("LT-07",)),
+    Fault("lifetime: removed hooks are kept", keeping(removed), ("LT-05", "LT-08")),
+    Fault("lifetime: contexts of saved tensors are kept", keeping(contexts), ("LT-09",), since="1.10"),
+    Fault("lifetime: multi-grad hooks cannot be removed", unremoved, ("LT-05", "LT-10"), since="2.0"),
+)
