@@ -8,9 +8,10 @@ if it matches nothing in any. All three fail the run.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -180,7 +181,7 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 _TEXTS = ("id", "torch", "why", "link")
-_LISTS: dict[str, Iterable[str]] = {
+_LISTS: dict[str, Collection[str]] = {
     "clauses": CLAUSES,
     "families": (*FAMILIES, PROGRAM),
     "kinds": (*KINDS, *chapters()),
@@ -235,13 +236,14 @@ _ASKED = {
 }
 
 
-def _names(raw: Mapping[str, Any], key: str, choices: Iterable[str], label: str) -> tuple[str, ...]:
+def _names(raw: Mapping[str, Any], key: str, choices: Collection[str], label: str) -> tuple[str, ...]:
     names = raw.get(key)
     if not isinstance(names, list) or not names:
-        raise LedgerError(f"{label} has no list {key!r}; choose from {', '.join(choices)}")
+        raise LedgerError(f"{label} has no list {key!r}; choose from {_shown(choices)}")
     unknown = [name for name in names if name not in choices]
     if unknown:
-        raise LedgerError(f"{label}: unknown name {unknown[0]!r} in {key!r}; choose from {', '.join(choices)}")
+        near = get_close_matches(str(unknown[0]), choices) or choices
+        raise LedgerError(f"{label}: unknown name {unknown[0]!r} in {key!r}; choose from {_shown(near)}")
     return tuple(names)
 
 
@@ -251,6 +253,12 @@ def _says(raw: Mapping[str, Any], label: str) -> str:
     if not isinstance(says, str) or bool(talks) is not bool(says.strip()):
         raise LedgerError(f"{label}: 'says' is a part of the text of an exception or warning, needed for those alone")
     return says
+
+
+def _shown(choices: Iterable[str]) -> str:
+    """The names, or the first of very many."""
+    names = list(choices)
+    return ", ".join(names[:40]) + (f" and {len(names) - 40} more" if len(names) > 40 else "")
 
 
 def _when(raw: Any, label: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
