@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.program import Program, chapters
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
 from hookcheck.plan import (
     LEFT_OUT,
+    SLOW,
+    SMOKE,
     Request,
     all_families,
     all_kinds,
@@ -23,6 +26,7 @@ from hookcheck.plan import (
     record,
     request,
     session,
+    smoke,
     stands,
     to_workers,
 )
@@ -212,3 +216,12 @@ def test_a_record_stands_only_if_all_was_asked_for_and_all_was_run(tmp_path: Pat
     discard_parts(asked)
     assert not asked.parts.exists()
     assert not stands(everything, recorded(asked))
+
+
+def test_a_smoke_test_leaves_out_what_takes_long() -> None:
+    families, clauses = smoke()
+    assert set(SMOKE) == set(families) <= set(all_families())
+    assert set(SLOW) <= set(chapters())
+    left_out = [c for id, c in CLAUSES.items() if id not in clauses]
+    assert {c.chapter for c in left_out if isinstance(c, Program) and not c.alone} == set(SLOW)
+    assert all(isinstance(c, Program) for c in left_out)

@@ -8,6 +8,8 @@ from pathlib import Path
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
+from hookcheck.contract.program import PROGRAM
+from hookcheck.plan import SMOKE
 from hookcheck.plugin import PROFILES
 from hookcheck.report.marks import MARKS
 from hookcheck.soak import ROUND
@@ -31,9 +33,11 @@ def test_every_command_is_in_the_readme() -> None:
 
 def test_the_profiles_are_as_the_readme_says() -> None:
     assert PROFILES == {"smoke": 5, "default": 130, "thorough": 500, "soak": ROUND}
+    assert len(set(SMOKE) - {PROGRAM}) == 3
     told = " ".join(README.split())
     for text in (
-        "130 each, 5 with `--hypothesis-profile smoke`, 500 with `--hypothesis-profile thorough`",
+        "130 each, 500 with `--hypothesis-profile thorough`",
+        "three families with 5 new networks each",
         "With `--hypothesis-profile soak` it goes on, round after round, until it is stopped; `--topologies N` ends it",
     ):
         assert text in told

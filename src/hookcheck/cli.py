@@ -392,8 +392,8 @@ def run(device: str, reports: Path, pytest_args: tuple[str, ...], shape: str) ->
     """Run the suite on the torch that is installed, as `pytest conformance/` does in a clone.
 
     PYTEST_ARGS go to pytest: --family, --kind and --clause select (each may be given several times),
-    --hypothesis-profile is smoke, default or thorough. The exit code is pytest's: 0 all is as the ledger says, 1 it is
-    not, 2 interrupted, 3 a fault in pytest, 4 wrong usage of pytest, 5 nothing was selected.
+    --hypothesis-profile is smoke (a first look), default or thorough. The exit code is pytest's: 0 all is as the ledger
+    says, 1 it is not, 2 interrupted, 3 a fault in pytest, 4 wrong usage of pytest, 5 nothing was selected.
     """
     from hookcheck.suite import conformance_folder
 

@@ -44,6 +44,20 @@ from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
+SMOKE = ("intermediate-loss", "multi-node", "nested", PROGRAM)
+"""The families of a smoke test: few networks in which much can go wrong, and the programs."""
+
+SLOW = (
+    "checkpointing",
+    "module-utilities",
+    "parallel",
+    "sharded",
+    "torch-compile",
+    "torch-compile-backward",
+    "tracing",
+)
+"""The chapters of programs that take seconds, since they compile or need processes; a smoke test leaves them out."""
+
 LEFT_OUT = "left out of this run by its selection of tests"
 
 
@@ -113,6 +127,12 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
         devices=DEVICES if device == "all" else (device,),
         **rest,
     )
+
+
+def smoke() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The families and the clauses of a smoke test."""
+    slow = {id for id, c in CLAUSES.items() if isinstance(c, Program) and (c.alone or c.chapter in SLOW)}
+    return SMOKE, tuple(id for id in CLAUSES if id not in slow)
 
 
 def chosen(request: Request) -> tuple[Clause, ...]:

@@ -41,6 +41,7 @@ from hookcheck.plan import (
     record,
     request,
     session,
+    smoke,
     stands,
     to_workers,
 )
@@ -339,10 +340,13 @@ def _request(config: pytest.Config) -> Request:
     if _is_worker(config):
         return from_controller(config.workerinput["hookcheck"])  # type: ignore[attr-defined]
     option = config.getoption
+    families, kinds, clauses = option("family"), option("kind"), option("clause")
+    if option("hypothesis_profile", None) == "smoke" and not (families or kinds or clauses):
+        families, clauses = smoke()
     return request(
-        option("family"),
-        option("kind"),
-        option("clause"),
+        families,
+        kinds,
+        clauses,
         option("device"),
         reports=str(Path(option("reports")).resolve()),
         corpus=str(conformance_folder() / "corpus"),
