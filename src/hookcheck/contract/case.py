@@ -74,7 +74,7 @@ class Case:
             if not isinstance(observed, (tuple, list)) or type(observed) is not type(expected):
                 return False
             return len(observed) == len(expected) and all(map(self.agrees, observed, expected))
-        return observed == (None if expected is None else repr(expected))
+        return same(observed, None if expected is None else repr(expected))
 
     def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
         tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype

@@ -131,18 +131,18 @@ def _gradients(case: Case, agree: Callable[[Array | None, Array | None], bool]) 
         hooked = case.observed.gradients.get(name)
         if not agree(plain, hooked):
             gap = _gap(case, plain, hooked, case.expected.leaf_gradients.get(name))
-            if plain is None or hooked is None:
-                gap = "a gradient instead of None" if plain is None else "None instead of a gradient"
             return Mismatch(gap, f"{name}.grad = {shown((plain,))}", shown((hooked,)))
     return None
 
 
 def _gap(case: Case, plain: Copy, hooked: Copy, expected: Array | None = None) -> str:
-    """Whether two numbers differ by no more than the order of torch's sums explains, or by more.
+    """How two values differ: one of them is None, or by no more than the order of torch's sums explains, or by more.
 
     It explains as well that both are off from what the formulas give, each by no more than rounding does on this
     network.
     """
+    if plain is None or hooked is None:
+        return "a gradient instead of None" if plain is None else "None instead of a gradient"
     if not isinstance(plain, np.ndarray) or not isinstance(hooked, np.ndarray) or plain.dtype != hooked.dtype:
         return "wrong values"
     rounding = close(numbers(hooked), numbers(plain), case.expected.dtype, case.device)
