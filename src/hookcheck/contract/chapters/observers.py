@@ -6,7 +6,7 @@ against the formulas, so that a fault common to both runs shows as well, and so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from hookcheck.probe.observation import Array, Copy, numbers, same
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 RETURN = f"{MODULE}, 'optionally return a new gradient'"
+MISSING = "nothing of that name"
+"""What stands for a value that there is in one of two runs only."""
+
 FORMULAS = "the formulas of the oracle, each proved in tests/"
 
 
@@ -48,20 +51,15 @@ def changes_no_output(case: Case, _: None) -> Judgement:
         return NOTHING
     with_hooks, without = dict(_flat(case.observed.values)), dict(_flat(case.plain.values))
     for name in {**without, **with_hooks}:
-        if not same(without.get(name), with_hooks.get(name)):
+        plain, hooked = without.get(name, MISSING), with_hooks.get(name, MISSING)
+        if not same(plain, hooked):
             value = case.expected.trace.names.get(name)
-            gap = _gap(
-                case, without.get(name), with_hooks.get(name), value.array if isinstance(value, Tensor) else None
-            )
-            return Mismatch(gap, f"{name} = {_told(without, name)}", _told(with_hooks, name))
+            gap = _gap(case, plain, hooked, value.array if isinstance(value, Tensor) else None)
+            return Mismatch(gap, f"{name} = {copy_shown(plain)}", copy_shown(hooked))
     for name, flag in case.plain.requires_grad.items():
         if case.observed.requires_grad.get(name) != flag:
             return Mismatch("wrong arguments", f"{name}.requires_grad = {flag}", str(not flag))
     return None
-
-
-def _told(values: Mapping[str, Copy], name: str) -> str:
-    return shown((values[name],)) if name in values else "nothing of that name"
 
 
 @clause("OB-03", PROMISE, Subject.RUN, "1.8", RETURN, of=_observing)
