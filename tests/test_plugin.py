@@ -249,12 +249,12 @@ def test_ctrl_c_leaves_a_record_that_says_so_and_holds_all_that_ran(tmp_path: Pa
         text=True,
     )
     seen = 0
-    deadline = time.monotonic() + 60
-    while seen < 100 and time.monotonic() < deadline:
+    deadline = time.monotonic() + 300  # a busy machine takes its time to start
+    while seen < 100 and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
         seen = sum(line["type"] == "case" for parts in tmp_path.glob(".partial-*/cpu") for line in read_parts(parts))
     process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 2, output
     made = record(tmp_path / "partial")
     assert not made.footer.complete
