@@ -22,6 +22,7 @@ from hookcheck import __version__
 from hookcheck.cli_output import SCHEMAS
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import load
+from hookcheck.contract.left_out import LEFT_OUT
 from hookcheck.record.writing import write as write_record
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
@@ -82,7 +83,7 @@ def in_process(*arguments: str, code: str = "", **settings: Any) -> subprocess.C
 
 def test_list() -> None:
     rows = lines("list")
-    assert [row["id"] for row in rows] == list(CLAUSES)
+    assert [row["id"] for row in rows] == [*CLAUSES, *LEFT_OUT]
     assert rows[0]["statement"] == next(iter(CLAUSES.values())).statement
     code, out, _ = asked("list")
     assert code == 0

@@ -32,7 +32,6 @@ ALONE = {
     "CTCLoss": "its input must be log-probabilities",
     "Embedding": "its input is an index",
     "EmbeddingBag": "its input is an index",
-    "HingeEmbeddingLoss": "what it makes of what it gave where it is flat lies on its own kink",
     "NLLLoss2d": "it is NLLLoss under an old name, and warns",
 }
 """The layers that no chain goes through, each with the reason; `layers` draws them on inputs of their own."""

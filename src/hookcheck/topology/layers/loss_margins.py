@@ -62,8 +62,9 @@ class HingeEmbeddingLoss(_Elementwise):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """A target of signs, a margin that is no number of the input."""
-        margin = draw(st.sampled_from([1.0, 0.0, 0.5, 2.0]))
+        """A target of signs; a margin that is no number of the input, and below 0, which flat parts give: what follows
+        on a margin above 0 can meet it, and at that kink releases differ."""
+        margin = draw(st.sampled_from([-0.5, -0.25, -1.0, -2.0]))
         return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape, "sign"))
 
     def value(self, *inputs: Array) -> Array:
