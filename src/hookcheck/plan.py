@@ -44,7 +44,7 @@ from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
-SMOKE = ("intermediate-loss", "multi-node", "nested", PROGRAM)
+SMOKE = ("intermediate-loss", "nested", PROGRAM)
 """The families of a smoke test: few networks in which much can go wrong, and the programs."""
 
 SLOW = (
