@@ -14,6 +14,7 @@ from hookcheck.contract.verdict import (
     NOT_OFFERED,
     NOT_RUN,
     OUTCOMES,
+    PROGRAM,
     RAN,
     TIMED_OUT,
     VERDICTS,
@@ -117,3 +118,11 @@ def test_there_is_a_cell_for_every_clause_family_and_kind_it_speaks_of() -> None
 
 def test_silent_gaps_cost_more_than_loud_ones() -> None:
     assert GAPS.index("wrong values") < GAPS.index("not fired") < GAPS.index("raised") < GAPS.index("new warning")
+
+
+@pytest.mark.parametrize("outcome", [CRASHED, TIMED_OUT, NOT_RUN, NOT_OFFERED])
+def test_what_becomes_of_a_program_is_no_matter_of_the_others_in_its_chapter(outcome: str) -> None:
+    ran = CaseResult(PROGRAM, "DS-03", "parallel", "corpus", RAN, judged={"DS-03": 7})
+    other = CaseResult(PROGRAM, "DS-01", "parallel", "corpus", outcome, "it is about cuda")
+    found = {cell.clause: cell.verdict for cell in cells([other, ran], ["DS-01", "DS-03"])}
+    assert found == {"DS-01": outcome, "DS-03": CONFORMS}

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 
 from hookcheck.contract.check import Check
 from hookcheck.contract.clause import CLAUSES, Clause, Subject
-
-PROGRAM = "program"
-"""The family of all programs."""
+from hookcheck.contract.verdict import PROGRAM as PROGRAM
 
 Act = Callable[[Check], None]
 

@@ -17,6 +17,9 @@ CONFORMS, DEVIATES = "conforms", "deviates"
 VERDICTS = (CRASHED, TIMED_OUT, DEVIATES, NOT_RUN, CONFORMS, NOT_OFFERED)
 """Verdicts of a cell, the one that outranks the others first."""
 
+PROGRAM = "program"
+"""The family of all programs; the result of a program has its id in the place of the topology's."""
+
 GAPS = (
     "wrong values",
     "parameter gradients mixed in",
@@ -115,7 +118,7 @@ def cells(
         grouped.setdefault((result.family, result.kind), []).append(result)
     spoken = {clause: frozenset(kinds) for clause, kinds in (applies or {}).items()}
     return [
-        _cell(clause, family, kind, group)
+        _cell(clause, family, kind, [r for r in group if r.topology == clause] if family == PROGRAM else group)
         for clause in clauses
         for (family, kind), group in grouped.items()
         if clause not in spoken or kind in spoken[clause]
