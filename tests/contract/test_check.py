@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from hookcheck.contract.check import Check
+from hookcheck.contract.check import Check, told
 
 
 def gap(check: Check) -> str | None:
@@ -128,3 +128,10 @@ def test_a_program_goes_on_after_a_fact_that_is_wrong_and_names_each_once() -> N
     assert [bool(fact.mismatch) for fact in check.facts] == [True, False]
     with pytest.raises(ValueError, match="two facts have the name 'one'"):
         check.true("one", True)
+
+
+def test_exceptions_name_files_without_their_folders() -> None:
+    assert (
+        told(ValueError("one function: /home/me/lib/tracing.py:40\nmore")) == "ValueError: one function: tracing.py:40"
+    )
+    assert told(ValueError("a/b is no file, nor is x/y")) == "ValueError: a/b is no file, nor is x/y"
