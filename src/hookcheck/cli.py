@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +129,17 @@ def kill_matrix(shape: str) -> None:
 
     matrix = import_module("faults.matrix")
 
-    rows = [
-        {"fault": fault.what, "clauses": list(matrix.caught_by(fault)), "reason": ""}
-        for fault in watched(matrix.faults(), "kill-matrix")
-    ]
-    silent = matrix.questioned({id for row in rows for id in row["clauses"]})
-    rows += [{"fault": "", "clauses": [id], "reason": reason} for id, reason in silent.items()]
-    show(rows, shape, lambda: table(rows, ("fault", "clauses", "reason")))
+    def rows() -> Iterator[Row]:
+        caught: set[str] = set()
+        for fault in watched(matrix.faults(), "kill-matrix"):
+            with contextlib.redirect_stdout(sys.stderr):  # some programs print
+                clauses = matrix.caught_by(fault)
+            caught.update(clauses)
+            yield {"fault": fault.what, "clauses": list(clauses), "reason": ""}
+        for id, reason in matrix.questioned(caught).items():
+            yield {"fault": "", "clauses": [id], "reason": reason}
+
+    show(rows(), shape, lambda: table(rows(), ("fault", "clauses", "reason")))
 
 
 def _tests() -> Path:

@@ -21,8 +21,13 @@ from hookcheck.probe.kinds import (
     FORWARD,
     FORWARD_PRE,
     KINDS,
+    MULTI_GRAD,
+    NODE,
+    NODE_PRE,
     OUTPUT,
     POST_ACCUMULATE,
+    RETAINED,
+    SAVED,
     TENSOR,
     HookKind,
 )
@@ -85,7 +90,21 @@ def case(
     for path, given, arguments in told(expected, KINDS[kind]):
         counts[path] = counts.get(path, -1) + 1
         events.append(Event(kind, path, counts[path], given, arguments))
-    return Case(topology, KINDS[kind], "cpu", expected, replace(plain, events=tuple(events)), plain)
+    chained = [(link, passed_on(event, link)) for event in events for link in range(3) if KINDS[kind].then]
+    observed = replace(plain, events=tuple(events), chained=tuple(chained))
+    return Case(topology, KINDS[kind], "cpu", expected, observed, plain)
+
+
+def passed_on(event: Event, link: int) -> Event:
+    """What the hooks of a chain are told one after the other, where it is about one tensor: scaled as those before
+    have scaled it."""
+    acts = KINDS[event.kind].acts
+    by = ((1, 2, 8) if acts.backward else (1, 0.5, 2))[link]
+    if acts.outputs:
+        args, output = event.arguments
+        return replace(event, arguments=(args, output * by))
+    ((given,), *rest) = event.arguments
+    return replace(event, arguments=((given * by,), *rest))
 
 
 def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, tuple[Any, ...]]]:
@@ -99,8 +118,21 @@ def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, 
         for firing in ordered(expected, kind):
             sides = (firing.grad_output,) if kind.call == BACKWARD_PRE else (firing.grad_input, firing.grad_output)
             yield firing.call.path, firing.call.path, sides
+    elif kind.call == MULTI_GRAD:
+        for backward in range(len(expected.trace.passes)):
+            yield "", None, ({c.name: c.gradient for c in expected.leaf_calls if c.backward == backward},)
+    elif kind.call == SAVED:
+        yield from (("pack", None, ("0",)), ("pack", None, ("1",)), ("unpack", None, ("1",)))
     else:
-        calls = {TENSOR: expected.leaf_calls, POST_ACCUMULATE: expected.accumulations, OUTPUT: expected.output_calls}
+        made = [call for call in expected.output_calls if not call.leaf]
+        calls = {
+            TENSOR: expected.leaf_calls,
+            POST_ACCUMULATE: expected.accumulations,
+            OUTPUT: expected.output_calls,
+            NODE: made,
+            NODE_PRE: made,
+            RETAINED: expected.retained,
+        }
         for heard in calls[kind.call]:
             yield heard.name, None, (heard.gradient,)
 

@@ -12,7 +12,8 @@ from hookcheck.contract.clause import CLAUSES, HookcheckError, Subject, clause_n
 from hookcheck.contract.program import chapters
 from hookcheck.contract.verdict import GAPS
 from hookcheck.probe.kinds import KINDS
-from hookcheck.topology.model import Backward, Call, Leak
+from hookcheck.probe.observation import Event
+from hookcheck.topology.model import Backward, Call, Grad, Leak
 from hookcheck.topology.tree import Ref
 
 from .cases import (
@@ -47,7 +48,8 @@ LITERALS = case(*WITH_LITERALS)
 LEAKING = net(Call("g", "a", (X,)), Leak("g", Ref("g")), Call("h", "b", (Ref("g"),)))
 INSIDE = case(LEAKING, (CALLED, Backward((Ref("leaked", ("g",)),), (V,))))
 BOTH = case(LEAKING, (CALLED, Backward((Ref("y"), Ref("leaked", ("g",))), (V, V))), kind="backward")
-TWO_PASSES = case(main=(CALLED, Backward((Ref("y"),), (V,), retain_graph=True), FROM_Y))
+TWICE_BACK = (Backward((Ref("y"),), (V,), retain_graph=True), FROM_Y)
+TWO_PASSES = case(main=(CALLED, *TWICE_BACK))
 EVALUATED = case(main=UNDER_NO_GRAD)
 LEGACY = case(kind="backward")
 WRITTEN = case(main=(CALLED, *WRITE))
@@ -64,6 +66,20 @@ CALLING = case(CHAIN, kind="forward_kwargs")
 LEAVES = case(CHAIN, kind="tensor")
 ACCUMULATED = case(main=(CALLED, Backward((Ref("y"),), (V,), retain_graph=True), FROM_Y), kind="post_accumulate")
 OUTPUTS = case(CHAIN, kind="output_tensor")
+NODES = case(CHAIN, kind="output_node")
+BEFORE_NODES = case(CHAIN, kind="output_node_pre")
+RETAINING = case(CHAIN, kind="output_retain_grad")
+AT_ONCE = case(CHAIN, kind="multi_grad")
+SAVING = case(kind="saved_tensors")
+SAVING_NOTHING = with_events(case(kind="saved_tensors", main=UNDER_NO_GRAD))
+ASKING = (CALLED, Grad("d", (Ref("y"),), (V,), (X,)))
+
+
+def chained(c: Case, *links: tuple[int, Event]) -> Case:
+    """The case with other calls of the hooks in a chain."""
+    return again(c, chained=links)
+
+
 SOUND = {
     "a hook that acts": ACTING,
     "a hook that acts on outputs": case(kind="acting_forward"),
@@ -73,6 +89,16 @@ SOUND = {
     "hooks on leaves": LEAVES,
     "post-accumulate hooks": ACCUMULATED,
     "hooks on outputs": OUTPUTS,
+    "hooks on Nodes": NODES,
+    "pre-hooks on Nodes": BEFORE_NODES,
+    "outputs retain their gradient": RETAINING,
+    "outputs retain the sum of gradients": case(main=(CALLED, *TWICE_BACK), kind="output_retain_grad"),
+    "outputs retain none": case(main=(CALLED,), kind="output_retain_grad"),
+    "a hook on all leaves": AT_ONCE,
+    "saved tensors": SAVING,
+    "nothing to save": SAVING_NOTHING,
+    "a pre-hook that acts": case(kind="acting_full_backward_pre"),
+    "a forward pre-hook that acts": case(kind="acting_forward_pre"),
     "plain": PLAIN,
     "chain": case(CHAIN),
     "called twice": case(TWICE),
@@ -199,6 +225,24 @@ def fired(c: Case) -> Case:
         ("TN-03", without_last(OUTPUTS), "not fired"),
         ("TN-03", with_events(OUTPUTS, *OUTPUTS.observed.events * 2), "fired too often"),
         ("TN-03", changed(OUTPUTS, arguments=numbers(1)), "wrong values"),
+        ("TN-04", without_last(NODES), "not fired"),
+        ("TN-04", changed(NODES, arguments=numbers(1)), "wrong values"),
+        ("TN-05", with_events(BEFORE_NODES, *BEFORE_NODES.observed.events * 2), "fired too often"),
+        ("TN-05", changed(BEFORE_NODES, arguments=(None,)), "wrong values"),
+        ("TN-06", without_last(AT_ONCE), "not fired"),
+        ("TN-06", changed(AT_ONCE, arguments=({"x": np.array([8.0])},)), "wrong values"),
+        ("TN-06", changed(AT_ONCE, arguments=({"v": np.array([0.0])},)), "wrong values"),
+        ("TN-07", changed(RETAINING, arguments=(None,)), "wrong values"),
+        ("TN-07", changed(RETAINING, arguments=numbers(1)), "wrong values"),
+        ("TN-08", last(SAVING, arguments=("2",)), "wrong arguments"),
+        (
+            "TN-08",
+            with_events(case(kind="saved_tensors", main=UNDER_NO_GRAD), SAVING.observed.events[0]),
+            "fired too often",
+        ),
+        ("CH-01", chained(ACTING, *ACTING.observed.chained[:2]), "not fired"),
+        ("CH-01", chained(ACTING, *ACTING.observed.chained[::-1]), "wrong order"),
+        ("CH-01", chained(ACTING, *((link, ACTING.observed.events[0]) for link in range(3))), "wrong values"),
         ("P2-11", without_last(LEGACY), "not fired"),
         ("P2-11", with_events(LEGACY, *LEGACY.observed.events * 2), "fired too often"),
         ("P2-11", with_gradients(LEGACY, ..., numbers(8)), "wrong values"),
@@ -235,6 +279,8 @@ def test_every_clause_is_broken_here() -> None:
         ("OB-02", raising(PLAIN)),
         ("OB-03", raising(PLAIN)),
         ("AG-01", raising(PLAIN)),
+        ("TN-07", case(kind="output_retain_grad", main=ASKING)),
+        ("CH-01", raising(ACTING)),
         ("P2-11", PLAIN),
         ("P2-11", case(kind="backward", main=UNDER_NO_GRAD)),
         ("P2-11", without_last(case(kind="backward", main=(CALLED, *WRITE)))),

@@ -49,13 +49,16 @@ def release(version: str) -> tuple[int, int]:
 
 @contextmanager
 def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
-    """Puts ``make(original)`` in the place of an attribute."""
-    original, kept = getattr(owner, name), vars(owner)[name]
+    """Puts ``make(original)`` in the place of an attribute, which may be an inherited one."""
+    original, own = getattr(owner, name), {**vars(owner)}
     setattr(owner, name, make(original))
     try:
         yield
     finally:
-        setattr(owner, name, kept)
+        if name in own:
+            setattr(owner, name, own[name])
+        else:
+            delattr(owner, name)
 
 
 def engine(name: str, make: Callable[[Any], Any]) -> AbstractContextManager[None]:

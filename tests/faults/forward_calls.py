@@ -8,13 +8,12 @@ from itertools import count
 from typing import Any
 
 import torch
-from torch.nn.modules import module as torch_module
 
 from hookcheck.probe.kinds import BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS, OUTPUT, POST_ACCUMULATE, TENSOR
+from hookcheck.probe.registering import OWNERS
 
 from .engine import Fault, replaced
 
-OWNERS = {"module": torch.nn.Module, "global": torch_module, "leaf": torch.Tensor, "output": torch.Tensor}
 Hook = Callable[..., Any]
 
 

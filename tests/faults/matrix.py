@@ -9,6 +9,7 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.program import Program, programs
 
 from .engine import Fault
+from .test_faults import FAULTS as ON_NETWORKS
 from .test_faults import OFFERED, catching
 from .test_program_faults import FAULTS, OUT_OF_REACH, offered, soundly, wrong
 
@@ -19,9 +20,9 @@ def faults() -> list[Fault]:
 
 
 def caught_by(fault: Fault) -> tuple[str, ...]:
-    """The clauses that catch it: on networks with the first of its hook kinds, or of the chapters that it names."""
-    if fault.kinds:
-        return tuple(sorted(catching(fault, fault.kinds[0])))
+    """The clauses that catch it: on networks, with any of its hook kinds, or of the chapters that it names."""
+    if fault in OFFERED:
+        return tuple(sorted({clause for kind in fault.kinds for clause in catching(fault, kind)}))
     return tuple(_programs_that_catch(fault))
 
 
@@ -41,4 +42,6 @@ def _programs_that_catch(fault: Fault) -> Iterator[str]:
 
 def questioned(caught: set[str]) -> dict[str, str]:
     """The clauses that catch nothing, each with why that may be so."""
-    return {id: OUT_OF_REACH.get(id, "no fault of it is known") for id in CLAUSES if id not in caught}
+    named = {id for fault in (*ON_NETWORKS, *FAULTS) for id in fault.clauses}
+    lacking = dict.fromkeys(named, "what it is about is not on this machine, or not in this torch")
+    return {id: {**lacking, **OUT_OF_REACH}.get(id, "no fault of it is known") for id in CLAUSES if id not in caught}

@@ -13,11 +13,12 @@ from .engine import Fault, release
 from .firing import FIRING
 from .forward_calls import FORWARD_CALLS
 from .gradients import GRADIENTS
+from .graph_hooks import GRAPH_HOOKS
 from .networks import BY_HAND
 from .observers import OBSERVERS
 from .samples import deviations, samples, sound
 
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS)
+FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS)
 OFFERED = [fault for fault in FAULTS if fault.offered]
 
 
@@ -84,7 +85,9 @@ def test_a_fault_leaves_torch_as_it_was(fault: Fault) -> None:
         from torch.nn.modules import _functions, module
 
         hook = torch.utils.hooks.BackwardHook
-        owners = (torch.nn.Module, hook, _functions.BackwardHookFunction, module, torch.Tensor)
+        graph = torch.autograd.graph
+        owners = (torch.nn.Module, hook, _functions.BackwardHookFunction, module, torch.Tensor, graph)
+        owners = (*owners, getattr(graph, "saved_tensors_hooks", graph))
         return [item for owner in owners for item in vars(owner).items()]
 
     before = code()

@@ -5,6 +5,7 @@ import torch
 
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS, kind_named
+from hookcheck.probe.registering import OWNERS
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -18,15 +19,14 @@ def test_an_unknown_name_is_told_with_the_choice() -> None:
     assert str(caught.value) == f"unknown hook kind 'sideways'; choose from {', '.join(KINDS)}"
 
 
-OWNERS = {"module": torch.nn.Module, "global": torch.nn.modules.module, "leaf": torch.Tensor, "output": torch.Tensor}
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_a_hook_kind_says_where_torch_has_it(name: str) -> None:
     kind = KINDS[name]
     assert hasattr(OWNERS[kind.scope], kind.register)
     assert (kind.variant == "full") == ("full" in kind.register)
-    assert (kind.scope == "global") == ("_module_" in kind.register) == name.startswith("global_")
+    assert (kind.scope == "global") == ("_module_" in kind.register) == name.startswith(("global_", "acting_"))
     assert kind.observes == (not name.startswith("acting_"))
+    assert kind.then == ("" if kind.observes else kind.register.replace("_module_", "_"))
+    assert not kind.then or hasattr(torch.nn.Module, kind.then)
     assert kind.kwargs == name.endswith("_kwargs")
     assert kind.backward == ("backward" in name)

@@ -62,6 +62,10 @@ def test_events_come_in_order_with_path_number_and_the_module_given(kind: str) -
         ("tensor", ["a.weight", "b.weight", "x"]),
         ("post_accumulate", ["a.weight", "b.weight", "x"]),
         ("output_tensor", ["[0]", "a[0]", "b[0]"]),
+        ("output_retain_grad", ["[0]", "a[0]", "b[0]"]),
+        ("output_node", ["[0]", "a[0]", "b[0]"]),
+        ("output_node_pre", ["[0]", "a[0]", "b[0]"]),
+        ("multi_grad", [""]),
     ],
 )
 def test_hooks_on_tensors_are_told_by_the_name_of_the_tensor(kind: str, paths: list[str]) -> None:
@@ -76,9 +80,26 @@ def test_a_hook_that_acts_scales_what_it_is_given() -> None:
     plain, forward, backward = (
         observed(t, kind, x=2, v=3) for kind in ("forward", "acting_forward_pre", "acting_full_backward")
     )
-    assert np.array_equal(forward.values["y"], plain.values["y"] * 0.5)
-    assert np.array_equal(backward.gradients["x"], plain.gradients["x"] * 2)
+    assert np.array_equal(forward.values["y"], plain.values["y"] * 0.5 * 4 / 8)
+    assert np.array_equal(backward.gradients["x"], plain.gradients["x"] * 2 * 4 / 32)
     assert np.array_equal(backward.gradients["weight"], plain.gradients["weight"])
+
+
+def test_hooks_that_act_form_a_chain() -> None:
+    found = observed(topology(), "acting_full_backward", v=3)
+    (first,) = found.events
+    assert [link for link, _ in found.chained] == [0, 1, 2]
+    assert found.chained[0] == (0, first)
+    given = [event.arguments[0][0] / first.arguments[0][0] for _, event in found.chained]
+    assert given == [1, 2, 2 * 4]
+
+
+def test_what_is_packed_is_numbered_and_unpacked_by_its_number() -> None:
+    found = observed(topology(), "saved_tensors")
+    packed, unpacked = ([e.arguments for e in found.events if e.path == path] for path in ("pack", "unpack"))
+    assert packed == [(str(number),) for number in range(len(packed))]
+    assert packed
+    assert set(unpacked) <= set(packed)
 
 
 def test_an_event_holds_copies_of_the_gradients() -> None:

@@ -12,12 +12,16 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from faults.autograd import on_nodes
+from faults.engine import replaced
+from faults.programs.saved_tensors_hooks import pairs
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.program import Program
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.registering import OWNERS
 from hookcheck.probe.state import preserved
 from hookcheck.record.model import (
     CorpusFile,
@@ -375,9 +379,15 @@ NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
     "leaf hook is called twice": ("post_accumulate", lambda hook, leaf: (hook(leaf), hook(leaf))[0], "TN-02"),
     "output hook gets other values": ("output_tensor", lambda hook, g: hook(2 * g), "TN-03"),
     "output hook is never called": ("output_tensor", None, "TN-03"),
+    "node hook gets other values": ("output_node", lambda hook, i, o: hook(i, _negated(o)), "TN-04"),
+    "node pre-hook is called twice": ("output_node_pre", lambda hook, o: (hook(o), hook(o))[0], "TN-05"),
+    "multi-grad hook gets other values": ("multi_grad", lambda hook, g: hook([*_negated(g)]), "TN-06"),
+    "multi-grad hook is never called": ("multi_grad", None, "TN-06"),
+    "no gradient is retained": ("output_retain_grad", None, "TN-07"),
+    "another number is unpacked": ("saved_tensors", lambda hook, number: hook(-1), "TN-08"),
     "new output is dropped": ("acting_forward", lambda hook, *told: (hook(*told), None)[1], "AG-01 AG-02"),
     "new argument is dropped": ("acting_forward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-02"),
-    "new grad_input is dropped": ("acting_full_backward", lambda hook, *told: (hook(*told), None)[1], "AG-01"),
+    "new grad_input is dropped": ("acting_full_backward", lambda hook, *told: (hook(*told), None)[1], "AG-01 CH-01"),
     "new grad_output is dropped": ("acting_full_backward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-01"),
 }
 """How a broken torch calls hooks of other kinds (None: not at all), and the clauses that this breaks."""
@@ -386,14 +396,24 @@ NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
 @contextmanager
 def changed(kind: HookKind, change: Change | None) -> Iterator[None]:
     """A torch that calls hooks of ``kind`` in another way."""
-    owner: Any = torch.nn.Module if kind.scope == "module" else torch.Tensor
-    original = getattr(owner, kind.register)
 
-    def patched(subject: Any, hook: Any, **settings: Any) -> Any:
-        return change and original(subject, lambda *told: change(hook, *told), **settings)
+    def otherwise(original: Any) -> Any:
+        def register(*arguments: Any, **settings: Any) -> Any:
+            *owner, hook = arguments
+            return change and original(*owner, lambda *told: change(hook, *told), **settings)
 
-    setattr(owner, kind.register, patched)
-    try:
+        return register
+
+    def called(hook: Any) -> Any:
+        return lambda *told: change and change(hook, *told)
+
+    with contextlib.ExitStack() as stack:
+        if kind.scope == "node":
+            stack.enter_context(on_nodes(called, called))
+        elif kind.scope == "run":
+            stack.enter_context(pairs(unpack=called))
+        else:
+            stack.enter_context(replaced(OWNERS[kind.scope], kind.register, otherwise))
+        if kind.then:
+            stack.enter_context(replaced(torch.nn.Module, kind.then, otherwise))
         yield
-    finally:
-        setattr(owner, kind.register, original)

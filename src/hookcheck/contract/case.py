@@ -214,10 +214,12 @@ class Case:
     @cached_property
     def features(self) -> Features:
         """What the run has about it: the features of all its calls and firings taken together."""
-        asks = any(not backward.accumulates for backward in self.expected.trace.passes)
+        passes = self.expected.trace.passes
+        asks = any(not backward.accumulates for backward in passes)
         total: dict[str, frozenset[str]] = {
             "leaves": frozenset({"joined" if self._joins else "alone"}),
             "asks": frozenset({"grad" if asks else "backward"}),
+            "roots": frozenset(map(self.expected.starts_at, passes)),
         }
         for features in [
             *(call_features(call) for call in self.expected.trace.calls),

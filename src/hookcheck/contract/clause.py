@@ -74,6 +74,12 @@ class Clause:
     judge: Callable[..., Judgement]
 
 
+def miscounted(due: int, seen: int, of: str = "") -> Mismatch:
+    """A hook was called more or less often than it should be; ``of`` says which."""
+    gap = "not fired" if seen < due else "fired too often"
+    return Mismatch(gap, f"{due} calls{of and ' for '}{of}", f"{seen} calls")
+
+
 CLAUSES: dict[str, Clause] = {}
 """Every declared clause by id, in the order of declaration (see `hookcheck.contract.chapters`)."""
 

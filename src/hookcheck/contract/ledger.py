@@ -33,7 +33,10 @@ else:
     import tomli as tomllib
 
 DEVICES = ("cpu", "cuda")
-FEATURES = ("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached", "leaves", "asks", "fact")
+FEATURES = (
+    *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
+    *("leaves", "asks", "roots", "fact"),
+)
 PATH = Path(__file__).with_name("known")
 
 

@@ -1,17 +1,23 @@
-"""What does a hook that acts do? It scales what it is given, by powers of two, so that it rounds nothing.
+"""What do hooks that act do? They scale what they are given, by powers of two, so that they round nothing.
 
-Each position has a factor of its own, so that a gradient in the wrong place shows.
+Three of them are on every module, one after the other. Each has a factor of its own, and so has each position, so that
+one that is left out, comes too early or gets what is another's shows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
-BACKWARD = (2.0, 0.5, 4.0)
-"""What gradients at positions 0, 1, 2, 3, … are scaled by, over and over."""
+FIRST = (2.0, 0.5, 4.0)
+"""What the first hook of a chain scales gradients at positions 0, 1, 2, 3, … by, over and over."""
 
-FORWARD = 0.5
-"""What the first argument, or every output, is scaled by: small and positive, so that it stays in its domain."""
+FORWARD = (0.5, 4.0, 0.125)
+"""What the hooks of a chain scale the first argument, or every output, by: all together small and positive, so that it
+stays in its domain."""
+
+LATER = (4.0, 0.03125)
+"""What the hooks after the first scale every gradient by."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,13 @@ class Acts:
 NO_ACTS = Acts()
 
 
-def factor(position: int) -> float:
-    """What the gradient at a position is scaled by."""
-    return BACKWARD[position % len(BACKWARD)]
+def share(acts: Acts, link: int, position: int) -> float:
+    """What one hook of a chain, counted from 0 in the order of their calls, scales what is at a position by."""
+    if not acts.backward:
+        return FORWARD[link]
+    return LATER[link - 1] if link else FIRST[position % len(FIRST)]
+
+
+def factor(acts: Acts, position: int = 0, links: int = len(FORWARD)) -> float:
+    """What the first ``links`` hooks of a chain together scale what is at a position by."""
+    return prod(share(acts, link, position) for link in range(links))

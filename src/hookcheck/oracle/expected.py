@@ -3,14 +3,14 @@ hook fires; and which gradients the leaves end up with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from hookcheck.oracle.acts import NO_ACTS, Acts
-from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, newest, tensors_in
+from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
 from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
@@ -53,11 +53,18 @@ class Firing:
 @dataclass(frozen=True, eq=False)
 class TensorCall:
     """One call of a hook on a tensor: a leaf's ``name`` (or ``path[position]`` of a module's output), in which backward
-    pass, and with which gradient."""
+    pass, and with which gradient.
+
+    ``number`` counts the calls of the module from 0; ``leaf`` says whether the tensor is a leaf. Of an output the
+    gradient may be ``unknown``, and then is None.
+    """
 
     name: str
     backward: int
     gradient: Gradient
+    number: int = 0
+    leaf: bool = True
+    unknown: bool = False
 
 
 class Expected:
@@ -143,7 +150,7 @@ class Expected:
     def gradients(self) -> list[Gradient]:
         """Every gradient that is given out here, in an order that depends on the topology alone."""
         fired = [g for firing in (*self.firings, *self.pre_firings) for g in (*firing.grad_input, *firing.grad_output)]
-        of_tensors = [g for calls in (self.leaf_calls, self.output_calls) for call in calls for g in [call.gradient]]
+        of_tensors = [call.gradient for call in (*self.leaf_calls, *self.output_calls, *self.retained)]
         return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values(), *of_tensors]
 
     @cached_property
@@ -247,20 +254,48 @@ class Expected:
         """For each call, each of its output tensors, and each backward pass that runs the step which made it (or gives
         the leaf that it is a gradient): the gradient of that tensor, by ``path[position]``.
 
-        It is None where it is not known; see `of_first_output`.
+        It is unknown where `of_first_output` has none.
         """
         found = []
-        for number, swept in enumerate(self.plain):
-            for call in self.trace.calls:
-                for position, tensor in enumerate(call.made):
-                    source, name = _source(tensor), f"{call.path}[{position}]"
-                    if source is None or not source.requires_grad or number < call.after:
-                        continue
-                    if source.node is not None and source.node.index in swept.received:
-                        found.append(TensorCall(name, number, _at_its_node(source, swept)))
-                    elif source.node is None and source.name in swept.asked:
-                        found.append(TensorCall(name, number, swept.asked[source.name]))
+        for backward, swept in enumerate(self.plain):
+            for call, name, source in self._outputs:
+                if backward < call.after:
+                    continue
+                if source.node is not None and source.node.index in swept.received:
+                    gradient = _at_its_node(source, swept)
+                    found.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
+                elif source.node is None and source.name in swept.asked:
+                    found.append(TensorCall(name, backward, swept.asked[source.name], call.number))
         return tuple(found)
+
+    @property
+    def _outputs(self) -> Iterator[tuple[CallTrace, str, Tensor]]:
+        """Every output of a call that requires grad, boundaries aside, with the name that its hooks go by."""
+        for call in self.trace.calls:
+            for position, tensor in enumerate(call.made):
+                source = _source(tensor)
+                if source is not None and source.requires_grad:
+                    yield call, f"{call.path}[{position}]", source
+
+    @cached_property
+    def retained(self) -> tuple[TensorCall, ...]:
+        """For each call and each of its output tensors that is no leaf: the sum of its gradients over all passes.
+
+        It is unknown where one of them is.
+        """
+        found = []
+        for call, name, source in self._outputs:
+            if source.node is not None:
+                calls = [c for c in self.output_calls if c.name == name and c.number == call.number]
+                known = [c.gradient for c in calls if c.gradient is not None]
+                total = sum(known[1:], known[0]) if known else None
+                found.append(TensorCall(name, 0, total, call.number, False, any(c.unknown for c in calls)))
+        return tuple(found)
+
+    def starts_at(self, backward: Pass) -> str:
+        """``leaf`` if a pass begins at one leaf, boundaries aside, and at nothing else; ``step`` if not."""
+        nodes = [source.node for root in backward.roots for source in [_source(root)] if source is not None]
+        return "leaf" if nodes == [None] else "step"
 
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
         """Every gradient that has to do with ``call`` in one pass, by a name for people, parameters included."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.oracle.acts import FORWARD, NO_ACTS, Acts, factor
+from hookcheck.oracle.acts import NO_ACTS, Acts, factor
 from hookcheck.oracle.dtypes import FLOATING, result_dtype
 from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.memory import aliased, overwritten, viewed
@@ -244,7 +244,7 @@ class _Tracer:
     def scaled(self, value: Any) -> Any:
         """What a hook that scales makes of an argument or an output."""
         floating = isinstance(value, Tensor) and value.dtype in FLOATING
-        return self.step(Scale(FORWARD), (value,), {}, {})[0] if floating else value
+        return self.step(Scale(factor(self.acts)), (value,), {}, {})[0] if floating else value
 
     def boundary(
         self, tensors: tuple[Tensor | None, ...], acting: bool
@@ -255,7 +255,7 @@ class _Tracer:
             return None, tensors
         node = self.node(None, inputs, tuple(t.array for t in inputs), ())
         if acting:
-            node.factors = tuple(factor(position) for position, t in enumerate(tensors) if t is not None)
+            node.factors = tuple(factor(self.acts, position) for position, t in enumerate(tensors) if t is not None)
         outputs = iter([_through(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 

@@ -67,7 +67,8 @@ class Observation:
     ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
     where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
-    ``random`` is the CPU's random state at the end (every run begins with the same one).
+    ``random`` is the CPU's random state at the end (every run begins with the same one). Of hooks that form a chain,
+    ``events`` holds those of the first one, and ``chained`` those of all, each with its place in the chain.
     """
 
     events: tuple[Event, ...]
@@ -77,6 +78,7 @@ class Observation:
     warnings: tuple[tuple[str, str], ...]
     raised: Raised | None
     random: bytes = b""
+    chained: tuple[tuple[int, Event], ...] = ()
 
 
 def same(a: Copy, b: Copy) -> bool:
@@ -101,6 +103,8 @@ def same_run(a: Observation, b: Observation) -> bool:
         and a.requires_grad == b.requires_grad
         and [(e.path, e.number, e.given) for e in a.events] == [(e.path, e.number, e.given) for e in b.events]
         and all(same(one.arguments, other.arguments) for one, other in zip(a.events, b.events))
+        and not a.chained
+        and not b.chained
         and same(a.values, b.values)
         and same(dict(a.gradients), dict(b.gradients))
     )

@@ -16,7 +16,20 @@ _PAIRS = (
         (("module", "forward_pre"), ("with kwargs", "forward_pre_kwargs"), ("global", "global_forward_pre")),
     ),
     ("Forward hooks", (("module", "forward"), ("with kwargs", "forward_kwargs"), ("global", "global_forward"))),
-    ("Hooks on tensors", (("leaf", "tensor"), ("accumulated", "post_accumulate"), ("output", "output_tensor"))),
+    (
+        "Hooks on tensors",
+        (
+            ("leaf", "tensor"),
+            ("accumulated", "post_accumulate"),
+            ("all leaves", "multi_grad"),
+            ("output", "output_tensor"),
+            ("retained", "output_retain_grad"),
+        ),
+    ),
+    (
+        "Hooks in the graph",
+        (("Node", "output_node"), ("before the Node", "output_node_pre"), ("saved tensors", "saved_tensors")),
+    ),
     (
         "Hooks that act",
         (

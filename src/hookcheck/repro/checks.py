@@ -77,5 +77,11 @@ CHECKS = {
     "TN-01": Check("in_turn.j2"),
     "TN-02": Check("in_turn.j2"),
     "TN-03": Check("of_outputs.j2"),
+    "TN-04": Check("of_outputs.j2"),
+    "TN-05": Check("of_outputs.j2"),
+    "TN-06": Check("of_leaves.j2"),
+    "TN-07": Check("of_outputs.j2"),
+    "TN-08": Check("packed.j2"),
+    "CH-01": Check("chain.j2"),
 }
 """The check of every clause, by its id."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from hookcheck.contract.case import Case
 from hookcheck.errors import HookcheckError
-from hookcheck.oracle.expected import Firing
+from hookcheck.oracle.expected import Firing, TensorCall
 from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.probe.kinds import FORWARD_PRE, POST_ACCUMULATE, HookKind
+from hookcheck.probe.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, gradients_of
 from hookcheck.topology.model import Statement, Topology, Within, walk
@@ -193,7 +193,8 @@ class Facts:
 
     @cached_property
     def output_gradients(self) -> list[tuple[str, tuple[Entry, ...]]]:
-        """For each output of a module that has a step of its own, the gradients that Tensor hooks on it receive.
+        """For each output of a module that has a step of its own, the gradients that hooks on it or its Node receive,
+        or that it retains.
 
         Those of which only torch knows are told by `unsaid`.
         """
@@ -203,7 +204,7 @@ class Facts:
                 if made is not None:
                     dtypes.setdefault(f"{call.path}[{position}]", set()).add(made.dtype)
         found: dict[str, tuple[Entry, ...]] = {}
-        for due in self.expected.output_calls:
+        for due in self._on_outputs:
             if due.name in self.unsaid or due.name.rpartition("[")[0] in self.case.overwritten:
                 continue
             if len(dtypes[due.name]) > 1:
@@ -217,7 +218,34 @@ class Facts:
     @cached_property
     def unsaid(self) -> frozenset[str]:
         """The outputs of modules of which a gradient is not known."""
-        return frozenset(call.name for call in self.expected.output_calls if call.gradient is None)
+        return frozenset(call.name for call in self._on_outputs if call.unknown)
+
+    @property
+    def _on_outputs(self) -> tuple[TensorCall, ...]:
+        """What is due on the outputs of modules: to a hook on each, on its Node, or in ``.grad`` in the end."""
+        if self.kind.call == RETAINED:
+            return self.expected.retained
+        calls = self.expected.output_calls
+        return calls if self.kind.call == OUTPUT else tuple(call for call in calls if not call.leaf)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a backward pass is asked for gradients, and so fills no ``.grad``."""
+        return any(not backward.accumulates for backward in self.expected.trace.passes)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether any step is recorded for backward."""
+        return any(node.primitive is not None for node in self.expected.trace.nodes)
+
+    @cached_property
+    def at_once(self) -> list[dict[str, Entry]]:
+        """For each backward pass that computes the gradient of any leaf, those of all that have one."""
+        found: dict[int, dict[str, Entry]] = {}
+        for call in self.expected.leaf_calls:
+            dtype = self.expected.trace.leaves[call.name].dtype
+            found.setdefault(call.backward, {})[self._leaf(call.name)] = self.gradients.entry(call.gradient, dtype)
+        return list(found.values())
 
     @cached_property
     def skipped(self) -> list[str]:

@@ -31,6 +31,10 @@ def documentation(kind: HookKind) -> str:
     """The address of the documentation of the function that registers hooks of ``kind``."""
     if kind.scope in ("leaf", "output"):
         return f"{DOCS}/generated/torch.Tensor.{kind.register}.html"
+    if kind.scope == "node":
+        return f"{DOCS}/generated/torch.autograd.graph.Node.{kind.register}.html"
+    if kind.scope in ("leaves", "run"):
+        return f"{DOCS}/autograd.html#torch.autograd.graph.{kind.register}"
     if kind.scope == "module":
         return f"{DOCS}/generated/torch.nn.Module.html#torch.nn.Module.{kind.register}"
     return f"{DOCS}/generated/torch.nn.modules.module.{kind.register}.html"

@@ -11,11 +11,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from hookcheck.contract.clause import Clause
 from hookcheck.errors import HookcheckError
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.kinds import OUTPUT, HookKind
 from hookcheck.repro.checks import CHECKS
 from hookcheck.repro.facts import Facts
 from hookcheck.repro.gradients import odd
-from hookcheck.repro.hooks import parameters, returned
+from hookcheck.repro.hooks import later_factors, parameters, returned, returned_later
 from hookcheck.repro.links import documentation, links
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, needs
@@ -62,8 +62,6 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
             due=facts.due(check.want) if check.want else [],
             crowded=facts.crowded and check.want is not None,
             side=check.side,
-            parameters=parameters(kind),
-            returned=returned(kind),
         )
     )
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
@@ -101,7 +99,7 @@ def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, s
     found.append((f'not hasattr({_OWNERS[kind.scope]}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
     if kind.kwargs:
         found += release_lacks(kind.since, f"with_kwargs (since {kind.since})")
-    if kind.scope == "output" and writes(topology):
+    if kind.call == OUTPUT and writes(topology):
         release = 'tuple(map(int, torch.__version__.split(".")[:2]))'
         what = "hooks on a view that was written to: registering one can end the process (pytorch#196459)"
         found.append((f"(2, 0) <= {release} < (2, 15)", what))
@@ -114,7 +112,10 @@ _OWNERS = {
     "module": "nn.Module",
     "global": "torch.nn.modules.module",
     "leaf": "torch.Tensor",
+    "leaves": 'getattr(torch.autograd, "graph", None)',
     "output": "torch.Tensor",
+    "node": "torch.zeros((), requires_grad=True).exp().grad_fn",
+    "run": 'getattr(torch.autograd, "graph", None)',
 }
 """What the functions that register hooks are attributes of, by scope."""
 
@@ -141,5 +142,7 @@ def templates() -> Environment:
     environment.filters["literal"] = repr
     environment.filters["zip"] = zip
     environment.tests["odd"] = odd
+    for written in (parameters, returned, returned_later, later_factors):
+        environment.globals[written.__name__] = written
     environment.globals["parts"] = environment.get_template("parts.j2").module
     return environment

@@ -1,0 +1,75 @@
+"""In which order are several hooks of a module called, and what does each get of what those before it returned?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hookcheck.contract.case import Case
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
+from hookcheck.contract.gradients import copy_shown
+from hookcheck.oracle.acts import FORWARD, Acts, share
+from hookcheck.probe.kinds import HookKind
+from hookcheck.probe.observation import Copy, dtype_of, numbers, same
+
+ORDER = "torch.nn.Module, hook registration: prepend, 'global … will fire before'; return values"
+
+
+def _chained(kind: HookKind) -> bool:
+    return bool(kind.then)
+
+
+@clause("CH-01", PROMISE, Subject.RUN, "1.7", ORDER, of=_chained)
+def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
+    """Of several hooks on a module the global ones are called first, then those that were put before the others, then
+    the others as they were registered; each is given what the one before it returned."""
+    if case.observed.raised:
+        return NOTHING
+    links = len(FORWARD)
+    seen = [(link, event.path) for link, event in case.observed.chained]
+    due = [(link, event.path) for event in case.observed.events for link in range(links)]
+    if len(seen) != len(due):
+        return miscounted(len(due), len(seen))
+    if seen != due:
+        return Mismatch("wrong order", _told(due), _told(seen))
+    for place, (link, event) in enumerate(case.observed.chained):
+        expected = _passed_on(case.kind.acts, link, case.observed.events[place // links].arguments)
+        if not _same(event.arguments, expected):
+            subject = f"hook {link} of {event.path or 'net'}"
+            return Mismatch("wrong values", f"{subject}: {copy_shown(expected)}", copy_shown(event.arguments))
+    return None if seen else NOTHING
+
+
+def _told(calls: list[tuple[int, str]]) -> str:
+    return ", ".join(f"hook {link} of {path or 'net'}" for link, path in calls)
+
+
+def _passed_on(acts: Acts, link: int, arguments: tuple[Copy, ...]) -> tuple[Copy, ...]:
+    """What a hook of a chain is given, the module aside, if the first one is given ``arguments``."""
+    if acts.outputs:
+        *others, output = arguments
+        if isinstance(output, tuple):
+            return (*others, tuple(_scaled(acts, link, 0, o) for o in output))
+        return (*others, _scaled(acts, link, 0, output))
+    first, *others = arguments
+    assert isinstance(first, tuple)
+    reached = len(first) if acts.backward else 1
+    return (tuple(_scaled(acts, link, i, v) if i < reached else v for i, v in enumerate(first)), *others)
+
+
+def _scaled(acts: Acts, links: int, position: int, value: Copy) -> Copy:
+    """A floating tensor times what the first ``links`` hooks scale it by, one after the other; all else as it is."""
+    if not isinstance(value, np.ndarray) or not (dtype_of(value) == "bfloat16" or value.dtype.kind in "fc"):
+        return value
+    scaled = numbers(value)
+    for link in range(links):
+        scaled = np.asarray(scaled * scaled.dtype.type(share(acts, link, position)))
+    return scaled
+
+
+def _same(observed: Copy, expected: Copy) -> bool:
+    """Whether both hold the same numbers, those of bfloat16 in whatever form."""
+    if isinstance(observed, np.ndarray) and isinstance(expected, np.ndarray):
+        return np.array_equal(numbers(observed), numbers(expected), equal_nan=observed.dtype.kind in "fc")
+    if isinstance(observed, tuple) and isinstance(expected, tuple):
+        return len(observed) == len(expected) and all(map(_same, observed, expected))
+    return same(observed, expected)

@@ -1,0 +1,52 @@
+"""What is kept of a value that torch hands out? A copy of it as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from hookcheck.probe.observation import Array, Copy
+
+
+def copied(value: Any) -> Copy:
+    """A copy that what torch does to the value later does not change; see `hookcheck.probe.observation.Copy`."""
+    if isinstance(value, torch.Tensor):
+        return array_of(value)
+    if isinstance(value, dict):
+        return {str(key): copied(item) for key, item in value.items()}
+    if type(value) in (tuple, list):
+        items: Copy = type(value)(map(copied, value))
+        return items
+    if is_container(value):
+        return {"type": type(value).__name__, **{name: copied(item) for name, item in fields_of(value)}}
+    return None if value is None else repr(value)
+
+
+def is_container(value: Any) -> bool:
+    """Whether it is a tuple, list, dict, namedtuple or an instance of a dataclass."""
+    return isinstance(value, (tuple, list, dict)) or (is_dataclass(value) and not isinstance(value, type))
+
+
+def fields_of(value: Any) -> list[tuple[str, Any]]:
+    """What a container holds, by key, by field, or by place."""
+    if isinstance(value, dict):
+        return list(value.items())
+    if is_dataclass(value):
+        return [(f.name, getattr(value, f.name)) for f in fields(value)]
+    return [(str(i), item) for i, item in enumerate(value)]
+
+
+def array_of(tensor: torch.Tensor) -> Array:
+    """The tensor's numbers in its own dtype, in memory of their own.
+
+    NumPy has no bfloat16: the 16 bits are kept as they are.
+    """
+    plain = tensor.detach().cpu()
+    if plain.dtype == torch.bfloat16:
+        return plain.contiguous().view(torch.int16).numpy().view(np.uint16).copy()
+    exact = plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain
+    array: Array = exact.numpy().copy()
+    return array

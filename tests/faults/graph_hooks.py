@@ -1,0 +1,134 @@
+"""Faults in what hooks on Nodes, on several tensors and on saved tensors are told, in retained gradients, and in chains
+of hooks on a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from hookcheck.probe.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, SAVED
+
+from .autograd import on_nodes
+from .engine import Fault, replaced
+from .forward_calls import Hook, every_second, kinds, registering, told, twice
+from .programs.saved_tensors_hooks import pairs
+
+CHAINS = tuple(kind.name for kind in KINDS.values() if kind.then)
+
+
+def doubled(*gradients: Any) -> tuple[Any, ...]:
+    """Twice the gradients, in whatever tuples."""
+    return tuple(
+        doubled(*g) if isinstance(g, (tuple, list)) else 2 * g if isinstance(g, torch.Tensor) else g for g in gradients
+    )
+
+
+@contextmanager
+def registering_later(change: Any) -> Iterator[None]:
+    """Replaces how the hooks of a chain that come after the global one are registered."""
+    with ExitStack() as stack:
+        for name in {kind.then for kind in KINDS.values() if kind.then}:
+            if hasattr(torch.nn.Module, name):
+                stack.enter_context(replaced(torch.nn.Module, name, change))
+        yield
+
+
+def last(original: Any) -> Any:
+    """Nothing is put before anything."""
+    return lambda module, hook, **settings: original(module, hook, **{**settings, "prepend": False})
+
+
+def forgetful(original: Any) -> Any:
+    """What a hook on a module returns is not used."""
+
+    def register(module: Any, hook: Hook, **settings: Any) -> Any:
+        return original(module, lambda *arguments: (hook(*arguments), None)[1], **settings)
+
+    return register
+
+
+GRAPH_HOOKS = (
+    Fault(
+        "a hook on a Node is told twice the gradients",
+        lambda: on_nodes(told(doubled)),
+        ("TN-04",),
+        kinds(NODE),
+        "1.7",
+    ),
+    Fault("a hook on a Node is called twice", lambda: on_nodes(twice), ("TN-04",), kinds(NODE), "1.7"),
+    Fault(
+        "a pre-hook on a Node is told twice the gradients",
+        lambda: on_nodes(pre=told(doubled)),
+        ("TN-05",),
+        kinds(NODE_PRE),
+        "1.13",
+    ),
+    Fault(
+        "every second call of a pre-hook on a Node is left out",
+        lambda: on_nodes(pre=every_second),
+        ("TN-05",),
+        kinds(NODE_PRE),
+        "1.13",
+    ),
+    Fault(
+        "a multi-grad hook is told twice the gradients",
+        lambda: registering(told(doubled), MULTI_GRAD),
+        ("TN-06",),
+        kinds(MULTI_GRAD),
+        "2.0",
+    ),
+    Fault(
+        "a multi-grad hook is called twice",
+        lambda: registering(twice, MULTI_GRAD),
+        ("TN-06",),
+        kinds(MULTI_GRAD),
+        "2.0",
+    ),
+    Fault(
+        "a multi-grad hook is told zeros for None",
+        lambda: registering(
+            told(lambda gradients: ([torch.zeros(()) if g is None else g for g in gradients],)), MULTI_GRAD
+        ),
+        ("TN-06",),
+        kinds(MULTI_GRAD),
+        "2.0",
+    ),
+    Fault(
+        "no gradient is retained",
+        lambda: replaced(torch.Tensor, "retain_grad", lambda original: lambda self: None),
+        ("TN-07",),
+        kinds(RETAINED),
+        "1.7",
+    ),
+    Fault(
+        "another number is unpacked than was packed",
+        lambda: pairs(unpack=lambda hook: lambda number: hook(-1)),
+        ("TN-08",),
+        kinds(SAVED),
+        "1.10",
+    ),
+    Fault(
+        "what is unpacked is twice what was packed",
+        lambda: pairs(unpack=lambda hook: lambda number: 2 * hook(number)),
+        ("OB-03", "AG-01"),
+        kinds(SAVED),
+        "1.10",
+    ),
+    Fault(
+        "prepended hooks are called last",
+        lambda: registering_later(last),
+        ("CH-01",),
+        CHAINS,
+        "2.0",
+    ),
+    Fault(
+        "what the later hooks of a chain return is not used",
+        lambda: registering_later(forgetful),
+        ("CH-01", "AG-01"),
+        CHAINS,
+        "1.8",
+    ),
+)
