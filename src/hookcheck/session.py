@@ -99,7 +99,8 @@ class Session:
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
 
-        Each ``round`` draws others. Of what is found, only what the ledger does not explain goes into the part file:
+        Each is run with half of the hook kinds, and its id says which half: twice as many topologies tell more than
+        the other half of the kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain goes into the part file:
         new topologies are others wherever Hypothesis is, so there is nothing to compare them with.
 
         Raises:
@@ -122,25 +123,28 @@ class Session:
         @given(family_named(family).topologies())
         def run(topology: Topology) -> None:
             self._watch()  # drawing takes its time too
+            kinds = [kind for kind, *_ in sought]
             if not sought:
-                if identify(topology) in seen:
+                id = identify(topology)
+                if id in seen:
                     return
-                seen.add(identify(topology))
-            results = tuple(self._examined(topology, family, self.kinds, device, "exploration", evidence))
+                seen.add(id)
+                kinds = [*_half(self.kinds, id)]
+            results = self._examined(topology, family, kinds, device, "exploration", evidence)
             found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
             if found:
                 kind, deviation = min(found, key=lambda item: GAPS.index(item[1].gap))
                 sought[:] = [_key(kind, deviation)]
-                best.append((topology, results, kind, deviation))
+                best.append((topology, kind, deviation))
                 raise Unexplained
 
         evidence = Evidence()
-        best: list[tuple[Topology, tuple[CaseResult, ...], str, Deviation]] = []
+        best: list[tuple[Topology, str, Deviation]] = []
         try:
             run()
         except Unexplained:
-            topology, results, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
-            for result in results:
+            topology, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
+            for result in self._examined(topology, family, self.kinds, device, "exploration", evidence):
                 if _unexplained([result]):  # of what is known not all is put into words
                     self._kept(result, device, topology)
             raise Unexplained(told(topology, family, kind, deviation)) from None
@@ -215,6 +219,11 @@ def _lost(family: str, topology: str, kind: str, begun: float) -> CaseResult:
 
 def _unexplained(results: Iterable[CaseResult]) -> list[tuple[str, Deviation]]:
     return [(r.kind, d) for r in results for d in r.deviations if d.ledger is None]
+
+
+def _half(kinds: tuple[str, ...], id: str) -> tuple[str, ...]:
+    """Every other one of ``kinds``, from the first or from the second as the id has it; one alone stays."""
+    return kinds[int(id, 16) % 2 :: 2] or kinds
 
 
 def _key(kind: str, deviation: Deviation) -> tuple[str, str, str]:
