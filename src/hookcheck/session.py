@@ -100,8 +100,9 @@ class Session:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
 
         Each is run with half of the hook kinds, and its id says which half: twice as many topologies tell more than
-        the other half of the kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain goes into the part file:
-        new topologies are others wherever Hypothesis is, so there is nothing to compare them with.
+        the other half of the kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not
+        explain goes into the part file: new topologies are others wherever Hypothesis is, so there is nothing to
+        compare them with.
 
         Raises:
             Unexplained: for the smallest topology found that deviates as the first one found did.

@@ -12,7 +12,7 @@ from hookcheck.contract.clause import CLAUSES, HookcheckError, Subject, clause_n
 from hookcheck.contract.program import chapters
 from hookcheck.contract.verdict import GAPS
 from hookcheck.probe.kinds import KINDS
-from hookcheck.probe.observation import Event
+from hookcheck.probe.observation import Event, Layout, Standing
 from hookcheck.topology.model import Backward, Call, Grad, Leak
 from hookcheck.topology.tree import Ref
 
@@ -80,6 +80,23 @@ def chained(c: Case, *links: tuple[int, Event]) -> Case:
     return again(c, chained=links)
 
 
+RECORDED = case(main=(CALLED, Grad("d", (Ref("y"),), (X,), (V,), create_graph=True)))
+OWN = Standing("y", False, False, 0, (1,))
+"""What an output of one axis is, made by the module itself."""
+
+
+def standing(c: Case, hooked: Standing, name: str = "y") -> Case:
+    """``c`` where under the hook a tensor is another than it is without."""
+    return again(c, {"standings": {name: OWN}}, standings={name: hooked})
+
+
+def laid_out(size: int, hooked: Layout) -> Case:
+    """A run in which the gradient of ``x`` has so many numbers, and under the hook is another than it is without."""
+    gradients = {**PLAIN.plain.gradients, "x": np.ones(size)}
+    plain = {"gradients": gradients, "layouts": {"x": Layout((1,), False)}}
+    return again(PLAIN, plain, gradients=gradients, layouts={"x": hooked})
+
+
 SOUND = {
     "a hook that acts": ACTING,
     "a hook that acts on outputs": case(kind="acting_forward"),
@@ -109,6 +126,8 @@ SOUND = {
     "two passes": TWO_PASSES,
     "under no_grad": EVALUATED,
     "legacy": LEGACY,
+    "the output is a view under a full hook": standing(PLAIN, OWN._replace(object="other", view=True, leaf=True)),
+    "an axis of one number has another stride": standing(LEGACY, OWN._replace(strides=(2,))),
     "a write in place is refused": raising(WRITTEN),
     "a write in place is refused behind a backward": REFUSED_LATER,
     "a write in place under a legacy hook": case(main=(CALLED, *WRITE), kind="backward"),
@@ -192,6 +211,18 @@ def fired(c: Case) -> Case:
         ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "v": np.zeros(1)}), "a gradient instead of None"),
         ("OB-05", again(PLAIN, warnings=(("UserWarning", "mind the hook"),)), "new warning"),
         ("OB-06", again(PLAIN, random=PLAIN.plain.random + b"1"), "wrong values"),
+        ("OB-07", standing(PLAIN, OWN._replace(leaf=True)), "wrong arguments"),
+        ("OB-07", standing(PLAIN, OWN._replace(view=True, version=1)), "wrong arguments"),
+        ("OB-07", standing(PLAIN, OWN._replace(strides=(2,)), name="x"), "wrong arguments"),
+        ("OB-07", standing(PLAIN, OWN._replace(object="x", view=True), name="x"), "wrong arguments"),
+        ("OB-07", standing(LEGACY, OWN._replace(view=True)), "wrong arguments"),
+        ("OB-07", standing(LEGACY, OWN._replace(object="x")), "wrong arguments"),
+        ("OB-07", standing(LEGACY, OWN._replace(version=None)), "wrong arguments"),
+        ("OB-07", laid_out(2, Layout((2,), False)), "wrong arguments"),
+        ("OB-07", laid_out(1, Layout((1,), True)), "wrong arguments"),
+        ("GR-01", changed(PLAIN, requires_grad=True), "wrong arguments"),
+        ("GR-01", changed(BEFORE, requires_grad=True), "wrong arguments"),
+        ("GR-01", changed(OUTPUTS, requires_grad=True), "wrong arguments"),
         ("OR-01", reversed_events(case(CHAIN)), "wrong order"),
         ("OR-01", reversed_events(case(CHAIN, grad="")), "wrong order"),
         ("AG-01", again(PLAIN, gradients={**PLAIN.plain.gradients, "x": np.array([15.0])}), "wrong values"),
@@ -278,6 +309,9 @@ def test_every_clause_is_broken_here() -> None:
         ("OR-01", PLAIN),
         ("OB-02", raising(PLAIN)),
         ("OB-03", raising(PLAIN)),
+        ("OB-07", raising(PLAIN)),
+        ("GR-01", changed(RECORDED, requires_grad=True)),
+        ("GR-01", with_events(PLAIN)),
         ("AG-01", raising(PLAIN)),
         ("TN-07", case(kind="output_retain_grad", main=ASKING)),
         ("CH-01", raising(ACTING)),

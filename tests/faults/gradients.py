@@ -14,6 +14,10 @@ def swapped() -> AbstractContextManager[None]:
     return told(lambda hook, module, gi, go: hook(module, go, gi))
 
 
+def requiring_grad(gradient: Any) -> Any:
+    return gradient.detach().requires_grad_() if gradient.is_floating_point() else gradient
+
+
 def filled() -> AbstractContextManager[None]:
     """Positions that hold no Tensor get a zero."""
 
@@ -174,5 +178,7 @@ GRADIENTS = (
     ),
     Fault("grad_output is that of the hook call before", stale, ("GO-01",), ALL),
     Fault("a container gets the gradients of its first child", of_the_first_child, ("GO-01",)),
+    Fault("grad_input requires grad", lambda: receiving(each(requiring_grad)), ("GR-01",), ALL),
+    Fault("grad_output requires grad", lambda: receiving(grad_output=each(requiring_grad)), ("GR-01",), ALL),
     Fault("the gradients of legacy hooks are swapped", swapped, ("P2-11",), LEGACY),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 
-from .engine import ALL, Fault, Gradients, boundary, called, each, engine, on_outputs, replaced, told
+from .engine import ALL, LEGACY, Fault, Gradients, boundary, called, each, engine, on_outputs, replaced, told
 
 
 def returning(change: Any) -> AbstractContextManager[None]:
@@ -46,16 +47,21 @@ def warning() -> AbstractContextManager[None]:
     return called(call)
 
 
-def zero_gradients() -> AbstractContextManager[None]:
+def zero_gradients(zeros: Callable[[Any], Any] = torch.zeros_like) -> AbstractContextManager[None]:
     """Leaves get a gradient of zeros as soon as a module with hooks takes them."""
 
     def call(forward: Any, module: Any, args: Any) -> Any:
         for arg in args:
             if isinstance(arg, torch.Tensor) and arg.is_leaf and arg.requires_grad and arg.grad is None:
-                arg.grad = torch.zeros_like(arg)
+                arg.grad = zeros(arg)
         return forward(*args)
 
     return called(call)
+
+
+def zeros_laid_out_anew(tensor: Any) -> Any:
+    """Zeros in another order in memory, which they keep when gradients are added to them."""
+    return torch.zeros_like(tensor).transpose(0, -1).contiguous().transpose(0, -1) if tensor.dim() else tensor * 0
 
 
 def freezing() -> AbstractContextManager[None]:
@@ -87,6 +93,13 @@ def copied(tensor: Any) -> Any:
 
 def widened(tensor: Any) -> Any:
     return tensor.double()
+
+
+def touched(tensor: Any) -> Any:
+    """The same tensor with the same numbers, written to once."""
+    with torch.no_grad():
+        tensor.detach().mul_(1)
+    return tensor
 
 
 def raising_in_forward() -> AbstractContextManager[None]:
@@ -130,10 +143,19 @@ OBSERVERS = (
     Fault("the gradient changes in its last bits", lambda: returning(each(lambda g: g * (1 + 1e-14))), ("OB-03",), ALL),
     Fault("the output changes in its last bits", lambda: on_outputs(lambda y: y * (1 + 1e-14)), ("OB-02",), ALL),
     Fault("the output changes its dtype", lambda: on_outputs(widened), ("OB-02",), ALL),
-    Fault("the output is a copy", lambda: on_outputs(copied), ("BW-12",)),
+    Fault("the output is a copy", lambda: on_outputs(copied), ("BW-12", "OB-07")),
+    Fault("the output is a view", lambda: on_outputs(lambda y: y.view_as(y)), ("OB-07",), LEGACY),
+    Fault("the output is written to", lambda: on_outputs(touched), ("OB-07",), ALL),
     Fault("the output is detached", lambda: on_outputs(lambda y: y.detach()), ("OB-01",), ALL),
     Fault("the output requires grad under no_grad", lambda: on_outputs(requiring_grad), ("OB-02",), ALL),
     Fault("leaves without gradient get one of zeros", zero_gradients, ("OB-04",), ALL, "1.10"),
+    Fault(
+        "leaves keep their gradient in another order in memory",
+        lambda: zero_gradients(zeros_laid_out_anew),
+        ("OB-07",),
+        ALL,
+        "1.10",
+    ),
     Fault("the first parameter is frozen", freezing, ("OB-04",), ALL),
     Fault("inputs get no gradient", losing_gradients, ()),
     Fault("inputs that require no grad come to require it", everything_differentiable, ("GI-02",)),

@@ -38,10 +38,6 @@ from .networks import BY_HAND, CALLED, V
 from .samples import deviations, samples, sound
 
 
-def requiring_grad(gradient: Any) -> Any:
-    return gradient.detach().requires_grad_() if gradient.is_floating_point() else gradient
-
-
 def laid_out_anew(gradient: Any) -> Any:
     """The same numbers in another order in memory."""
     return gradient.transpose(0, -1).contiguous().transpose(0, -1)
@@ -81,7 +77,6 @@ def unasked() -> AbstractContextManager[None]:
 
 
 BLIND_SPOTS = (
-    Fault("gradients require grad: only their numbers are copied", lambda: receiving(each(requiring_grad)), ()),
     Fault("gradients have other strides: only their numbers are copied", lambda: receiving(each(laid_out_anew)), ()),
 )
 

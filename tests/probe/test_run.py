@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,24 @@ import torch
 
 from hookcheck.probe import run
 from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS
-from hookcheck.probe.observation import Observation, Raised, same
+from hookcheck.probe.observation import Layout, Observation, Raised, Standing, same, same_run
 from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
 from hookcheck.topology.build import Built
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Composite, Input, Module, Sequential, Statement, Topology, Within
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Module,
+    Sequential,
+    Statement,
+    Topology,
+    Within,
+)
+from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.ops.views import Transpose
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
@@ -289,3 +303,46 @@ def test_hooks_see_no_warning_filter_of_the_caller() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert observed(topology(Sequential((TIMES, TIMES))), "backward").raised is None
+
+
+def test_what_each_tensor_is_beside_its_numbers() -> None:
+    body = (Apply("h", Transpose(0, 1), (X,)), Apply("g", AddInplace(), (Ref("w"), X)))
+    module = Composite((), ("x", "w"), body, Pack("dict", (X, H, Ref("g")), ("same", "turned", "written")))
+    inputs = (Input("x", (2, 3), True), Input("w", (2, 3)), Input("one", (1, 3)))
+    t = Topology(module, inputs, (Within("no_grad", (Call("y", "", (X, Ref("w"))),)),))
+    assert observe(t, values(t), None).standings == {
+        "x": Standing("x", False, True, 0, (3, 1)),
+        "w": Standing("w", False, True, 1, (3, 1)),
+        "one": Standing("one", False, True, 0, (3, 1)),
+        "y[same]": Standing("x", False, True, 0, (3, 1)),
+        "y[turned]": Standing("y[turned]", True, True, 0, (1, 3)),
+        "y[written]": Standing("w", False, True, 1, (3, 1)),
+    }
+
+
+@pytest.mark.skipif(not hasattr(torch, "inference_mode"), reason="came with 1.9")
+def test_a_tensor_made_in_inference_mode_has_no_version() -> None:
+    found = observed(topology(main=(Within("inference_mode", MAIN[:1]),)), None).standings
+    assert (found["x"].version, found["y"].version) == (0, None)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_require_grad_where_a_graph_is_created(create_graph: bool) -> None:
+    squared = net(Call("g", "a", (X,)), Call("h", "a", (Ref("g"),)), names=("a",))
+    main = (MAIN[0], Backward((Y,), (V,), create_graph=create_graph))
+    found = observed(topology(squared, main))
+    assert {event.requires_grad for event in found.events} <= {create_graph, False}
+    assert any(event.requires_grad for event in found.events) is create_graph
+    assert found.layouts["x"] == Layout((1,), create_graph)
+
+
+def test_runs_in_which_tensors_differ_beside_their_numbers_are_not_the_same() -> None:
+    found = observed(CHAIN)
+    (event, *rest) = found.events
+    assert same_run(found, observed(CHAIN))
+    for changes in (
+        {"standings": {**found.standings, "y": found.standings["y"]._replace(version=7)}},
+        {"layouts": {**found.layouts, "x": Layout((7,), False)}},
+        {"events": (replace(event, requires_grad=True), *rest)},
+    ):
+        assert not same_run(found, replace(found, **changes))

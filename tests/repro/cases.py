@@ -281,6 +281,10 @@ def _negated(values: Any) -> Any:
     return tuple(-value if isinstance(value, torch.Tensor) else value for value in values)
 
 
+def _requiring(gradients: Any) -> Any:
+    return tuple(g if g is None else g.detach().requires_grad_() for g in gradients)
+
+
 def _filled(gradients: Any, others: Any) -> Any:
     """``gradients`` with zeros for None."""
     like = next(g for g in (*gradients, *others) if g is not None)
@@ -297,6 +301,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "wrong grad_output": (lambda hook, m, i, o: hook(m, i, tuple(g if g is None else g + 1 for g in o)), "GO-01"),
     "no grad_output": (lambda hook, m, i, o: hook(m, i, (None,) * len(o)), "GO-02"),
     "one grad_output more": (lambda hook, m, i, o: hook(m, i, (*o, None)), "GO-03"),
+    "gradients require grad": (lambda hook, m, i, o: hook(m, _requiring(i), _requiring(o)), "GR-01"),
     "doubles gradients": (_doubling, "OB-03 AG-01"),
 }
 """How a broken torch calls a hook, and the clauses that this breaks."""
@@ -327,6 +332,18 @@ def _drawing(original: Any, module: Any, hook: Any) -> Any:
     return original(module, hook)
 
 
+def _touching(original: Any, module: Any, hook: Any) -> Any:
+    """Writes to arguments that autograd does not need, before the hook is registered."""
+    module.register_forward_hook(lambda m, args, output: _touched(args))
+    return original(module, hook)
+
+
+def _touched(args: Any) -> None:
+    for arg in args:
+        if isinstance(arg, torch.Tensor) and not arg.requires_grad:
+            arg.mul_(1)
+
+
 def _warning(original: Any, module: Any, hook: Any) -> Any:
     warnings.warn("broken on purpose", stacklevel=1)
     return original(module, hook)
@@ -340,6 +357,7 @@ REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "freezes": (_frozen, "OB-04"),
     "warns": (_warning, "OB-05"),
     "draws": (_drawing, "OB-06"),
+    "touches": (_touching, "OB-07"),
 }
 """How a broken torch registers a hook, and the clauses that this breaks."""
 
@@ -376,6 +394,7 @@ NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
     "forward hook gets another output": ("forward", lambda hook, m, a, o: hook(m, a, (o,)), "FN-04"),
     "tensor hook gets other values": ("tensor", lambda hook, g: hook(2 * g), "TN-01"),
     "tensor hook is never called": ("tensor", None, "TN-01"),
+    "tensor hook gets what requires grad": ("tensor", lambda hook, g: hook(g.detach().requires_grad_()), "GR-01"),
     "leaf hook is called twice": ("post_accumulate", lambda hook, leaf: (hook(leaf), hook(leaf))[0], "TN-02"),
     "output hook gets other values": ("output_tensor", lambda hook, g: hook(2 * g), "TN-03"),
     "output hook is never called": ("output_tensor", None, "TN-03"),

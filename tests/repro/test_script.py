@@ -91,6 +91,9 @@ def test_links() -> None:
         "https://docs.pytorch.org/docs/stable/notes/autograd.html#special-hooks",
         "https://github.com/pytorch/pytorch/issues/7",
     )
+    assert links("torch.autograd.grad, 'create_graph'; torch.autograd.graph") == (
+        "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html",
+    )
     assert links("the formulas of the oracle") == ()
     assert documentation(KINDS["global_backward"]).endswith(
         "torch.nn.modules.module.register_module_backward_hook.html"

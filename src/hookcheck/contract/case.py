@@ -3,7 +3,7 @@ hooks; and the subjects that clauses judge in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
-from hookcheck.topology.model import Composite, Sequential, Topology
+from hookcheck.topology.model import Composite, Grad, Sequential, Topology, statements
 from hookcheck.topology.primitive import Array, Layer
 
 Features = Mapping[str, frozenset[str]]
@@ -181,6 +181,17 @@ class Case:
         return tuple(w for w in dict.fromkeys(self.observed.warnings) if w not in self.plain.warnings)
 
     @cached_property
+    def through(self) -> frozenset[str]:
+        """The names in main of what comes out of a boundary as it is: there a full backward hook puts a view."""
+        named = _named(self.expected.trace.names)
+        return frozenset(name for name, tensor in named if tensor.node is not None and tensor.node.primitive is None)
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The names in main of what ``torch.autograd.grad`` gives."""
+        return frozenset(s.out for s in statements(self.topology) if isinstance(s, Grad))
+
+    @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
         """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
         return {}
@@ -228,6 +239,16 @@ class Case:
             for key, found in features.items():
                 total[key] = total.get(key, frozenset()) | found
         return total
+
+
+def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Every tensor in ``value``, by where it is, as the probe has it: ``y``, ``y[0]``, ``leaked[h]``."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, (tuple, list, dict, SimpleNamespace)):
+        held = vars(value) if isinstance(value, SimpleNamespace) else value
+        for key, item in held.items() if isinstance(held, dict) else enumerate(held):
+            yield from _named(item, f"{name}[{key}]" if name else str(key))
 
 
 def firing_features(firing: Firing) -> Features:

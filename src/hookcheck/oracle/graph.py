@@ -130,7 +130,7 @@ class Trace:
 
     ``allowed`` is how many of the passes come before the first statement that writes to a module's input or output in
     place, which a full backward hook forbids; None if there is no such statement. ``noise`` falls on every step.
-    ``doubled`` says that a backward has left a graph of its own.
+    ``doubled`` says that a backward has left a graph of its own, ``recorded`` that any was told to leave one.
     """
 
     nodes: list[Node]
@@ -142,6 +142,7 @@ class Trace:
     noise: Noise | None = None
     allowed: int | None = None
     doubled: bool = False
+    recorded: bool = False
     acts: Acts = NO_ACTS
     ended: list[CallTrace] = field(default_factory=list)
 

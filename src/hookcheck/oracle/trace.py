@@ -125,6 +125,7 @@ class _Tracer:
         wanted = frozenset(map(_key, inputs)) or None
         noted = Pass(outputs, given, wanted, isinstance(statement, Backward), self.result.doubled)
         self.result.passes.append(noted)
+        self.result.recorded |= statement.create_graph
         if isinstance(statement, Grad):
             swept = sweep(self.result, noted, joined=self.acts.backward)
             made = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from hookcheck.probe.observation import Array, Copy
+from hookcheck.probe.observation import Array, Copy, Standing
 
 
 def copied(value: Any) -> Copy:
@@ -50,3 +51,30 @@ def array_of(tensor: torch.Tensor) -> Array:
     exact = plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain
     array: Array = exact.numpy().copy()
     return array
+
+
+def asks(value: Any) -> bool:
+    """Whether a tensor, or any in a tuple or dict, requires grad."""
+    if isinstance(value, torch.Tensor):
+        return value.requires_grad
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
+    return any(map(asks, held))
+
+
+_MODE = hasattr(torch.Tensor, "is_inference")
+"""Whether this torch has an inference mode, whose tensors have no version."""
+
+
+def standings(tensors: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
+    """What each tensor is beside its numbers; it may be the same object as one before it, or as one of ``others``."""
+    first = {id(tensor): name for name, tensor in others.items()}
+    return {
+        name: Standing(
+            first.setdefault(id(tensor), name),
+            tensor._is_view(),
+            tensor.is_leaf,
+            None if _MODE and tensor.is_inference() else tensor._version,
+            tensor.stride(),
+        )
+        for name, tensor in tensors.items()
+    }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -38,7 +38,8 @@ class Event:
 
     ``path`` is the dotted path of the module on which the hook was registered (for a global hook: of the module that it
     was given), ``number`` counts the events of that path from 0, ``given`` is the path of the module that was passed
-    (None for an object that is no module of the network), and ``arguments`` are copies of the other arguments.
+    (None for an object that is no module of the network), and ``arguments`` are copies of the other arguments;
+    ``requires_grad`` says whether any tensor among them, or in a tuple of them, does.
     """
 
     kind: str
@@ -46,6 +47,28 @@ class Event:
     number: int
     given: str | None
     arguments: tuple[Copy, ...]
+    requires_grad: bool = False
+
+
+class Standing(NamedTuple):
+    """What a tensor is beside its numbers.
+
+    ``object`` is the first name of the very same object: a parameter's, an input's, that of a value before it, or its
+    own. ``version`` is None where torch counts none, for a tensor made in inference mode.
+    """
+
+    object: str
+    view: bool
+    leaf: bool
+    version: int | None
+    strides: tuple[int, ...]
+
+
+class Layout(NamedTuple):
+    """What a ``.grad`` is beside its numbers."""
+
+    strides: tuple[int, ...]
+    requires_grad: bool
 
 
 @dataclass(frozen=True)
@@ -67,8 +90,9 @@ class Observation:
     ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
     where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
-    ``random`` is the CPU's random state at the end (every run begins with the same one). Of hooks that form a chain,
-    ``events`` holds those of the first one, and ``chained`` those of all, each with its place in the chain.
+    ``random`` is the CPU's random state at the end (every run begins with the same one). ``standings`` are those of
+    inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there is. Of hooks that
+    form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its place in it.
     """
 
     events: tuple[Event, ...]
@@ -78,6 +102,8 @@ class Observation:
     warnings: tuple[tuple[str, str], ...]
     raised: Raised | None
     random: bytes = b""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
     chained: tuple[tuple[int, Event], ...] = ()
 
 
@@ -101,10 +127,16 @@ def same_run(a: Observation, b: Observation) -> bool:
         and a.warnings == b.warnings
         and a.random == b.random
         and a.requires_grad == b.requires_grad
-        and [(e.path, e.number, e.given) for e in a.events] == [(e.path, e.number, e.given) for e in b.events]
+        and a.standings == b.standings
+        and a.layouts == b.layouts
+        and list(map(_occasion, a.events)) == list(map(_occasion, b.events))
         and all(same(one.arguments, other.arguments) for one, other in zip(a.events, b.events))
         and not a.chained
         and not b.chained
         and same(a.values, b.values)
         and same(dict(a.gradients), dict(b.gradients))
     )
+
+
+def _occasion(event: Event) -> tuple[str, int, str | None, bool]:
+    return event.path, event.number, event.given, event.requires_grad

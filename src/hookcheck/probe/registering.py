@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from hookcheck.oracle.acts import share
-from hookcheck.probe.copying import copied
+from hookcheck.probe.copying import asks, copied
 from hookcheck.probe.kinds import FORWARD, OUTPUT, POST_ACCUMULATE, HookKind
 from hookcheck.probe.observation import Event
 from hookcheck.topology.build import Built
@@ -52,7 +52,7 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         given = paths.get(id(subject))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
-        event = Event(hook.name, path, counts[link, path], given, tuple(map(copied, arguments)))
+        event = Event(hook.name, path, counts[link, path], given, tuple(map(copied, arguments)), asks(arguments))
         chained.append((link, event))
         counts[link, path] += 1
         return None if hook.observes else acted(hook, link, *arguments)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.copying import array_of, copied, fields_of, is_container
+from hookcheck.probe.copying import array_of, copied, fields_of, is_container, standings
 from hookcheck.probe.kinds import KINDS, OUTPUT
-from hookcheck.probe.observation import Array, Event, Observation, Raised
+from hookcheck.probe.observation import Array, Event, Layout, Observation, Raised
 from hookcheck.probe.registering import OWNERS, registered
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
@@ -47,20 +47,20 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             and name not in built.inputs
             and name[:2] != "__"
         }
+        tensors = dict(_tensors(named))
+        leaves = {**built.parameters, **built.inputs}
+        gradients = {name: leaf.grad for name, leaf in leaves.items() if leaf.is_leaf}
         observation = Observation(
             events=tuple(event for link, event in chained if not link),
             values={name: copied(value) for name, value in named.items()},
-            requires_grad=dict(_flags(named)),
-            gradients={
-                name: None if leaf.grad is None else array_of(leaf.grad)
-                for leaves in (built.parameters, built.inputs)
-                for name, leaf in leaves.items()
-                if leaf.is_leaf
-            },
+            requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
+            gradients={n: None if gradient is None else array_of(gradient) for n, gradient in gradients.items()},
             warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
             raised=raised,
             random=torch.default_generator.get_state().numpy().tobytes(),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
+            standings=standings({**built.inputs, **tensors}, built.parameters),
+            layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
         )
         # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
@@ -116,10 +116,10 @@ def release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _flags(value: Any, name: str = "") -> Iterator[tuple[str, bool]]:
-    """``requires_grad`` of every tensor in ``value``, by where it is: ``y``, ``y[0]``, ``leaked[h]``."""
+def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor in ``value``, by where it is: ``y``, ``y[0]``, ``leaked[h]``."""
     if isinstance(value, torch.Tensor):
-        yield name, value.requires_grad
+        yield name, value
     elif is_container(value):
         for key, item in fields_of(value):
-            yield from _flags(item, f"{name}[{key}]" if name else str(key))
+            yield from _tensors(item, f"{name}[{key}]" if name else str(key))

@@ -234,7 +234,7 @@ class Facts:
         return any(not backward.accumulates for backward in self.expected.trace.passes)
 
     @property
-    def recorded(self) -> bool:
+    def differentiable(self) -> bool:
         """Whether any step is recorded for backward."""
         return any(node.primitive is not None for node in self.expected.trace.nodes)
 

@@ -17,11 +17,12 @@ def links(source: str) -> tuple[str, ...]:
     'https://github.com/pytorch/pytorch/issues/56693'
     """
     methods = re.findall(r"torch\.nn\.Module\.\w+", source)
+    functions = re.findall(r"torch\.(?:Tensor\.\w+|autograd\.(?:backward|grad)\b)", source)
     sections = re.findall(r"notes on autograd, '([^']+)'", source)
     issues = re.findall(r"pytorch#(\d+)", source)
     return (
         *(f"{DOCS}/generated/torch.nn.Module.html#{name}" for name in dict.fromkeys(methods)),
-        *(f"{DOCS}/generated/{name}.html" for name in dict.fromkeys(re.findall(r"torch\.Tensor\.\w+", source))),
+        *(f"{DOCS}/generated/{name}.html" for name in dict.fromkeys(functions)),
         *(f"{DOCS}/notes/autograd.html#{section.lower().replace(' ', '-')}" for section in sections),
         *(f"{ISSUES}/{number}" for number in issues),
     )

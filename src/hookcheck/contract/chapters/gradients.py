@@ -1,4 +1,7 @@
-"""What does a module backward hook receive? ``hook(module, grad_input, grad_output)``, position by position."""
+"""What does a module backward hook receive? ``hook(module, grad_input, grad_output)``, position by position.
+
+One clause speaks of hooks on tensors as well: whether the gradients that a hook is given require grad.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,22 @@ from hookcheck.contract.case import Case, Pair
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
 from hookcheck.contract.gradients import lengths_differ, shown, states_differ, values_differ
 from hookcheck.oracle.graph import Tensor
-from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
+from hookcheck.probe.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.probe.observation import Copy, Event
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 PRE = "torch.nn.Module.register_full_backward_pre_hook"
+CREATE_GRAPH = "torch.autograd.backward, 'create_graph'; torch.autograd.grad, 'create_graph'"
 OUTPUTS = f"{MODULE}, 'gradients with respect to the … outputs'"
 
 
 def _backwards(kind: HookKind) -> bool:
     """Backward hooks and pre-hooks: both are told the gradients of outputs."""
     return kind.backward
+
+
+def _told_gradients(kind: HookKind) -> bool:
+    return kind.backward or kind.call in (TENSOR, POST_ACCUMULATE, MULTI_GRAD, OUTPUT, NODE, NODE_PRE)
 
 
 @clause("BW-01", PROMISE, Subject.EVENT, since="1.8", source=f"{MODULE}, signature")
@@ -97,3 +105,14 @@ def grad_output_states(case: Case, pair: Pair) -> Judgement:
 def one_entry_per_output(case: Case, pair: Pair) -> Judgement:
     """grad_output has one entry for each output."""
     return lengths_differ(case, pair.firing, case.side(pair, "grad_output"), pair.firing.grad_output)
+
+
+@clause("GR-01", PROMISE, Subject.RUN, "1.7", CREATE_GRAPH, of=_told_gradients)
+def gradients_require_no_grad(case: Case, _: None) -> Judgement:
+    """The gradients that a hook is given require grad only where a backward pass is told to create a graph."""
+    if case.expected.trace.recorded or not case.observed.events:
+        return NOTHING
+    asking = next((event for event in case.observed.events if event.requires_grad), None)
+    if asking is None:
+        return None
+    return Mismatch("wrong arguments", f"{asking.path or 'net'}: requires_grad = False", "True")

@@ -6,7 +6,8 @@ against the formulas, so that a fault common to both runs shows as well, and so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,10 +17,12 @@ from hookcheck.contract.gradients import copy_shown, expected_shown, shown
 from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.oracle.tolerance import close
 from hookcheck.probe.kinds import HookKind
-from hookcheck.probe.observation import Array, Copy, numbers, same
+from hookcheck.probe.observation import Array, Copy, Layout, Standing, numbers, same
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 RETURN = f"{MODULE}, 'optionally return a new gradient'"
+VIEWS = f"{MODULE}, 'will receive a view of each Tensor'; torch.autograd, 'Default gradient layouts'"
+Beside = TypeVar("Beside", Standing, Layout)
 MISSING = "nothing of that name"
 """What stands for a value that there is in one of two runs only."""
 
@@ -90,6 +93,31 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
     return Mismatch("wrong values", "the random state of the run without hooks", "another random state")
 
 
+@clause("OB-07", PROMISE, Subject.RUN, "1.8", VIEWS, of=_observing)
+def changes_no_object(case: Case, _: None) -> Judgement:
+    """An observing hook leaves which object each tensor is, its version and strides, and whether it is a view and a
+    leaf, and the strides of each ``.grad`` and whether it requires grad; but a full backward hook puts a view in the
+    place of what goes into or comes out of a module, the stride of an axis of one entry means nothing, and what
+    ``torch.autograd.grad`` gives is whatever backward came to, be it the cotangent itself."""
+    if case.observed.raised or case.plain.raised:
+        return NOTHING
+    standings = _changed(case.plain.standings, case.observed.standings)
+    views = case.through if standings and case.kind.variant == "full" else frozenset()
+    for name, plain, hooked in standings:
+        if name.partition("[")[0] in case.asked:
+            continue
+        if hooked.view and not views.isdisjoint((name, hooked.object)):
+            plain = hooked._replace(version=plain.version, strides=plain.strides)
+        apart = plain != hooked and _apart(plain, hooked, dict(_flat(case.plain.values)).get(name))
+        if apart:
+            return Mismatch("wrong arguments", f"{name}: {apart[0]}", apart[1])
+    for name, before, after in _changed(case.plain.layouts, case.observed.layouts):
+        apart = _apart(before, after, case.plain.gradients[name])
+        if apart:
+            return Mismatch("wrong arguments", f"{name}.grad: {apart[0]}", apart[1])
+    return None
+
+
 @clause("AG-01", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)
 def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
     """With hooks on everything, the gradient of every input and parameter is what the formulas give; with hooks that
@@ -146,6 +174,23 @@ def _gap(case: Case, plain: Copy, hooked: Copy, expected: Array | None = None) -
     rounding = close(numbers(hooked), numbers(plain), case.expected.dtype, case.device)
     explained = expected is not None and case.alike(plain, expected) and case.alike(hooked, expected)
     return "other rounding" if rounding or explained else "wrong values"
+
+
+def _changed(plain: Mapping[str, Beside], hooked: Mapping[str, Beside]) -> list[tuple[str, Beside, Beside]]:
+    """What differs, by name; what there is in one run only is for other clauses."""
+    return [(name, side, hooked[name]) for name, side in plain.items() if hooked.get(name, side) != side]
+
+
+def _apart(plain: Standing | Layout, hooked: Standing | Layout, copy: Copy) -> tuple[str, str] | None:
+    """The properties in which a tensor differs, in words; None if in none but strides of axes of one entry."""
+    single = {i for i, size in enumerate(copy.shape) if size == 1} if isinstance(copy, np.ndarray) else set()
+    before, after = (
+        side._replace(strides=tuple(stride for i, stride in enumerate(side.strides) if i not in single))
+        for side in (plain, hooked)
+    )
+    names = [name for name, a, b in zip(plain._fields, before, after) if a != b]
+    expected, observed = (", ".join(f"{n} {getattr(side, n)}" for n in names) for side in (plain, hooked))
+    return (expected, observed) if names else None
 
 
 def _flat(copy: Copy, name: str = "") -> Iterator[tuple[str, Copy]]:
