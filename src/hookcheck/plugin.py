@@ -27,10 +27,11 @@ except ImportError as error:
         "`python -m pip install torch==2.13.0`"
     ) from None
 
+from hookcheck.collector import paused
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.contract.ledger import Ledger, load
 from hookcheck.contract.program import PROGRAM, Program
-from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult, cells
+from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.plan import (
     Request,
@@ -81,12 +82,7 @@ class Cell:
     def check(self) -> None:
         """Judges the cell: fails on what the ledger does not explain and on entries that explain nothing; a deviation
         that the ledger knows is an expected failure, and a cell without verdict is a skip."""
-        if self.family == PROGRAM:
-            results = list(self.session.performed(self.kind, self.device))
-            results = [result for result in results if result.topology == self.clause]
-        else:
-            results = [r for r in self.session.replayed(self.family, self.device) if r.kind == self.kind]
-        (cell,) = cells(results, [self.clause])
+        cell, results = self.session.cell(self.clause, self.family, self.kind, self.device)
         if CLAUSES[self.clause].rank == UNSPECIFIED:
             pytest.skip("unspecified: shown, never judged")
         if cell.verdict in (CRASHED, TIMED_OUT):
@@ -290,7 +286,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config.stash[RECORDS], config.stash[IDLE] = [], []
     for device in asked.devices:
         if (asked.parts / device).exists():
-            made = record(asked, device, under_test, stopped)
+            with paused():
+                made = record(asked, device, under_test, stopped)
             # A run of a part of the contract must not take the place of the record of the whole.
             folder = Path(asked.reports) / ("records" if stands(asked, made) else "partial")
             config.stash[RECORDS].append((made, str(write(made, folder))))

@@ -23,7 +23,7 @@ from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.program import PROGRAM, programs
 from hookcheck.contract.running import examine_program
-from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Deviation
+from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Cell, Deviation, cells
 from hookcheck.record.lines import case_line, case_of
 from hookcheck.record.parts import Part, read_parts
 from hookcheck.report.counterexample import told
@@ -51,9 +51,23 @@ class Session:
     parts: Path
     worker: str
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
     _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
     _watched: float = -math.inf
+
+    def cell(self, clause: str, family: str, kind: str, device: str) -> tuple[Cell, tuple[CaseResult, ...]]:
+        """The verdict on ``clause``, and the results that it rests on; torch runs when they are first asked for."""
+        key = (family, kind, device)
+        if key not in self._cells:
+            whole = self.performed(kind, device) if family == PROGRAM else self.replayed(family, device)
+            results = tuple(result for result in whole if result.kind == kind)
+            judged = cells(results, [clause.id for clause in self.clauses])
+            self._cells[key] = results, {cell.clause: cell for cell in judged}
+        results, found = self._cells[key]
+        if family == PROGRAM:
+            results = tuple(result for result in results if result.topology == clause)
+        return found[clause], results
 
     def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
         """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
@@ -99,10 +113,10 @@ class Session:
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
 
-        Each is run with half of the hook kinds, and its id says which half: twice as many topologies tell more than
-        the other half of the kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not
-        explain goes into the part file: new topologies are others wherever Hypothesis is, so there is nothing to
-        compare them with.
+        Each is run with a quarter of the hook kinds, and its id says which: four times as many topologies tell more
+        than the other kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain
+        goes into the part file: new topologies are others wherever Hypothesis is, so there is nothing to compare them
+        with.
 
         Raises:
             Unexplained: for the smallest topology found that deviates as the first one found did.
@@ -130,7 +144,7 @@ class Session:
                 if id in seen:
                     return
                 seen.add(id)
-                kinds = [*_half(self.kinds, id)]
+                kinds = [*_some(self.kinds, id)]
             results = self._examined(topology, family, kinds, device, "exploration", evidence)
             found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
             if found:
@@ -222,9 +236,9 @@ def _unexplained(results: Iterable[CaseResult]) -> list[tuple[str, Deviation]]:
     return [(r.kind, d) for r in results for d in r.deviations if d.ledger is None]
 
 
-def _half(kinds: tuple[str, ...], id: str) -> tuple[str, ...]:
-    """Every other one of ``kinds``, from the first or from the second as the id has it; one alone stays."""
-    return kinds[int(id, 16) % 2 :: 2] or kinds
+def _some(kinds: tuple[str, ...], id: str) -> tuple[str, ...]:
+    """Every fourth of ``kinds``, beginning as the id has it; all where they are fewer than that."""
+    return kinds[int(id, 16) % 4 :: 4] if len(kinds) >= 4 else kinds
 
 
 def _key(kind: str, deviation: Deviation) -> tuple[str, str, str]:

@@ -14,6 +14,7 @@ import numpy as np
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.sweep import Gradient
+from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Composite, Grad, Sequential, Topology, statements
@@ -224,13 +225,14 @@ class Case:
 
     @cached_property
     def features(self) -> Features:
-        """What the run has about it: the features of all its calls and firings taken together."""
+        """What the run has about it: the features of all its calls and firings taken together, and its own."""
         passes = self.expected.trace.passes
         asks = any(not backward.accumulates for backward in passes)
         total: dict[str, frozenset[str]] = {
             "leaves": frozenset({"joined" if self._joins else "alone"}),
             "asks": frozenset({"grad" if asks else "backward"}),
             "roots": frozenset(map(self.expected.starts_at, passes)),
+            "writes": frozenset({"yes" if writes(self.topology) else "no"}),
         }
         for features in [
             *(call_features(call) for call in self.expected.trace.calls),

@@ -6,6 +6,7 @@ derived from the cases, never stored beside them, so the two cannot disagree.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -113,25 +114,44 @@ def cells(
     ``applies`` gives, for a clause, the hook kinds that it speaks of (all of them where the clause is missing there);
     cells of other kinds do not exist.
     """
-    grouped: dict[tuple[str, str], list[CaseResult]] = {}
+    grouped: dict[tuple[str, str, str], list[CaseResult]] = {}
     for result in results:
-        grouped.setdefault((result.family, result.kind), []).append(result)
+        own = result.topology if result.family == PROGRAM else ""
+        grouped.setdefault((result.family, result.kind, own), []).append(result)
+    sums = {key: _added_up(group) for key, group in grouped.items()}
     spoken = {clause: frozenset(kinds) for clause, kinds in (applies or {}).items()}
     return [
-        _cell(clause, family, kind, [r for r in group if r.topology == clause] if family == PROGRAM else group)
+        _cell(clause, family, kind, sums[family, kind, own])
         for clause in clauses
-        for (family, kind), group in grouped.items()
-        if clause not in spoken or kind in spoken[clause]
+        for family, kind, own in grouped
+        if own in ("", clause) and (clause not in spoken or kind in spoken[clause])
     ]
 
 
-def _cell(clause: str, family: str, kind: str, results: list[CaseResult]) -> Cell:
-    judged = sum(result.judged.get(clause, 0) for result in results)
-    deviations = [(result.topology, d) for result in results for d in result.deviations if d.clause == clause]
-    gaps: dict[str, int] = {}
-    for _, deviation in deviations:
-        gaps[deviation.gap] = gaps.get(deviation.gap, 0) + 1
-    verdict, reason = _verdict(results, judged, len(deviations))
+@dataclass(frozen=True)
+class _Sum:
+    """What the results of one family and hook kind, or of one program, add up to."""
+
+    reasons: Mapping[str, str]
+    judged: Mapping[str, int]
+    deviations: Mapping[str, list[tuple[str, Deviation]]]
+
+
+def _added_up(results: Iterable[CaseResult]) -> _Sum:
+    reasons: dict[str, str] = {}
+    judged: Counter[str] = Counter()
+    deviations: dict[str, list[tuple[str, Deviation]]] = {}
+    for result in results:
+        reasons.setdefault(result.outcome, result.reason)
+        judged.update(result.judged)
+        for deviation in result.deviations:
+            deviations.setdefault(deviation.clause, []).append((result.topology, deviation))
+    return _Sum(reasons, judged, deviations)
+
+
+def _cell(clause: str, family: str, kind: str, found: _Sum) -> Cell:
+    judged, deviations = found.judged.get(clause, 0), found.deviations.get(clause, [])
+    verdict, reason = _verdict(found.reasons, judged, len(deviations))
     return Cell(
         clause=clause,
         family=family,
@@ -141,24 +161,22 @@ def _cell(clause: str, family: str, kind: str, results: list[CaseResult]) -> Cel
         judged=judged,
         deviating=len(deviations),
         unexplained=sum(deviation.ledger is None for _, deviation in deviations),
-        gaps=gaps,
+        gaps=dict(Counter(deviation.gap for _, deviation in deviations)),
         topologies=tuple(dict.fromkeys(topology for topology, _ in deviations)),
     )
 
 
-def _verdict(results: list[CaseResult], judged: int, deviating: int) -> tuple[str, str]:
+def _verdict(reasons: Mapping[str, str], judged: int, deviating: int) -> tuple[str, str]:
+    """The verdict and its reason; ``reasons`` gives the first reason of every outcome that there was."""
     for outcome in (CRASHED, TIMED_OUT):
-        for result in results:
-            if result.outcome == outcome:
-                return outcome, result.reason
+        if outcome in reasons:
+            return outcome, reasons[outcome]
     if deviating:
         return DEVIATES, ""
-    for result in results:
-        if result.outcome == NOT_RUN:  # a cell that was cut short has not passed
-            return NOT_RUN, result.reason
+    if NOT_RUN in reasons:  # a cell that was cut short has not passed
+        return NOT_RUN, reasons[NOT_RUN]
     if judged:
         return CONFORMS, ""
-    for result in results:
-        if result.outcome == NOT_OFFERED:
-            return NOT_OFFERED, result.reason
+    if NOT_OFFERED in reasons:
+        return NOT_OFFERED, reasons[NOT_OFFERED]
     return NOT_RUN, "no case of this family has anything that the clause speaks of"

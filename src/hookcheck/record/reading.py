@@ -9,8 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import best_match
+import fastjsonschema
 
 from hookcheck.record.checks import check
 from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema
@@ -86,14 +85,14 @@ def _checked_type(path: Path, number: int, line: Any) -> str:
     if kind == "header" and line.get("schema") != SCHEMA:
         cause = f"schema {line.get('schema')!r} is unknown, this hookcheck reads schema {SCHEMA}"
         raise WrongSchema(path, number, cause, f"read it with the hookcheck that wrote it ({line.get('hookcheck')})")
-    validator = _validators()[kind]
-    if not validator.is_valid(line):
-        fault = best_match(validator.iter_errors(line))
-        raise WrongSchema(path, number, f"{fault.json_path} of the {kind}: {fault.message[:200]}")
+    try:
+        _validators()[kind](line, name_prefix=kind)
+    except fastjsonschema.JsonSchemaValueException as fault:
+        raise WrongSchema(path, number, str(fault.message)[:200]) from None
     return str(kind)
 
 
 @lru_cache(maxsize=1)
 def _validators() -> dict[str, Any]:
     definitions = schema()["$defs"]
-    return {kind: Draft202012Validator(definitions[kind]) for kind in _ORDER}
+    return {kind: fastjsonschema.compile(definitions[kind]) for kind in _ORDER}

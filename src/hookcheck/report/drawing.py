@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hookcheck.collector import paused
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import RecordError, UnwritableReports
 from hookcheck.record.model import Record, public_version
@@ -27,11 +28,13 @@ def report(records: Path, out: Path, ledger: Ledger | None = None) -> tuple[Path
     A file that is no sound record is listed in the report, and the others are drawn. Raises `NoRecords` where there
     is no file of records, and `UnwritableReports` where ``out`` cannot be written.
     """
-    drawn = page(*read_folder(records), ledger)
+    with paused():
+        drawn = page(*read_folder(records), ledger)
+        texts = html(drawn), markdown(drawn)
     paths = out / "index.html", out / "compatibility.md"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, (html(drawn), markdown(drawn))):
+        for path, text in zip(paths, texts):
             # Observed texts come from any torch; what UTF-8 cannot say is spelled out.
             path.write_bytes(text.encode("utf-8", errors="backslashreplace"))
     except OSError as fault:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Optional
 
@@ -119,10 +119,11 @@ def page(records: Sequence[Record], faults: Sequence[Fault] = (), ledger: Ledger
     collected = evidence(shown)
     folded = fold({column.name: accounts(column.record.cases) for column in shown})
     links = _links(shown, collected, folded)
+    asked = {(clause, kind) for column in shown for clause, _, kind in column.cells}
     return Page(
         columns=shown,
         faults=tuple(faults),
-        matrices=tuple(_matrix(n, scope, shown, links) for n, scope in enumerate(scopes(kinds(shown)), start=1)),
+        matrices=tuple(_matrix(n, s, shown, asked, links) for n, s in enumerate(scopes(kinds(shown)), start=1)),
         evidence=collected,
         accounts=folded,
         clauses=clauses(shown),
@@ -152,15 +153,25 @@ _Look = tuple[Optional[Mark], str]
 """The mark of a cell, and where it leads to."""
 
 
-def _matrix(number: int, scope: Scope, shown: Sequence[Column], links: Mapping[tuple[str, CellKey], str]) -> Matrix:
+def _matrix(
+    number: int,
+    scope: Scope,
+    shown: Sequence[Column],
+    asked: Set[tuple[str, str]],
+    links: Mapping[tuple[str, CellKey], str],
+) -> Matrix:
+    """The table numbered ``number``, that of ``scope``; ``asked`` holds each clause with the hook kinds it judges."""
     planned = {kind for _, kind in scope.kinds}
     across = tuple(column for column in shown if planned & set(column.record.header.plan.kinds))
+    named = families(across)
     sections: list[Section] = []
     left_out: list[tuple[PlannedClause, tuple[str, ...], str]] = []
     for clause in clauses(across).values():
+        if not any((clause.id, kind) in asked for kind in planned):
+            continue
         alike: dict[tuple[tuple[_Look, ...], ...], list[str]] = {}
         unjudged: dict[str, list[str]] = {}
-        for family in families(across):
+        for family in named:
             keys = [(clause.id, family, kind) for _, kind in scope.kinds]
             present = [column.cells[key] for column in across for key in keys if key in column.cells]
             if not present:
