@@ -29,7 +29,8 @@ def numbers(array: Array) -> Array:
     """The numbers of a copied tensor; those of bfloat16 are kept as their 16 bits, the upper half of a float32."""
     if array.dtype != _BITS:
         return array
-    return np.left_shift(array.astype(np.uint32), np.uint32(16)).reshape(array.shape).view(np.float32)
+    bits = np.asarray(np.left_shift(array.astype(np.uint32), np.uint32(16)))  # of one alone NumPy makes a scalar
+    return bits.view(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
