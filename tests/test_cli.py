@@ -18,8 +18,9 @@ from jsonschema import Draft202012Validator
 from repro.cases import LINEAR, SHARED, record_with
 
 import hookcheck.cli as cli
+import hookcheck.cli.lists as lists
 from hookcheck import __version__
-from hookcheck.cli_output import SCHEMAS
+from hookcheck.cli.output import SCHEMAS
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import load
 from hookcheck.contract.left_out import LEFT_OUT
@@ -74,7 +75,7 @@ def lines(*arguments: str, code: int = 0) -> list[Any]:
 def in_process(*arguments: str, code: str = "", **settings: Any) -> subprocess.CompletedProcess[str]:
     """hookcheck in a process of its own, after ``code``."""
     program = f"{code}\nfrom hookcheck.cli import main\nmain(prog_name='hookcheck')"
-    source = str(Path(cli.__file__).parents[1])
+    source = str(Path(cli.__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": source, "PYTHONDONTWRITEBYTECODE": "1"}
     environment = {key: value for key, value in environment.items() if not key.startswith(("PYTEST_", "COV_"))}
     command = [sys.executable, "-c", program, *arguments]
@@ -239,7 +240,7 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "show", interrupted)
+    monkeypatch.setattr(lists, "show", interrupted)
     code, _, err = asked("list")
     assert code == 130
     assert err.split() == ["hookcheck:", "interrupted"]
@@ -249,7 +250,7 @@ def test_a_fault_of_hookcheck_is_not_softened(monkeypatch: pytest.MonkeyPatch) -
     def faulty(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(cli, "show", faulty)
+    monkeypatch.setattr(lists, "show", faulty)
     with pytest.raises(ZeroDivisionError):
         asked("list")
 
