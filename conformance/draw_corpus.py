@@ -28,8 +28,8 @@ from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")
-COUNT = 90
-COUNTS = {"single-layer": 450, "random-graph": 200}
+COUNT = 64
+COUNTS = {"single-layer": 400, "random-graph": 180}
 """How many topologies the families have whose matter is wider than that of the others."""
 
 SAME = ("hook kind", "family")

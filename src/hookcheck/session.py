@@ -34,6 +34,9 @@ from hookcheck.topology.model import Topology
 TIME_LIMIT = 60
 """Seconds that one topology may take with all its hook kinds; the slowest of the corpus takes well under one."""
 
+EVERY = 6
+"""A new topology is run with one hook kind in so many."""
+
 
 class Unexplained(AssertionError):
     """A topology that exploration drew deviates in a way that the ledger does not explain."""
@@ -113,10 +116,9 @@ class Session:
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
 
-        Each is run with a quarter of the hook kinds, and its id says which: four times as many topologies tell more
-        than the other kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain
-        goes into the part file: new topologies are others wherever Hypothesis is, so there is nothing to compare them
-        with.
+        Each is run with a share of the hook kinds (`EVERY`), and its id says which: more topologies tell more than the
+        other kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain goes
+        into the part file: new topologies are others wherever Hypothesis is, so there is nothing to compare them with.
 
         Raises:
             Unexplained: for the smallest topology found that deviates as the first one found did.
@@ -237,8 +239,8 @@ def _unexplained(results: Iterable[CaseResult]) -> list[tuple[str, Deviation]]:
 
 
 def _some(kinds: tuple[str, ...], id: str) -> tuple[str, ...]:
-    """Every fourth of ``kinds``, beginning as the id has it; all where they are fewer than that."""
-    return kinds[int(id, 16) % 4 :: 4] if len(kinds) >= 4 else kinds
+    """One in `EVERY` of ``kinds``, beginning as the id has it; all where they are fewer than that."""
+    return kinds[int(id, 16) % EVERY :: EVERY] if len(kinds) >= EVERY else kinds
 
 
 def _key(kind: str, deviation: Deviation) -> tuple[str, str, str]:
