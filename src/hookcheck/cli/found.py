@@ -189,8 +189,9 @@ def run(device: str, reports: Path, pytest_args: tuple[str, ...], shape: str) ->
 
     folder, before = conformance_folder(), _written(reports)
     # In parallel, as in a clone; and no cache, which would go into the installed package. The user's own wins.
-    defaults = ("-n", "auto", "-p", "no:cacheprovider")
-    arguments = [str(folder), *defaults, f"--device={device}", f"--reports={reports}", *pytest_args]
+    left_out = ("cacheprovider", "logging", "threadexception", "unraisableexception")
+    plugins = [option for name in left_out for option in ("-p", f"no:{name}")]
+    arguments = [str(folder), "-n", "auto", *plugins, f"--device={device}", f"--reports={reports}", *pytest_args]
     # With JSON on standard output, what pytest tells people goes to standard error.
     with contextlib.redirect_stdout(sys.stderr) if shape == "json" else contextlib.nullcontext():
         status = int(pytest.main(arguments))
