@@ -10,15 +10,14 @@ from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.judge import Judgements, explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
-from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.oracle.acts import Acts
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, unavailable, unsafe
 from hookcheck.topology.codec import identify
-from hookcheck.topology.model import Topology, walk
-from hookcheck.topology.primitive import Layer
+from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
 
@@ -58,7 +57,7 @@ def examine(
             worked_out[acts] = Expected(topology, numbers, acts=acts)
         expected = worked_out[acts]
         observed = observe(topology, numbers, kind, device)
-        spoken = tuple(c for c in about if kind in c.kinds) if _worked_out(acts, expected) else ()
+        spoken = tuple(c for c in about if kind in c.kinds) if expected.worked_out else ()
         # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
         judgement = next((known for of, seen, known in done if of == spoken and same_run(seen, observed)), None)
         if judgement is None:
@@ -71,12 +70,3 @@ def examine(
             judged, findings = judge(again, spoken)
             deviations = explained(topology, family, kind, findings, ledger, evidence)
         yield CaseResult(family, id, kind, origin, RAN, judged=judged, deviations=deviations)
-
-
-def _worked_out(acts: Acts, expected: Expected) -> bool:
-    """Whether the oracle has a say on hooks that act in this network: not where what acts on gradients is itself
-    differentiated, nor where a scaled argument leaves the domain that a layer's formula is for."""
-    if acts.backward:
-        return not expected.trace.doubled
-    layers = (module for _, module in walk(expected.topology.module) if isinstance(module, Layer))
-    return acts == NO_ACTS or all(layer.scalable for layer in layers)

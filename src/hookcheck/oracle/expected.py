@@ -15,7 +15,7 @@ from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
 from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Topology, walk
 from hookcheck.topology.primitive import Array, Layer
 
 
@@ -83,7 +83,17 @@ class Expected:
         """
         self.topology = topology
         self.numbers = numbers
+        self.acts = acts
         self.trace: Trace = trace(topology, numbers, noise, acts)
+
+    @property
+    def worked_out(self) -> bool:
+        """Whether the oracle has a say on what the acts change: not where a gradient that they change is itself
+        differentiated, nor where a scaled argument leaves the domain that a layer's formula is for."""
+        if self.acts.backward:
+            return not self.trace.doubled
+        layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
+        return self.acts == NO_ACTS or all(layer.scalable for layer in layers)
 
     @cached_property
     def dtype(self) -> str:

@@ -19,8 +19,7 @@ from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, gradients_of
-from hookcheck.topology.model import Statement, Topology, Within, walk
-from hookcheck.topology.primitive import Layer
+from hookcheck.topology.model import Statement, Topology, Within
 from hookcheck.topology.source import Source, source
 from hookcheck.topology.values import parameter_shapes
 
@@ -44,15 +43,6 @@ class Facts:
         self.gradients = gradients_of(topology, device, kind.acts)
         self.expected = self.gradients.expected
         self.case = Case(topology, kind, device, self.expected, _UNSEEN, _UNSEEN, measured=True)
-
-    @property
-    def worked_out(self) -> bool:
-        """Whether the oracle has a say on hooks that act: not where a gradient that they change is itself
-        differentiated, nor where an argument leaves the domain of a layer's formula when it is scaled."""
-        if self.kind.acts.backward:
-            return not self.expected.trace.doubled
-        layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
-        return self.kind.observes or all(layer.scalable for layer in layers)
 
     @cached_property
     def source(self) -> Source:
