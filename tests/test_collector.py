@@ -10,9 +10,15 @@ from hookcheck.collector import paused
 
 
 def test_it_stands_still_inside_and_runs_afterwards_whatever_happens() -> None:
-    with pytest.raises(ZeroDivisionError), paused():
-        assert not gc.isenabled()
-        raise ZeroDivisionError
+    def fails() -> None:
+        with paused():
+            inside.append(gc.isenabled())
+            raise ZeroDivisionError
+
+    inside: list[bool] = []
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert inside == [False]
     assert gc.isenabled()
 
 

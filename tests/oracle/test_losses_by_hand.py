@@ -123,6 +123,17 @@ def test_signs_choose_what_is_lost() -> None:
     assert_found(SoftMarginLoss(), ([0.0, 0.0], [1.0, -1.0]), log(2), [-0.25, 0.25])
 
 
+def test_a_soft_margin_whose_exponential_is_too_large_is_infinite_and_its_slope_is_nan() -> None:
+    loss, (gradient, _) = found(SoftMarginLoss("none"), [800.0, 0.0], [-1.0, -1.0], v=[1.0, 1.0])
+    np.testing.assert_allclose(loss, [np.inf, log(2)])
+    assert gradient is not None
+    np.testing.assert_allclose(gradient, [np.nan, 0.5])
+    x = torch.tensor([800.0, 0.0], dtype=torch.float64, requires_grad=True)
+    torch.nn.SoftMarginLoss(reduction="none")(x, -torch.ones(2, dtype=torch.float64)).sum().backward()
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), gradient)
+
+
 def test_a_weighted_mean_divides_by_the_weights_of_the_classes_not_ignored() -> None:
     # Losses 3 · 1 and 1 · 5 over 3 + 1; the third sample is ignored and counts nowhere.
     layer = NLLLoss((3.0, 1.0, 7.0), ignore_index=2)

@@ -32,5 +32,10 @@ def test_shapes_must_be_equal_even_where_they_broadcast() -> None:
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
-def test_what_is_no_finite_number_is_never_close(number: float) -> None:
-    assert not close(np.array([number, 1.0]), np.array([1.0, 1.0]), "float64", "cpu")
+def test_what_is_no_finite_number_is_close_to_itself_alone(number: float) -> None:
+    finite, other = np.array([1.0, 1.0]), np.array([number, 1.0])
+    assert not close(other, finite, "float64", "cpu")
+    assert not close(finite, other, "float64", "cpu")
+    assert not close(-np.abs(other), np.abs(other), "float64", "cpu") or np.isnan(number)
+    assert close(np.array([number, 1 + 1e-14]), other, "float64", "cpu")
+    assert not close(np.array([number, 1 + 1e-6]), other, "float64", "cpu")

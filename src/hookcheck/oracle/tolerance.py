@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from hookcheck.oracle.dtypes import REAL
 from hookcheck.topology.primitive import Array
 
@@ -55,9 +57,16 @@ def tolerance(expected: Array, dtype: str, device: str, doubled: bool = False) -
 
 
 def close(observed: Array, expected: Array, dtype: str, device: str, doubled: bool = False) -> bool:
-    """Whether two arrays have one shape and differ by no more than the `tolerance`; NaN is never close."""
+    """Whether two arrays have one shape and differ by no more than the `tolerance`.
+
+    What is infinite or NaN in ``expected`` must be just that in ``observed``, and nothing else may be.
+    """
     if observed.shape != expected.shape:
         return False
+    finite = np.isfinite(expected)
+    if not finite.all():
+        others = np.array_equal(observed[~finite], expected[~finite], equal_nan=True)
+        return others and close(observed[finite], expected[finite], dtype, device, doubled)
     if not expected.size:
         return True
     return bool(abs(observed - expected).max() <= tolerance(expected, dtype, device, doubled))

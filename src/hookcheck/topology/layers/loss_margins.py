@@ -14,9 +14,11 @@ from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 @dataclass(frozen=True)
 class SoftMarginLoss(_Elementwise):
-    """``nn.SoftMarginLoss``: ``ln(1 + exp(−y x))`` with ``y`` ±1; ``∂x = −y σ(−y x)``, ``∂y = −x σ(−y x)``.
+    """``nn.SoftMarginLoss``: ``ln(1 + z)`` with ``z = exp(−y x)``, ``y`` ±1; ``∂x = −y z / (1 + z)``,
+    ``∂y = −x z / (1 + z)``.
 
-    Source: the documentation of ``torch.nn.SoftMarginLoss``.
+    Source: the documentation of ``torch.nn.SoftMarginLoss``. Torch works it out just so: where ``z`` is too large for a
+    number, the loss is infinite and the slope, that of infinity over infinity, NaN.
     """
 
     reduction: str = "mean"
@@ -34,12 +36,15 @@ class SoftMarginLoss(_Elementwise):
     def value(self, *inputs: Array) -> Array:
         """``ln(1 + exp(−y x))``."""
         x, y = inputs
-        return np.asarray(np.logaddexp(0, -y * x))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.log1p(np.exp(-y * x)))
 
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``."""
         x, y = inputs
-        falling = -1 / (1 + np.exp(y * x))
+        with np.errstate(over="ignore", invalid="ignore"):
+            z = np.exp(-y * x)
+            falling = -z / (1 + z)
         return y * falling, x * falling
 
 
