@@ -18,8 +18,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +27,9 @@ import torch
 
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
+from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS, HookKind
-from hookcheck.probe.run import unavailable
+from hookcheck.probe.run import unavailable, unsafe
 from hookcheck.probe.state import preserved
 from hookcheck.session import Session
 from hookcheck.suite import conformance_folder
@@ -46,41 +47,56 @@ IMPORTED = (
 def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
     """Builds and runs every topology once without hooks and once a hook kind, the latter with empty hooks or none."""
     for topology in topologies:
-        for kind in (None, *KINDS):
+        for kind in (None, *(kind for kind in KINDS if not unsafe(kind, writes(topology)))):
             with preserved() if hooked else nullcontext(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 built = build(topology, NUMBERS[topology])
-                if hooked and kind:
-                    _register(KINDS[kind], built)
-                with suppress(Exception):  # some raise, and be it with hooks alone; hookcheck then observes just that
+                hooks = _hooked(KINDS[kind], built) if hooked and kind else nullcontext()
+                with suppress(Exception), hooks:  # some raise, and with hooks alone; hookcheck observes just that
                     built.run()
 
 
-def _register(hook: HookKind, built: Built) -> None:
-    """Puts an empty hook wherever hookcheck puts a recording one."""
-    settings = {"with_kwargs": True} if hook.kwargs else {}
+@contextmanager
+def _hooked(hook: HookKind, built: Built) -> Iterator[None]:
+    """While it is open, an empty hook is wherever hookcheck puts a recording one."""
+    leaves = [leaf for leaf in (*built.parameters.values(), *built.inputs.values()) if leaf.requires_grad]
+    if hook.scope == "run":
+        with getattr(torch.autograd.graph, hook.register)(_same, _same):
+            yield
+        return
     if hook.scope == "global":
         getattr(torch.nn.modules.module, hook.register)(_empty)
+    elif hook.scope == "leaves":
+        getattr(torch.autograd.graph, hook.register)(leaves, _empty)
     elif hook.scope == "leaf":
-        for leaf in (*built.parameters.values(), *built.inputs.values()):
-            if leaf.requires_grad:
-                getattr(leaf, hook.register)(_empty)
-    else:
-        for module in built.module.modules():
-            if hook.scope == "output":
-                module.register_forward_hook(_watch)
-            else:
-                getattr(module, hook.register)(_empty, **settings)
+        for leaf in leaves:
+            getattr(leaf, hook.register)(_empty)
+    for module in built.module.modules():
+        if hook.scope == "module":
+            getattr(module, hook.register)(_empty, **({"with_kwargs": True} if hook.kwargs else {}))
+        elif hook.scope in ("output", "node"):
+            module.register_forward_hook(partial(_watch, hook))
+        for name in (hook.then, hook.then) if hook.then else ():
+            getattr(module, name)(_empty)
+    yield
+
+
+def _same(value: object) -> object:
+    """What every hook on saved tensors does here."""
+    return value
 
 
 def _empty(*_: object) -> None:
-    """What every hook does here."""
+    """What every other hook does here."""
 
 
-def _watch(module: object, args: object, output: object) -> None:
+def _watch(hook: HookKind, module: object, args: object, output: object) -> None:
     for tensor in output if isinstance(output, tuple) else (output,):
-        if isinstance(tensor, torch.Tensor) and tensor.requires_grad:
-            tensor.register_hook(_empty)
+        if isinstance(tensor, torch.Tensor) and tensor.grad_fn is not None:
+            if hook.register == "retain_grad":
+                tensor.retain_grad()
+            else:
+                getattr(tensor.grad_fn if hook.scope == "node" else tensor, hook.register)(_empty)
 
 
 def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
