@@ -24,9 +24,11 @@ from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.loss_margins import SoftMarginLoss
 from hookcheck.topology.layers.normalisation import LayerNorm
-from hookcheck.topology.model import Apply, Backward, Call, Input, Topology, Within
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, Within
 from hookcheck.topology.ops import Add
+from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.tree import Ref
 
 from .cases import CALLED, case
@@ -190,3 +192,15 @@ def test_of_what_the_ledger_explains_the_smallest_topology_is_put_into_words() -
 def test_what_the_ledger_does_not_explain_is_always_put_into_words() -> None:
     evidence = Evidence()
     assert told(wide(2), Ledger(()), evidence) == told(wide(3), Ledger(()), evidence) == {True}
+
+
+@pytest.mark.parametrize(("by", "said"), [(1.0, True), (1024.0, False)])
+def test_nothing_is_said_of_a_run_in_which_a_number_is_too_large_to_hold(by: float, said: bool) -> None:
+    steps = (Apply("z", Scale(by), (Ref("x"),)), Call("h", "loss", (Ref("z"), Ref("t"))))
+    body = Composite((("loss", SoftMarginLoss("sum")),), ("x", "t"), steps, Ref("h"))
+    inputs = (Input("x", (8,), requires_grad=True), Input("t", (8,), domain="sign"))
+    t = Topology(body, inputs, (Call("y", "", (Ref("x"), Ref("t"))), Backward((Ref("y"),))))
+    results = [*examine(t, "multi-input", ("full_backward", "forward"), CLAUSES.values(), Ledger(()))]
+    assert [result.outcome for result in results] == [RAN, RAN]
+    assert [bool(result.judged) for result in results] == [said, said]
+    assert not any(result.deviations for result in results)

@@ -86,10 +86,17 @@ class Expected:
         self.acts = acts
         self.trace: Trace = trace(topology, numbers, noise, acts)
 
-    @property
+    @cached_property
     def worked_out(self) -> bool:
-        """Whether the oracle has a say on what the acts change: not where a gradient that they change is itself
-        differentiated, nor where a scaled argument leaves the domain that a layer's formula is for."""
+        """Whether the oracle has a say on the hooks of this run.
+
+        Not where a number that a module is given or gives is too large to hold: what is NaN behind it, and what zero,
+        is each kernel's affair. Of acts, not where a gradient that they change is itself differentiated, nor where a
+        scaled argument leaves the domain that a layer's formula is for.
+        """
+        tensors = (t for call in self.trace.calls for t in (*call.args, *call.outputs) if t is not None)
+        if any(np.isinf(t.array).any() for t in tensors if t.array.dtype.kind in "fc"):
+            return False
         if self.acts.backward:
             return not self.trace.doubled
         layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
