@@ -32,7 +32,7 @@ from hookcheck.topology.families import family_named
 from hookcheck.topology.model import Topology
 
 TIME_LIMIT = 60
-"""Seconds that one topology may take with all its hook kinds; the slowest of the corpus takes well under one."""
+"""Seconds that one topology may take with all its hook kinds; the slowest of the corpus takes about one."""
 
 EVERY = 6
 """A new topology is run with one hook kind in so many."""
