@@ -121,6 +121,15 @@ def test_a_second_look_pairs_what_rounding_explains_after_what_the_table_does(mo
     assert again == [off[0], off[1]]
 
 
+def test_events_that_may_stand_in_their_order_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the table the second one fits both calls and the first one neither; within rounding each fits both."""
+    twice = case(TWICE)
+    first, second, _ = twice.observed.events
+    monkeypatch.setattr(Case, "_carries", lambda self, event, firing, measured: measured or event is second)
+    of_a = [p.event for p in replace(twice, measured=True).pairs if p.firing.call.path == "a"]
+    assert of_a == [second, first]
+
+
 def test_one_event_answers_one_firing_only() -> None:
     twice = case(TWICE)
     events = [p.event for p in twice.pairs]

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.rounding import NOISE, TRIALS, noise
+from hookcheck.oracle.rounding import NOISE, TRIALS, Noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
+from hookcheck.topology.layers.distance import CosineSimilarity
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
@@ -27,7 +28,7 @@ class TestNoise:
     def test_it_is_up_to_some_units_of_the_largest_number(self, dtype: str, device: str) -> None:
         array = np.array([[8.0, 0.0, -1.0]] * 200)
         for trial in range(TRIALS):
-            moved = np.abs(noise(trial, dtype, device)(array, False) - array)
+            moved = np.abs(Noise(trial, dtype, device).moved(array, False) - array)
             assert moved.shape == array.shape
             assert moved.max() <= 8 * NOISE[dtype] * UNIT[dtype, device] + 1e-15
             assert moved.max() > 4 * NOISE[dtype] * UNIT[dtype, device]
@@ -35,18 +36,18 @@ class TestNoise:
 
     def test_it_is_the_same_each_time_and_another_for_each_trial(self) -> None:
         array = np.arange(1.0, 5.0)
-        first, again, other = (noise(trial, "float32", "cpu")(array, False).tolist() for trial in (0, 0, 1))
+        first, again, other = (Noise(trial, "float32", "cpu").moved(array, False).tolist() for trial in (0, 0, 1))
         assert first == again
         assert first != other
 
     @pytest.mark.parametrize("array", [np.array([1, 2]), np.array([True, False]), np.zeros((0, 2))])
     def test_whole_numbers_masks_and_nothing_are_left_alone(self, array: Any) -> None:
         for exact in (False, True):
-            assert noise(0, "float32", "cpu")(array, exact) is array
+            assert Noise(0, "float32", "cpu").moved(array, exact) is array
 
     def test_where_zeros_are_exact_each_number_moves_by_units_of_its_own(self) -> None:
         array = np.array([[8.0, 0.0, -1.0]] * 200)
-        moved = np.abs(noise(0, "float32", "cpu")(array, True) - array).max(0)
+        moved = np.abs(Noise(0, "float32", "cpu").moved(array, True) - array).max(0)
         assert moved[1] == 0
         assert 16 * 2.0**-23 < moved[0] <= 32 * 2.0**-23
         assert 2 * 2.0**-23 < moved[2] <= 4 * 2.0**-23
@@ -111,6 +112,59 @@ class TestNearlyEqualNumbers:
         bumped = expected + 2.0**-9 * np.abs(expected).max()
         assert not oracle.close(bumped[0], expected, "cpu")
         assert not oracle.close(bumped, expected.copy(), "cpu")
+
+
+class TestCancellationWithinAStep:
+    """The cosine of two single numbers is 1 or -1 whatever they are: its slope is the difference of two large terms."""
+
+    def test_what_cancels_counts_however_it_is_rounded(self) -> None:
+        small = 1e-5
+        oracle, observed = cosine(small)
+        expected = oracle.leaf_gradients["x"]
+        assert expected.tolist() == [[0.0]]
+        assert not close(np.array([[4e-12]]), expected, "float64", "cpu")
+        assert oracle.close(np.array([[4e-12]]), expected, "cpu")
+        assert oracle.close(observed, expected, "cpu")
+
+    @pytest.mark.parametrize("off", [1.0, 1e-6])
+    def test_and_no_more_than_that(self, off: float) -> None:
+        oracle, _ = cosine(1e-5)
+        assert not oracle.close(np.array([[off]]), oracle.leaf_gradients["x"], "cpu")
+        oracle, _ = cosine(1.5)
+        assert not oracle.close(np.array([[4e-12]]), oracle.leaf_gradients["x"], "cpu")
+
+
+def cosine(x: float) -> tuple[Expected, np.ndarray[Any, Any]]:
+    """The oracle on the cosine of ``x`` and 3, and the gradient of ``x`` that torch finds."""
+    inputs = (Input("x", (1, 1), True), Input("b", (1, 1)), Input("v", (1,)))
+    topology = Topology(CosineSimilarity(), inputs, (Call("y", "", (X, Ref("b"))), Backward((Y,), (V,))))
+    numbers = {"x": np.array([[x]]), "b": np.array([[3.0]]), "v": np.array([1.0])}
+    built = build(topology, numbers)
+    built.run()
+    gradient = built.inputs["x"].grad
+    assert gradient is not None
+    return Expected(topology, numbers), gradient.numpy()
+
+
+class TestOverflow:
+    @pytest.mark.parametrize(
+        ("largest", "dtype", "overflows"),
+        [
+            (1e18, "float32", False), (1e19, "float32", True), (1e19, "float64", False), (1e160, "float64", True),
+            (np.inf, "float64", True), (np.nan, "float64", True), (3e4, "float16", False), (6e4, "float16", True),
+            (1e18, "bfloat16", False), (1e19, "bfloat16", True),
+        ],
+    )  # fmt: skip
+    @pytest.mark.parametrize("of", ["x", "v"])
+    def test_numbers_overflow_before_they_are_too_large(
+        self, largest: float, dtype: str, overflows: bool, of: str
+    ) -> None:
+        """Those of forward and those of backward."""
+        inputs = (Input("x", (2,), True), Input("u", (2,)), Input("v", (2,)))
+        main = (Apply("y", Add(), (X, U)), Backward((Y,), (V,)))
+        numbers = {name: np.ones(2) for name in "xuv"}
+        numbers[of] = np.array([1.0, largest])
+        assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).overflows is overflows
 
 
 def tied(x: list[float], u: list[float]) -> Expected:

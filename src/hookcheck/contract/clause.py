@@ -59,7 +59,7 @@ NOTHING = Nothing.NOTHING
 Judgement = Union[Mismatch, Nothing, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clause:
     """A promise: ``id``, its class ``rank`` (one of `RANKS`), its one-sentence ``statement``, the release
     ``since`` which it holds, the ``source`` that promises it, the hook ``kinds`` that it speaks of, and its judge."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import Clause, Subject
@@ -10,7 +11,7 @@ from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.judge import Judgements, explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
-from hookcheck.oracle.acts import Acts
+from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS
@@ -35,7 +36,7 @@ def examine(
 
     ``evidence`` chooses the known deviations that are put into words; None puts all of them.
     """
-    id, about = identify(topology), [clause for clause in clauses if clause.subject is not Subject.PROGRAM]
+    id, spoken_of = identify(topology), _by_kind(tuple(clauses))
     if topology.device not in ("any", device):
         yield from (
             CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
@@ -52,14 +53,15 @@ def examine(
         if plain is None:
             numbers = values(topology)
             plain = observe(topology, numbers, None, device)
+            worked_out[NO_ACTS] = Expected(topology, numbers)
         acts = KINDS[kind].acts
         if acts not in worked_out:
-            worked_out[acts] = Expected(topology, numbers, acts=acts)
+            worked_out[acts] = worked_out[NO_ACTS].acting(acts)
         expected = worked_out[acts]
         observed = observe(topology, numbers, kind, device)
-        spoken = tuple(c for c in about if kind in c.kinds) if expected.worked_out else ()
+        spoken = spoken_of[kind] if expected.worked_out else ()
         # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
-        judgement = next((known for of, seen, known in done if of == spoken and same_run(seen, observed)), None)
+        judgement = next((known for of, seen, known in done if of is spoken and same_run(seen, observed)), None)
         if judgement is None:
             judgement = judge(Case(topology, KINDS[kind], device, expected, observed, plain), spoken)
             done.append((spoken, observed, judgement))
@@ -67,6 +69,15 @@ def examine(
         deviations = explained(topology, family, kind, findings, ledger, evidence)
         if any(deviation.ledger is None for deviation in deviations):
             again = Case(topology, KINDS[kind], device, expected, observed, plain, measured=True)
-            judged, findings = judge(again, spoken)
+            judged, findings = judge(again, () if expected.overflows else spoken)
             deviations = explained(topology, family, kind, findings, ledger, evidence)
         yield CaseResult(family, id, kind, origin, RAN, judged=judged, deviations=deviations)
+
+
+@lru_cache(maxsize=8)
+def _by_kind(clauses: tuple[Clause, ...]) -> dict[str, tuple[Clause, ...]]:
+    """Those of ``clauses`` that speak of what hooks get on a topology, by hook kind; one tuple for equal ones."""
+    about = [clause for clause in clauses if clause.subject is not Subject.PROGRAM]
+    spoken_of = {kind: tuple(clause for clause in about if kind in clause.kinds) for kind in KINDS}
+    one = {spoken: spoken for spoken in spoken_of.values()}
+    return {kind: one[spoken] for kind, spoken in spoken_of.items()}

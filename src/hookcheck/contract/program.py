@@ -18,7 +18,7 @@ from hookcheck.contract.verdict import PROGRAM as PROGRAM
 Act = Callable[[Check], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program(Clause):
     """A clause that is a program.
 

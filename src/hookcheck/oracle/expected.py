@@ -4,16 +4,16 @@ hook fires; and which gradients the leaves end up with."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, tensors_in
-from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise, noise
+from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
-from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
+from hookcheck.oracle.tolerance import DIFFERENCES, LARGEST, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Topology, walk
 from hookcheck.topology.primitive import Array, Layer
@@ -76,31 +76,49 @@ class Expected:
         numbers: Mapping[str, Array],
         noise: Noise | None = None,
         acts: Acts = NO_ACTS,
+        traced: Trace | None = None,
     ) -> None:
         """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them.
 
-        ``acts`` is what hooks on every module change.
+        ``acts`` is what hooks on every module change. ``traced`` is the trace of just that, if there is one already.
         """
         self.topology = topology
         self.numbers = numbers
         self.acts = acts
-        self.trace: Trace = trace(topology, numbers, noise, acts)
+        self.trace: Trace = traced or trace(topology, numbers, noise, acts)
+
+    def acting(self, acts: Acts) -> Expected:
+        """The same network where hooks on every module change ``acts``; what those leave alone is not worked out again.
+
+        Hooks that scale gradients leave forward alone, unless it goes on with what ``torch.autograd.grad`` gives.
+        """
+        if not acts.backward or not all(backward.accumulates for backward in self.trace.passes):
+            return Expected(self.topology, self.numbers, acts=acts)
+        return Expected(self.topology, self.numbers, acts=acts, traced=replace(self.trace, acts=acts))
 
     @cached_property
     def worked_out(self) -> bool:
         """Whether the oracle has a say on the hooks of this run.
 
-        Not where a number that a module is given or gives is too large to hold: what is NaN behind it, and what zero,
-        is each kernel's affair. Of acts, not where a gradient that they change is itself differentiated, nor where a
-        scaled argument leaves the domain that a layer's formula is for.
+        Not where a gradient that they change is itself differentiated, nor where an argument that they scale leaves the
+        domain that a layer's formula is for.
         """
-        tensors = (t for call in self.trace.calls for t in (*call.args, *call.outputs) if t is not None)
-        if any(np.isinf(t.array).any() for t in tensors if t.array.dtype.kind in "fc"):
-            return False
         if self.acts.backward:
             return not self.trace.doubled
         layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
         return self.acts == NO_ACTS or all(layer.scalable for layer in layers)
+
+    @cached_property
+    def overflows(self) -> bool:
+        """Whether a number on the way is too large for its dtype, or so near to it that what a step does within is.
+
+        What is infinite or NaN behind it, and what zero, is each kernel's affair.
+        """
+        calls = (t.array for call in self.trace.calls for t in (*call.args, *call.outputs) if t is not None)
+        steps = (t.array for node in self.trace.nodes for t in node.inputs)
+        most = LARGEST[self.dtype]
+        arrays = (array for array in (*calls, *steps, *self._handed_on) if array.dtype.kind in "fc" and array.size)
+        return not all(np.abs(array).max() <= most for array in arrays)  # NaN is no number that can be held either
 
     @cached_property
     def dtype(self) -> str:
@@ -148,14 +166,17 @@ class Expected:
     @cached_property
     def _largest(self) -> float:
         """The largest number among the gradients that all passes hand on."""
+        return max((float(np.abs(array).max()) for array in self._handed_on if array.size), default=0.0)
+
+    @property
+    def _handed_on(self) -> Iterator[Array]:
         sweeps = (*self.hooked, *self.plain)
-        arrays = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None and g.size)
-        return max((float(np.abs(array).max()) for array in arrays), default=0.0)
+        return (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None)
 
     def _again(self, device: str) -> tuple[Expected, ...]:
         """The same network, worked out with rounding at every step."""
         if not self._noisy:
-            noises = [noise(trial, self.dtype, device) for trial in range(TRIALS)]
+            noises = [Noise(trial, self.dtype, device) for trial in range(TRIALS)]
             self._noisy += [Expected(self.topology, self.numbers, each, self.trace.acts) for each in noises]
         return tuple(self._noisy)
 

@@ -49,11 +49,11 @@ class Tensor:
 class Node:
     """A step of the graph.
 
-    ``primitive`` is None for a boundary, which scales the gradients by ``factors`` where a hook on it acts (on inputs
-    only if the node ``exit``, the boundary around the outputs, has run); ``parameters`` names the last of the
-    ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are those of the outputs (which hold the
-    node, so the node must not hold them: a cycle would wait for the garbage collector). ``last`` is what the latest
-    sweep received and passed on: the next one mostly meets the same.
+    ``primitive`` is None for a boundary: ``positions`` are those of its tensors among the arguments or outputs of the
+    call, and ``exit``, on inputs only, is the index of the boundary around the outputs (-1: there is none).
+    ``parameters`` names the last of the ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are
+    those of the outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage
+    collector). ``last`` is what the latest sweep received and passed on: the next one mostly meets the same.
     """
 
     index: int
@@ -62,7 +62,7 @@ class Node:
     shapes: tuple[Shape, ...]
     parameters: tuple[str, ...] = ()
     buffers: Mapping[str, Array] = field(default_factory=dict)
-    factors: tuple[float, ...] = ()
+    positions: tuple[int, ...] = ()
     exit: int | None = None
     last: tuple[tuple[Array | None, ...], tuple[Array | None, ...]] | None = None
 

@@ -7,16 +7,10 @@ Accuracy and Stability of Numerical Algorithms, section 1.5, with the sensitivit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from hookcheck.oracle.tolerance import UNIT
 from hookcheck.topology.primitive import Array
-
-Noise = Callable[..., Array]
-"""What moves an array; the flag says whether its zeros are exact, and so stay, the number how large what cancelled
-within the step was (see `cancelled`)."""
 
 TRIALS = 3
 """How many times the network is worked out again."""
@@ -29,8 +23,13 @@ MARGIN = {"float64": 2.0**5, "float32": 2.0**5, "float16": 2.0**2, "bfloat16": 2
 """How many times the largest change seen may be exceeded: a few trials do not show the worst of the directions.
 Networks of 16 bits are drawn with few steps, and so with few directions."""
 
+NARROWINGS = 8
+"""How many times a step is worked out in float32: one that cancels may by chance lose nothing."""
 
-JUMP = 2.0**-10
+SPREAD = 2.0**-12
+"""By what part of itself each number differs from one of these times to the next: all its lower bits do."""
+
+JUMP = 2.0**-4
 """What a step loses in float32 beyond this part of what it receives is no rounding: it went another way at a kink."""
 
 
@@ -45,19 +44,30 @@ def cancelled(exact: Array, single: Array, received: float) -> float:
     return most / UNIT["float32", "cpu"] if most <= JUMP * received else 0.0
 
 
-def noise(trial: int, dtype: str, device: str) -> Noise:
-    """Moves the numbers of a floating array by up to `NOISE` units of rounding, the same way each time.
+class Noise:
+    """Moves numbers as rounding does, at random, the same way each time for one ``trial``."""
 
-    The units are those of its largest number, as sums leave them; where zeros are exact, those of each number itself.
-    """
-    stream = np.random.RandomState(trial)
-    unit = NOISE[dtype] * UNIT[dtype, device]
+    def __init__(self, trial: int, dtype: str, device: str) -> None:
+        """``dtype`` is the coarsest of the network, ``device`` that on which torch runs it."""
+        self._stream = np.random.RandomState(trial)
+        self._times = NOISE[dtype]
+        self._unit = NOISE[dtype] * UNIT[dtype, device]
 
-    def moved(array: Array, exact: bool, within: float = 0.0) -> Array:
+    def moved(self, array: Array, exact: bool, within: float = 0.0) -> Array:
+        """The numbers of a floating array, off by up to `NOISE` units of rounding.
+
+        The units are those of its largest number, or of the numbers ``within`` the step that cancelled (see
+        `cancelled`), as sums leave them; where zeros are ``exact``, and so stay, those of each number itself.
+        """
         if array.dtype.kind not in "fc" or not array.size:
             return array
-        size = np.abs(array) if exact else max(np.abs(array).max(), within / NOISE[dtype])
-        changed: Array = array + unit * size * stream.uniform(-1, 1, size=array.shape)
+        size = np.abs(array) if exact else max(np.abs(array).max(), within / self._times)
+        changed: Array = array + self._unit * size * self._stream.uniform(-1, 1, size=array.shape)
         return changed
 
-    return moved
+    def narrowed(self, array: Array) -> Array:
+        """A real array in float32, each number off by up to `SPREAD`; another one as it is."""
+        if array.dtype.kind != "f":
+            return array
+        off = SPREAD * self._stream.uniform(-1, 1, size=array.shape)
+        return np.asarray(array * (1 + off), dtype=np.float32)

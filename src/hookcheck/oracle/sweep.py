@@ -8,12 +8,13 @@ others with zeros, as ``torch.autograd.Function`` documents (materialized gradie
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Optional
 
 import numpy as np
 
+from hookcheck.oracle.acts import Acts, factor
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
-from hookcheck.oracle.rounding import Noise, cancelled
+from hookcheck.oracle.rounding import NARROWINGS, Noise, cancelled
 from hookcheck.topology.primitive import Array
 
 Gradient = Optional[Array]
@@ -67,9 +68,8 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
             continue
         received = tuple(pending[node.index])
         passed = _handed_on(node, received, joined)
-        # Where no output has a gradient no release calls the hook (clause BW-02 says so), and so it does not act.
-        if node.factors and joined and (node.exit is None or node.exit in result.received):
-            passed = tuple(g if g is None else f * g for f, g in zip(node.factors, passed))
+        if node.primitive is None and joined and _acting(trace.acts, node, result):
+            passed = tuple(g if g is None else factor(trace.acts, i) * g for i, g in zip(node.positions, passed))
         if trace.noise is not None and node.primitive is not None:
             passed = _noisy(trace.noise, node, received)
         result.received[node.index], result.passed[node.index] = received, passed
@@ -83,6 +83,14 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if gradient is not None:
             result.asked[key] = gradient
     return result
+
+
+def _acting(acts: Acts, boundary: Node, result: Sweep) -> bool:
+    """Whether a hook changes what comes through a boundary.
+
+    Where no output has a gradient no release calls the hook on inputs (clause BW-02 says so), and so it does not act.
+    """
+    return acts.grad_output if boundary.exit is None else acts.grad_input and boundary.exit in result.received
 
 
 def _made(trace: Trace, key: Key) -> Key:
@@ -100,34 +108,46 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     """
     assert node.primitive is not None
     exact = node.primitive.exact
-    moved = tuple(g if g is None else noise(g, exact, 0.0) for g in received)
+    moved = tuple(g if g is None else noise.moved(g, exact) for g in received)
     passed = _handed_on(node, moved, joined=True)
-    single = _handed_on(node, moved, joined=True, dtype=np.dtype(np.float32))
-    largest = max((float(np.abs(g).max(initial=0)) for g in moved if g is not None), default=0.0)
-    return tuple(
-        g if g is None or s is None else noise(g, exact, cancelled(g, s, largest)) for g, s in zip(passed, single)
-    )
+    within = _cancelled(noise, node, moved)
+    return tuple(g if g is None else noise.moved(g, exact, size) for g, size in zip(passed, within))
 
 
-def _handed_on(
-    node: Node, received: tuple[Gradient, ...], joined: bool, dtype: np.dtype[Any] | None = None
-) -> tuple[Gradient, ...]:
-    """The gradients of a node's inputs, given those of its outputs; worked out in ``dtype`` if one is named."""
+def _cancelled(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> list[float]:
+    """For each operand of a step, how large the numbers were that cancelled within its gradient."""
+    within = [0.0] * len(node.inputs)
+    largest = max((float(np.abs(g).max(initial=0)) for g in received if g is not None), default=0.0)
+    for _ in range(NARROWINGS):
+        operands = tuple(noise.narrowed(t.array) for t in node.inputs)
+        cotangents = tuple(map(noise.narrowed, materialized(node, received)))
+        single = through(node, operands, cotangents)
+        exact = through(node, tuple(map(_widened, operands)), tuple(map(_widened, cotangents)))
+        within = [
+            size if e is None or s is None else max(size, cancelled(e, s, largest))
+            for size, e, s in zip(within, exact, single)
+        ]
+    return within
+
+
+def _widened(array: Array) -> Array:
+    """One in float32 in float64, number for number; another one as it is."""
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:
+    """The gradients of a node's inputs, given those of its outputs."""
     if node.primitive is None and not joined:
         return received
     cotangents = materialized(node, received)
     if node.primitive is None:
         return cotangents
-    if dtype is None and node.last is not None and all(map(_same, received, node.last[0])):
+    if node.last is not None and all(map(_same, received, node.last[0])):
         return node.last[1]
-    operands = tuple(t.array for t in node.inputs)
-    if dtype is not None:
-        operands, cotangents = _rounded(operands, dtype), _rounded(cotangents, dtype)
-    gradients = through(node, operands, cotangents)
+    gradients = through(node, tuple(t.array for t in node.inputs), cotangents)
     reached = node.primitive.reaches(tuple(g is not None for g in received)) or ()
     passed = tuple(g if i >= len(reached) or reached[i] else None for i, g in enumerate(gradients))
-    if dtype is None:
-        node.last = received, passed
+    node.last = received, passed
     return passed
 
 
@@ -136,11 +156,6 @@ def _same(one: Gradient, other: Gradient) -> bool:
     if one is None or other is None or one is other:
         return one is other
     return one.dtype == other.dtype and one.tobytes() == other.tobytes()
-
-
-def _rounded(arrays: tuple[Array, ...], dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """The floating ones in another dtype."""
-    return tuple(array.astype(dtype) if array.dtype.kind == "f" else array for array in arrays)
 
 
 def materialized(node: Node, gradients: tuple[Gradient, ...]) -> tuple[Array, ...]:

@@ -79,7 +79,7 @@ class _Tracer:
             name: Tensor(array, inputs[name].requires_grad, _dtype(inputs[name], topology), name=name)
             if name in inputs
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
-            for name, array in ((name, noise(array, True, 0.0) if noise else array) for name, array in numbers.items())
+            for name, array in ((name, noise.moved(array, True) if noise else array) for name, array in numbers.items())
         }
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
@@ -142,7 +142,7 @@ class _Tracer:
         if self.acts.args:
             args = (*map(self.scaled, args[:1]), *args[1:])
         call.args = tuple(arg if isinstance(arg, Tensor) else None for arg in args)
-        call.entry, inner = self.boundary(call.args, self.acts.grad_input)
+        call.entry, inner = self.boundary(call.args)
         inward = [inside or outside for inside, outside in zip(inner, args)]
         self.open.append(call)
         result = call.result = self.forward(module, path, tuple(inward), kwargs)
@@ -155,7 +155,7 @@ class _Tracer:
         call.made = tuple(o if isinstance(o, Tensor) else None for o in outputs)
         call.first = _first(result)
         call.container = "tensor" if isinstance(result, Tensor) else type(result).__name__
-        call.exit, call.outputs = self.boundary(call.made, self.acts.grad_output)
+        call.exit, call.outputs = self.boundary(call.made)
         if call.entry:
             call.entry.exit = -1 if call.exit is None else call.exit.index
         shown = [outside or inside for outside, inside in zip(call.outputs, outputs)]
@@ -213,7 +213,7 @@ class _Tracer:
             tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
         )
         if self.result.noise:
-            arrays = tuple(self.result.noise(array, primitive.exact, 0.0) for array in arrays)
+            arrays = tuple(self.result.noise.moved(array, primitive.exact) for array in arrays)
         operands = (*inputs, *parameters.values())
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
@@ -247,16 +247,13 @@ class _Tracer:
         floating = isinstance(value, Tensor) and value.dtype in FLOATING
         return self.step(Scale(factor(self.acts)), (value,), {}, {})[0] if floating else value
 
-    def boundary(
-        self, tensors: tuple[Tensor | None, ...], acting: bool
-    ) -> tuple[Node | None, tuple[Tensor | None, ...]]:
+    def boundary(self, tensors: tuple[Tensor | None, ...]) -> tuple[Node | None, tuple[Tensor | None, ...]]:
         """The identity over those of ``tensors`` that are tensors; requires_grad of each stays as it was."""
         inputs = tuple(t for t in tensors if t is not None)
         if self.modes[-1] != "grad" or not any(t.requires_grad for t in inputs):
             return None, tensors
         node = self.node(None, inputs, tuple(t.array for t in inputs), ())
-        if acting:
-            node.factors = tuple(factor(self.acts, position) for position, t in enumerate(tensors) if t is not None)
+        node.positions = tuple(position for position, t in enumerate(tensors) if t is not None)
         outputs = iter([_through(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 

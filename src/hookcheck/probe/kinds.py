@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from hookcheck.errors import HookcheckError
 from hookcheck.oracle.acts import NO_ACTS, Acts
@@ -41,7 +42,7 @@ class HookKind:
     acts: Acts = NO_ACTS
     then: str = ""
 
-    @property
+    @cached_property
     def observes(self) -> bool:
         """Whether it returns None."""
         return self.acts == NO_ACTS
