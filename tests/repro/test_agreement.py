@@ -21,7 +21,8 @@ from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology, size
 from hookcheck.topology.values import values
 
-from .cases import BY_HAND, CHANGES, MIXED, NEW_CHANGES, ON_NETWORKS, REGISTRATIONS, WRITTEN, broken, changed, executed
+from .broken import CHANGES, NEW_CHANGES, REGISTRATIONS, broken, changed
+from .cases import BY_HAND, MIXED, ON_NETWORKS, WRITTEN, executed
 
 
 def agree(topology: Topology, kinds: Iterable[str] = KINDS, silent: bool = True) -> set[str]:
