@@ -7,7 +7,7 @@ import pytest
 
 from hookcheck.oracle.expected import Expected, state
 from hookcheck.topology.layers.cells import LSTMCell
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Leak, Topology
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.joining import Chunk
 from hookcheck.topology.tree import Literal, Ref
@@ -32,6 +32,24 @@ from .hand import (
 )
 
 Z, W = Ref("z"), Ref("w")
+
+
+class TestOutputCalls:
+    """``y = b · x``, where ``a · x`` is not used."""
+
+    UNUSED = net(Ref("z"), Call("h", "a", (X,)), Call("z", "b", (X,)))
+
+    def calls(self, *of: Ref) -> dict[str, float | None]:
+        e = expected(self.UNUSED, [CALLED, Grad("g", (Y,), of, (V,))], {"a": 2, "b": 3}, x=7, v=5)
+        return {c.name: None if c.gradient is None else float(c.gradient.item()) for c in e.output_calls}
+
+    def test_a_pass_tells_the_outputs_that_it_goes_through(self) -> None:
+        assert self.calls(Ref("x")) == {"[0]": 5, "b[0]": 5}
+
+    def test_where_it_leads_to_nothing_its_beginning_is_unknown(self) -> None:
+        assert self.calls(Ref("net.a.weight")) == {"[0]": None, "b[0]": None}
+        e = expected(self.UNUSED, [CALLED, Grad("g", (Y,), (Ref("net.a.weight"),), (V,))], {"a": 2, "b": 3}, x=7, v=5)
+        assert all(call.unknown for call in (*e.output_calls, *(c for c in e.retained if c.name != "a[0]")))
 
 
 class TestOfFirstOutput:

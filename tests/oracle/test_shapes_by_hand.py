@@ -210,6 +210,17 @@ def test_the_cosine_does_not_change_along_the_vector() -> None:
     assert forward(CosineSimilarity(dim=0), a, b) == [1, 0]
 
 
+def test_the_bound_of_a_short_vector_has_no_slope() -> None:
+    # a = (3, 4) counts as if it were of length 10: cos = 3/10. What torch differentiates is a / |a| with the bound as a
+    # constant only in the value: da = b / 10 - (3/10) (a / 5) / 10 = (0.1 - 0.018, -0.024).
+    a, b = [[3.0, 4.0]], [[20.0, 0.0]]
+    layer = CosineSimilarity(eps=10.0)
+    assert forward(layer, a, b) == [0.3]
+    np.testing.assert_allclose(vjp(layer, a, b, v=[1])[0][0], [[0.082, -0.024]], atol=1e-15)
+    # A zero has no direction.
+    np.testing.assert_allclose(vjp(layer, [[0.0, 0.0]], b, v=[1])[0][0], [[0.1, 0]], atol=1e-15)
+
+
 def test_a_distance_is_the_norm_of_the_difference_and_eps() -> None:
     # a - b + eps = (3, -4): the norms are 5 and 7, and 1 / (1/3 + 1/4) = 12/7 for p = -1.
     a, b = [[4.0, -2.0]], [[1.5, 2.5]]

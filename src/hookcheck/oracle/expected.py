@@ -292,16 +292,20 @@ class Expected:
         """For each call, each of its output tensors, and each backward pass that runs the step which made it (or gives
         the leaf that it is a gradient): the gradient of that tensor, by ``path[position]``.
 
-        It is unknown where `of_first_output` has none.
+        It is unknown where `of_first_output` has none, and where a pass begins at the tensor and leads to nothing that
+        is asked for: from one root the engine calls its hooks before it finds that out.
         """
         found = []
         for backward, swept in enumerate(self.plain):
+            roots = {id(_source(root)) for root in self.trace.passes[backward].roots}
             for call, name, source in self._outputs:
                 if backward < call.after:
                     continue
                 if source.node is not None and source.node.index in swept.received:
                     gradient = _at_its_node(source, swept)
                     found.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
+                elif source.node is not None and id(source) in roots:
+                    found.append(TensorCall(name, backward, None, call.number, False, unknown=True))
                 elif source.node is None and source.name in swept.asked:
                     found.append(TensorCall(name, backward, swept.asked[source.name], call.number))
         return tuple(found)

@@ -15,9 +15,10 @@ from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleSte
 class CosineSimilarity(SingleStep):
     """``nn.CosineSimilarity``: ``a``, ``b`` (..., D, ...) of one shape to (..., ...), the axis ``dim`` summed away.
 
-    ``y = Σ a b / (|a| |b|)`` with ``|a|`` at least ``eps``. ``da = v (b / (|a| |b|) - y a / |a|²)``, the second term
-    only where ``|a| > eps``; ``db`` the same with ``a`` and ``b`` swapped. Source: the documentation of
-    ``torch.nn.functional.cosine_similarity``, whose bound by ``eps`` is on each norm; the VJP is the quotient rule.
+    ``y = Σ a b / (α β)`` with ``α = |a|``, ``β = |b|``, both at least ``eps``. ``da = v (b / (α β) - y a / (α |a|))``,
+    the second term only where ``|a| > 0``; ``db`` the same with ``a`` and ``b`` swapped. Source: the documentation of
+    ``torch.nn.functional.cosine_similarity``, whose bound by ``eps`` is on each norm, and its code, which leaves the
+    bound out of the slope (ATen/native/Distance.cpp: ``clamp_min_`` under a NoGradGuard); else the quotient rule.
     """
 
     dim: int = 1
@@ -56,12 +57,17 @@ class CosineSimilarity(SingleStep):
         y, v = (np.expand_dims(t, self.dim) for t in (*self.forward(inputs, parameters), *cotangents))
         gradients = []
         for a, b in (inputs, inputs[::-1]):
-            norm = self._norm(a)
-            gradients.append(v * (b / (norm * self._norm(b)) - np.where(norm > self.eps, y * a / norm**2, 0)))
+            norm, own = self._norm(a), self._length(a)
+            direction = np.divide(a, own, out=np.zeros_like(a), where=own > 0)
+            gradients.append(v * (b / (norm * self._norm(b)) - y * direction / norm))
         return tuple(gradients), {}
 
+    def _length(self, x: Array) -> Array:
+        length: Array = np.sqrt((x**2).sum(self.dim, keepdims=True))
+        return length
+
     def _norm(self, x: Array) -> Array:
-        norm: Array = np.maximum(np.sqrt((x**2).sum(self.dim, keepdims=True)), self.eps)
+        norm: Array = np.maximum(self._length(x), self.eps)
         return norm
 
 
