@@ -25,6 +25,7 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import PoissonNLLLoss
+from hookcheck.topology.layers.loss_margins import SoftMarginLoss
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, Within
 from hookcheck.topology.ops import Add
@@ -205,6 +206,16 @@ def test_what_the_dtype_can_hold_is_judged(by: float, dtype: str) -> None:
 def test_nothing_is_said_of_a_run_in_which_a_number_is_too_large_to_hold(kind: str) -> None:
     """exp(64 x) is more than float32 holds and has a formula still: torch finds an infinite loss."""
     (result,) = examine(exponential(64.0, "float32"), "multi-input", (kind,), CLAUSES.values(), Ledger(()))
+    assert (result.outcome, result.judged, result.deviations) == (RAN, {}, ())
+
+
+def test_nor_where_a_step_of_small_numbers_overflows_within() -> None:
+    """log(1 + exp(64 x)) is as small as its argument, and torch takes it for infinite in float32."""
+    inputs = (Input("x", (8,), requires_grad=True), Input("t", (8,), domain="sign"))
+    steps = (Apply("z", Scale(64.0), (Ref("x"),)), Call("h", "loss", (Ref("z"), Ref("t"))))
+    body = Composite((("loss", SoftMarginLoss("sum")),), ("x", "t"), steps, Ref("h"))
+    t = Topology(body, inputs, (Call("y", "", (Ref("x"), Ref("t"))), Backward((Ref("y"),))), dtype="float32")
+    (result,) = examine(t, "multi-input", ("full_backward",), CLAUSES.values(), Ledger(()))
     assert (result.outcome, result.judged, result.deviations) == (RAN, {}, ())
 
 

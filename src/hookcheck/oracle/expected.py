@@ -11,9 +11,10 @@ import numpy as np
 
 from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, tensors_in
+from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
-from hookcheck.oracle.tolerance import DIFFERENCES, LARGEST, STEPS, UNIT, close, coarsest
+from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Topology, walk
 from hookcheck.topology.primitive import Array, Layer
@@ -110,15 +111,8 @@ class Expected:
 
     @cached_property
     def overflows(self) -> bool:
-        """Whether a number on the way is too large for its dtype, or so near to it that what a step does within is.
-
-        What is infinite or NaN behind it, and what zero, is each kernel's affair.
-        """
-        calls = (t.array for call in self.trace.calls for t in (*call.args, *call.outputs) if t is not None)
-        steps = (t.array for node in self.trace.nodes for t in node.inputs)
-        most = LARGEST[self.dtype]
-        arrays = (array for array in (*calls, *steps, *self._handed_on) if array.dtype.kind in "fc" and array.size)
-        return not all(np.abs(array).max() <= most for array in arrays)  # NaN is no number that can be held either
+        """Whether a number on the way is too large for its dtype (see `hookcheck.oracle.overflow`)."""
+        return overflows(self.trace, (*self.hooked, *self.plain), self.dtype)
 
     @cached_property
     def dtype(self) -> str:
@@ -166,12 +160,9 @@ class Expected:
     @cached_property
     def _largest(self) -> float:
         """The largest number among the gradients that all passes hand on."""
-        return max((float(np.abs(array).max()) for array in self._handed_on if array.size), default=0.0)
-
-    @property
-    def _handed_on(self) -> Iterator[Array]:
         sweeps = (*self.hooked, *self.plain)
-        return (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None)
+        arrays = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None and g.size)
+        return max((float(np.abs(array).max()) for array in arrays), default=0.0)
 
     def _again(self, device: str) -> tuple[Expected, ...]:
         """The same network, worked out with rounding at every step."""

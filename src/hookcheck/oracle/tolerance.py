@@ -38,10 +38,6 @@ UNIT = {
 }
 """One unit of rounding, by dtype and device."""
 
-LARGEST = {"float64": 2.0**511, "float32": 2.0**63, "float16": 2.0**15, "bfloat16": 2.0**63}
-"""Beyond which numbers a step may overflow on its way: the root of the largest that the wide types hold, since steps
-take squares. The 16-bit types are worked out in float32 and overflow where they are rounded: float16 at 2**16."""
-
 DIFFERENCES = 2.0**-20
 """What central differences leave of a number, relative to the largest: gradients of gradients rest on them. Their step
 of ``2**-17`` errs by its square times a third derivative of at most ``2**10``, and by rounding over the step."""

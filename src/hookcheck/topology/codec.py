@@ -41,7 +41,7 @@ def canonical(topology: Topology) -> str:
     return json.dumps(encode(topology), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-@lru_cache(maxsize=2**14)
+@lru_cache(maxsize=2**12)  # the corpus, and no more: what is explored must not pile up
 def identify(topology: Topology) -> str:
     """The topology's id: the first 16 hexadecimal digits of the SHA-256 of its canonical JSON."""
     return hashlib.sha256(canonical(topology).encode()).hexdigest()[:16]

@@ -1,0 +1,52 @@
+"""When does a run say nothing? Where a number on the way is too large for its dtype: what is infinite or NaN behind it,
+and what zero, is each kernel's affair."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+import numpy as np
+
+from hookcheck.oracle.graph import Node, Trace
+from hookcheck.oracle.sweep import Sweep, materialized, through
+from hookcheck.topology.primitive import Array
+
+LARGEST = {"float64": 2.0**511, "float32": 2.0**63, "float16": 2.0**15, "bfloat16": 2.0**63}
+"""Beyond which numbers a step may overflow on its way: the root of the largest that the wide types hold, since steps
+take squares. The 16-bit types are worked out in float32 and overflow where they are rounded: float16 at 2**16."""
+
+SINGLE = {"f": np.float32, "c": np.complex64}
+"""In what a step is worked out, by the kind of its operands, wherever that is not float64."""
+
+
+def overflows(trace: Trace, sweeps: Iterable[Sweep], dtype: str) -> bool:
+    """Whether any number of a network of that (coarsest) dtype, forward or backward, is beyond the `LARGEST`, or is in
+    float32 within a step: ``log(1 + exp(x))`` is a small number, and ``exp(x)`` none that can be held."""
+    sweeps = tuple(sweeps)
+    calls = (t.array for call in trace.calls for t in (*call.args, *call.outputs) if t is not None)
+    steps = (t.array for node in trace.nodes for t in node.inputs)
+    gradients = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None)
+    arrays = (a for a in chain(calls, steps, gradients) if a.dtype.kind in SINGLE and a.size)
+    if not all(np.abs(array).max() <= LARGEST[dtype] for array in arrays):  # NaN cannot be held either
+        return True
+    with np.errstate(all="ignore"):
+        return dtype != "float64" and any(_within(node, sweeps) for node in trace.nodes if node.primitive is not None)
+
+
+def _within(node: Node, sweeps: tuple[Sweep, ...]) -> bool:
+    """Whether a step of finite numbers gives others in float32."""
+    assert node.primitive is not None
+    operands = tuple(_single(t.array) for t in node.inputs)
+    count = len(operands) - len(node.parameters)
+    parameters = {**dict(zip(node.parameters, operands[count:])), **node.buffers}
+    results = list(node.primitive.forward(operands[:count], parameters))
+    for received in (swept.received[node.index] for swept in sweeps if node.index in swept.received):
+        results += [
+            g for g in through(node, operands, tuple(map(_single, materialized(node, received)))) if g is not None
+        ]
+    return not all(np.isfinite(result).all() for result in results)
+
+
+def _single(array: Array) -> Array:
+    return array.astype(SINGLE[array.dtype.kind]) if array.dtype.kind in SINGLE else array
