@@ -17,10 +17,17 @@ from hookcheck.oracle.sweep import Gradient
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
-from hookcheck.topology.model import Composite, Grad, Sequential, Topology, statements
+from hookcheck.topology.model import Apply, Composite, Grad, Sequential, Topology, statements, walk
+from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Array, Layer
 
 Features = Mapping[str, frozenset[str]]
+
+REORDERING = (Permute, Transpose)
+"""Operations that hand a gradient on with its strides in another order."""
+
+OF_IMAGES = ("BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "InstanceNorm3d")
+"""Layers that know an image's channels-last layout, and work through batch_norm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +240,21 @@ class Case:
         return {**call_features(call), "reached": reached}
 
     @cached_property
+    def own(self) -> Features:
+        """The features of the network as a whole, which all that is in it share.
+
+        ``writes`` says whether any step works in place; ``layout`` is ``reordered`` where a normalisation of images may
+        get a gradient whose strides are in another order than its input's, and ``plain`` elsewhere.
+        """
+        ops = {type(s.op) for s in statements(self.topology) if isinstance(s, Apply)}
+        modules = {type(module).__name__ for _, module in walk(self.topology.module)}
+        reordered = not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES)
+        return {
+            "writes": frozenset({"yes" if writes(self.topology) else "no"}),
+            "layout": frozenset({"reordered" if reordered else "plain"}),
+        }
+
+    @cached_property
     def features(self) -> Features:
         """What the run has about it: the features of all its calls and firings taken together, and its own."""
         passes = self.expected.trace.passes
@@ -241,7 +263,7 @@ class Case:
             "leaves": frozenset({"joined" if self._joins else "alone"}),
             "asks": frozenset({"grad" if asks else "backward"}),
             "roots": frozenset(map(self.expected.starts_at, passes)),
-            "writes": frozenset({"yes" if writes(self.topology) else "no"}),
+            **self.own,
         }
         for features in [
             *(call_features(call) for call in self.expected.trace.calls),

@@ -98,7 +98,7 @@ def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
         name, features = f"{'.'.join(['net', subject.path] if subject.path else ['net'])}, event {subject.number}", None
     else:
         name, features = "run", None
-    return name, case.features if case.observed.raised or features is None else features
+    return name, case.features if case.observed.raised or features is None else {**features, **case.own}
 
 
 def unexplained(deviations: Iterable[Deviation]) -> Iterator[Deviation]:
