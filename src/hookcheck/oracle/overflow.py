@@ -20,6 +20,7 @@ SINGLE = {"f": np.float32, "c": np.complex64}
 """In what a step is worked out, by the kind of its operands, wherever that is not float64."""
 
 
+@np.errstate(all="ignore")
 def overflows(trace: Trace, sweeps: Iterable[Sweep], dtype: str) -> bool:
     """Whether any number of a network of that (coarsest) dtype, forward or backward, is beyond the `LARGEST`, or is in
     float32 within a step: ``log(1 + exp(x))`` is a small number, and ``exp(x)`` none that can be held."""
@@ -30,8 +31,7 @@ def overflows(trace: Trace, sweeps: Iterable[Sweep], dtype: str) -> bool:
     arrays = (a for a in chain(calls, steps, gradients) if a.dtype.kind in SINGLE and a.size)
     if not all(np.abs(array).max() <= LARGEST[dtype] for array in arrays):  # NaN cannot be held either
         return True
-    with np.errstate(all="ignore"):
-        return dtype != "float64" and any(_within(node, sweeps) for node in trace.nodes if node.primitive is not None)
+    return dtype != "float64" and any(_within(node, sweeps) for node in trace.nodes if node.primitive is not None)
 
 
 def _within(node: Node, sweeps: tuple[Sweep, ...]) -> bool:

@@ -35,6 +35,7 @@ class Sweep:
     asked: dict[Key, Array] = field(default_factory=dict)
 
 
+@np.errstate(all="ignore")  # as in forward
 def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     """Runs one backward pass; ``joined`` says whether the boundaries are there or transparent (a run without hooks)."""
     result = Sweep()

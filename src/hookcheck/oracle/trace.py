@@ -51,6 +51,7 @@ from hookcheck.topology.values import WHOLE
 Names = dict[str, Any]
 
 
+@np.errstate(all="ignore")  # what a number too large to hold leads to is looked at as a whole (see `overflow`)
 def trace(topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None, acts: Acts = NO_ACTS) -> Trace:
     """Runs the main program of ``topology`` on the given values of parameters and inputs.
 

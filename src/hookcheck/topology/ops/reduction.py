@@ -36,16 +36,16 @@ class _Whole(Rule):
 
 @dataclass(frozen=True)
 class Mean(_Whole):
-    """``x.mean()`` over everything; the gradient is the cotangent over the number of elements."""
+    """``x.mean()`` over everything, NaN of nothing; the gradient is the cotangent over the number of elements."""
 
     complex_since = "1.8"
     _text = "{0}.mean()"
 
     def _value(self, x: Array) -> Arrays:
-        return (x.mean(),)
+        return (x.mean() if x.size else np.asarray(np.nan),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.full(x.shape, v / x.size),)
+        return (np.full(x.shape, v / max(x.size, 1)),)
 
 
 def _tieless(shape: Shape) -> bool:
