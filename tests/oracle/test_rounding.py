@@ -12,6 +12,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.rounding import NOISE, TRIALS, Noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
+from hookcheck.topology.layers.activation import Mish
 from hookcheck.topology.layers.distance import CosineSimilarity
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
@@ -165,6 +166,20 @@ class TestOverflow:
         numbers = {name: np.ones(2) for name in "xuv"}
         numbers[of] = np.array([1.0, largest])
         assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).overflows is overflows
+
+    @pytest.mark.parametrize(("x", "dtype", "overflows"), [
+        (-709.0, "float64", True), (700.0, "float64", False), (88.0, "float32", True), (-80.0, "float32", False),
+    ])  # fmt: skip
+    def test_where_a_gradient_is_differentiated_exponentials_overflow(
+        self, x: float, dtype: str, overflows: bool
+    ) -> None:
+        main = (
+            Call("y", "", (X,)), Grad("g", (Y,), (X,), (V,), create_graph=True),
+            Apply("l", Sum(), (Ref("g", (0,)),)), Backward((Ref("l"),)),
+        )  # fmt: skip
+        inputs = (Input("x", (1,), True), Input("v", (1,)))
+        numbers = {"x": np.array([x]), "v": np.array([1.0])}
+        assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).overflows is overflows
 
 
 def tied(x: list[float], u: list[float]) -> Expected:

@@ -16,6 +16,10 @@ LARGEST = {"float64": 2.0**511, "float32": 2.0**63, "float16": 2.0**15, "bfloat1
 """Beyond which numbers a step may overflow on its way: the root of the largest that the wide types hold, since steps
 take squares. The 16-bit types are worked out in float32 and overflow where they are rounded: float16 at 2**16."""
 
+EXPONENTIAL = {"float64": 708.0, "float32": 87.0, "float16": 87.0, "bfloat16": 87.0}
+"""Beyond which the exponential of a number overflows. Where a gradient is differentiated, torch takes exponentials of
+what a step is given that its first backward avoids: of Mish they give NaN."""
+
 SINGLE = {"f": np.float32, "c": np.complex64}
 """In what a step is worked out, by the kind of its operands, wherever that is not float64."""
 
@@ -29,7 +33,8 @@ def overflows(trace: Trace, sweeps: Iterable[Sweep], dtype: str) -> bool:
     steps = (t.array for node in trace.nodes for t in node.inputs)
     gradients = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None)
     arrays = (a for a in chain(calls, steps, gradients) if a.dtype.kind in SINGLE and a.size)
-    if not all(np.abs(array).max() <= LARGEST[dtype] for array in arrays):  # NaN cannot be held either
+    most = EXPONENTIAL[dtype] if trace.doubled else LARGEST[dtype]
+    if not all(np.abs(array).max() <= most for array in arrays):  # NaN cannot be held either
         return True
     return dtype != "float64" and any(_within(node, sweeps) for node in trace.nodes if node.primitive is not None)
 
