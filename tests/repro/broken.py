@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from faults.autograd import on_nodes
 from faults.engine import replaced
 from faults.programs.saved_tensors_hooks import pairs
+from torch.utils.hooks import RemovableHandle
 
 from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.registering import OWNERS
@@ -177,7 +179,9 @@ def changed(kind: HookKind, change: Change | None) -> Iterator[None]:
     def otherwise(original: Any) -> Any:
         def register(*arguments: Any, **settings: Any) -> Any:
             *owner, hook = arguments
-            return change and original(*owner, lambda *told: change(hook, *told), **settings)
+            if change is None:
+                return RemovableHandle(OrderedDict())
+            return original(*owner, lambda *told: change(hook, *told), **settings)
 
         return register
 

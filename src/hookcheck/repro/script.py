@@ -41,7 +41,7 @@ def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cp
     if clause.id not in CHECKS:
         raise HookcheckError(f"no script can be written yet for clause {clause.id} with hook kind {kind.name}")
     check, facts = CHECKS[clause.id], _facts(topology, kind, device)
-    if facts.expected.overflows or not facts.expected.worked_out:
+    if not facts.expected.worked_out:
         raise HookcheckError(f"no clause speaks of this topology with hook kind {kind.name}: what it does is not known")
     # The classes are separated by two empty lines from each other and from the lines that construct `net`.
     *classes, construction = re.sub(IMPORT, "", facts.source.modules).split("\n\n\n")
