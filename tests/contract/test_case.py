@@ -11,10 +11,16 @@ import pytest
 from hookcheck.contract.case import Case, call_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import tolerance
+from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event
+from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid
-from hookcheck.topology.model import Backward, Call, Leak, Sequential
+from hookcheck.topology.layers.batch_norm import InstanceNorm2d
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Sequential, Topology
+from hookcheck.topology.ops.elementwise import Neg
+from hookcheck.topology.ops.views import Permute
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 from .cases import (
     AROUND_TWO,
@@ -215,3 +221,24 @@ def test_a_write_in_place_is_forbidden_under_full_hooks_and_nothing_is_due_behin
 def test_what_does_not_carry_the_gradient_of_the_output(outputs: Any) -> None:
     c = with_gradients(case(), ..., outputs)
     assert not c.carries_output(c.observed.events[0], np.array([7.0]))
+
+
+@pytest.mark.parametrize(
+    ("layer", "op", "layout"),
+    [
+        (InstanceNorm2d(2), Permute((0, 1, 3, 2)), "reordered"),
+        (InstanceNorm2d(2), Neg(), "plain"),
+        (Sigmoid(), Permute((0, 1, 3, 2)), "plain"),
+    ],
+)
+def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(layer: Any, op: Any, layout: str) -> None:
+    """Every subject of the network has the word, so that the ledger can go by it."""
+    body = (Call("h", "layer", (X,)), Apply("z", op, (Ref("h"),)))
+    module = Composite((("layer", layer),), ("x",), body, Ref("z"))
+    inputs = (Input("x", (1, 2, 3, 3), True), Input("v", (1, 2, 3, 3)))
+    main = (Call("y", "", (X,)), Backward((Ref("y"),), (V,)))
+    t = Topology(module, inputs, main)
+    numbers = values(t)
+    unseen = observe(t, numbers, None)
+    found = Case(t, KINDS["full_backward"], "cpu", Expected(t, numbers), unseen, unseen)
+    assert found.own["layout"] == found.features["layout"] == {layout}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import math
 import warnings
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 from hookcheck.probe import run
 from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS
 from hookcheck.probe.observation import Layout, Observation, Raised, Standing, same, same_run
-from hookcheck.probe.run import available_devices, check_torch, observe, unavailable
+from hookcheck.probe.run import available_devices, check_torch, lacking, observe, unavailable
 from hookcheck.topology.build import Built
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import (
@@ -346,3 +347,18 @@ def test_runs_in_which_tensors_differ_beside_their_numbers_are_not_the_same() ->
         {"events": (replace(event, requires_grad=True), *rest)},
     ):
         assert not same_run(found, replace(found, **changes))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if not lacking(kind)])
+def test_a_run_leaves_no_tensor_behind(kind: str) -> None:
+    """A long exploration would pile them up."""
+
+    def tensors() -> int:
+        gc.collect()
+        return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
+
+    observed(CHAIN, kind)  # what is made once in a process
+    before = tensors()
+    for _ in range(3):
+        observed(CHAIN, kind)
+    assert tensors() == before

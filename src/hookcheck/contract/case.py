@@ -143,8 +143,7 @@ class Case:
         """Whether there is nothing to choose, or each event carries the gradients of the firing in its place."""
         if len(firings) < 2:
             return True
-        same = len(events) == len(firings)
-        return same and all(self._carries(e, f, self.measured) for e, f in zip(events, firings))
+        return len(events) == len(firings) and all(self._carries(e, f, self.measured) for e, f in zip(events, firings))
 
     def _carries(self, event: Event, firing: Firing, measured: bool) -> bool:
         return len(event.arguments) == len(self.sides) and all(

@@ -71,13 +71,11 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         for path, module in modules.items():
             getattr(module, hook.register)(partial(first, path), **({"with_kwargs": True} if hook.kwargs else {}))
     elif hook.scope == "leaves":
-        handle = getattr(torch.autograd.graph, hook.register)(
+        # Its handle is a context that removes it: torch would else free neither the hook nor the leaves.
+        with getattr(torch.autograd.graph, hook.register)(
             [*wanting.values()], lambda gradients: first("", None, dict(zip(wanting, gradients)))
-        )
-        try:
+        ):
             yield
-        finally:
-            handle.remove()  # or the hook, and the leaves with it, would never be freed
         return
     elif hook.scope == "leaf":
         for name, leaf in wanting.items():

@@ -18,7 +18,8 @@ class CosineSimilarity(SingleStep):
     ``y = Σ a b / (α β)`` with ``α = |a|``, ``β = |b|``, both at least ``eps``. ``da = v (b / (α β) - y a / (α |a|))``,
     the second term only where ``|a| > 0``; ``db`` the same with ``a`` and ``b`` swapped. Source: the documentation of
     ``torch.nn.functional.cosine_similarity``, whose bound by ``eps`` is on each norm, and its code, which leaves the
-    bound out of the slope (ATen/native/Distance.cpp: ``clamp_min_`` under a NoGradGuard); else the quotient rule.
+    bound out of the slope (ATen/native/Distance.cpp: ``clamp_min_`` under a NoGradGuard; 2.0 has another slope where
+    ``|a| < eps``); else the quotient rule.
     """
 
     dim: int = 1
