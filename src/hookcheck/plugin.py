@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from rich.console import Console
 
 try:  # before the imports below, which need it
     import torch
@@ -50,7 +49,6 @@ from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.writing import write
 from hookcheck.report.counterexample import program_told, told
-from hookcheck.report.terminal import print_summary
 from hookcheck.session import Session, Unexplained
 from hookcheck.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -307,6 +305,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     config = terminalreporter.config
     if RECORDS not in config.stash:
         return
+    from rich.console import Console  # as above, its libraries would cost every start and every worker
+
+    from hookcheck.report.terminal import print_summary
+
     asked = config.stash[REQUEST]
     for made, path in config.stash[RECORDS]:
         terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")

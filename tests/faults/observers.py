@@ -102,6 +102,26 @@ def touched(tensor: Any) -> Any:
     return tensor
 
 
+def modules_kept() -> AbstractContextManager[None]:
+    kept = []
+
+    def call(forward: Any, module: Any, args: Any) -> Any:
+        kept.append(module)
+        return forward(*args)
+
+    return called(call)
+
+
+def outputs_kept() -> AbstractContextManager[None]:
+    kept = []
+
+    def keep(tensor: Any) -> Any:
+        kept.append(tensor)
+        return tensor
+
+    return on_outputs(keep)
+
+
 def raising_in_forward() -> AbstractContextManager[None]:
     def make(original: Any) -> Any:
         def setup(self: Any, args: Any) -> Any:
@@ -162,6 +182,8 @@ OBSERVERS = (
     Fault("a module with hooks raises under no_grad", raising_without_grad_mode, ("OB-01", "NG-01"), ALL),
     Fault("a module with hooks raises", raising_in_forward, ("OB-01", "BW-02")),
     Fault("a module with hooks draws a random number", drawing_numbers, ("OB-06",), ALL),
+    Fault("a module with hooks is never freed", modules_kept, ("OB-08",), ALL),
+    Fault("the output of a module with hooks is never freed", outputs_kept, ("OB-08",), ALL),
     Fault("a module with hooks warns", warning, ("OB-05",), ALL),
     Fault("gradients are doubled, with hooks or without", doubling_everything, ("AG-01", "GI-01"), ALL),
 )

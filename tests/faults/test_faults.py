@@ -9,6 +9,7 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.program import Program
 
 from .calls import CALLS
+from .contexts import CONTEXTS
 from .engine import Fault, release
 from .firing import FIRING
 from .forward_calls import FORWARD_CALLS
@@ -18,7 +19,7 @@ from .networks import BY_HAND
 from .observers import OBSERVERS
 from .samples import deviations, samples, sound
 
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS)
+FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS)
 OFFERED = [fault for fault in FAULTS if fault.offered]
 
 
@@ -87,7 +88,8 @@ def test_a_fault_leaves_torch_as_it_was(fault: Fault) -> None:
         hook = torch.utils.hooks.BackwardHook
         graph = torch.autograd.graph
         owners = (torch.nn.Module, hook, _functions.BackwardHookFunction, module, torch.Tensor, graph)
-        owners = (*owners, getattr(graph, "saved_tensors_hooks", graph))
+        owners = (*owners, getattr(graph, "saved_tensors_hooks", graph), torch.utils.checkpoint)
+        owners = (*owners, getattr(torch, "func", graph))
         return [item for owner in owners for item in vars(owner).items()]
 
     before = code()

@@ -92,6 +92,14 @@ def _drawing(original: Any, module: Any, hook: Any) -> Any:
     return original(module, hook)
 
 
+_kept: list[Any] = []
+
+
+def _keeping(original: Any, module: Any, hook: Any) -> Any:
+    _kept.append(module)
+    return original(module, hook)
+
+
 def _touching(original: Any, module: Any, hook: Any) -> Any:
     """Writes to arguments that autograd does not need, before the hook is registered."""
     module.register_forward_hook(lambda m, args, output: _touched(args))
@@ -118,6 +126,7 @@ REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "warns": (_warning, "OB-05"),
     "draws": (_drawing, "OB-06"),
     "touches": (_touching, "OB-07"),
+    "keeps": (_keeping, "OB-08"),
 }
 """How a broken torch registers a hook, and the clauses that this breaks."""
 

@@ -13,6 +13,7 @@ from hookcheck.oracle.trace import Tensor
 from hookcheck.topology.families import (
     accumulate,
     broadcast,
+    context,
     double_backward,
     frozen_parameters,
     grad_of_some,
@@ -24,7 +25,20 @@ from hookcheck.topology.families import (
     several_losses,
     train_eval,
 )
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Topology, Train, Within, statements, walk
+from hookcheck.topology.families.context import FORWARD, WHOLE
+from hookcheck.topology.model import (
+    CALLERS,
+    Apply,
+    Backward,
+    Call,
+    Grad,
+    Statement,
+    Topology,
+    Train,
+    Within,
+    statements,
+    walk,
+)
 from hookcheck.topology.tree import Ref, Tree
 from hookcheck.topology.values import parameter_shapes, values
 
@@ -45,6 +59,7 @@ FAMILIES = (
     grad_of_some,
     double_backward,
     parameter_as_input,
+    context,
 )
 
 
@@ -66,17 +81,21 @@ def tensors(topology: Topology) -> Iterator[Tensor]:
         yield from (t for t in (*call.args, *call.outputs) if t is not None)
 
 
+def flat(topology: Topology) -> list[Statement]:
+    """The statements of main, those inside ``Within`` in its place."""
+    return [inner for s in topology.main for inner in (s.body if isinstance(s, Within) else (s,))]
+
+
 def backwards(topology: Topology) -> list[Backward]:
-    return [s for s in topology.main if isinstance(s, Backward)]
+    return [s for s in flat(topology) if isinstance(s, Backward)]
 
 
 def grads(topology: Topology) -> list[Grad]:
-    return [s for s in topology.main if isinstance(s, Grad)]
+    return [s for s in flat(topology) if isinstance(s, Grad)]
 
 
 def calls(topology: Topology) -> list[Call]:
-    flat = [inner for s in topology.main for inner in (s.body if isinstance(s, Within) else (s,))]
-    return [s for s in flat if isinstance(s, Call)]
+    return [s for s in flat(topology) if isinstance(s, Call)]
 
 
 def labels(backward: Backward) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
@@ -145,6 +164,11 @@ def receives_a_parameter(topology: Topology) -> bool:
     return any(id(t) in shared for call in trace.calls for t in call.args if t is not None)
 
 
+def inside(topology: Topology) -> list[str]:
+    """What the net runs inside of."""
+    return [name for s in topology.main for name in (getattr(s, "through", ""), getattr(s, "mode", "")) if name]
+
+
 PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     frozen_parameters: lambda t: set(t.frozen) <= set(parameter_shapes(t)) and bool(t.frozen),
     partial_grad_inputs: lambda t: "" in mixed(t),
@@ -161,6 +185,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     double_backward: lambda t: len([g for g in grads(t) if g.create_graph]) == 1
     and len(worked_out(t).trace.passes) == 2,
     parameter_as_input: receives_a_parameter,
+    context: lambda t: len(inside(t)) == 1 and t.dtype == "float64",
 }  # fmt: skip
 
 
@@ -187,11 +212,12 @@ def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
 def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) -> None:
     found = drawn(family.topologies)
     assert {bool(b.cotangents) for t in found for b in (*backwards(t), *grads(t))} == {True, False}
-    assert {"float64", "float32"} <= {t.dtype for t in found}
+    assert family is context or {"float64", "float32"} <= {t.dtype for t in found}
     assert {t.training for t in found} == ({True} if family is train_eval else {True, False})
 
 
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
+    *((context, name, lambda t, name=name: inside(t) == [name]) for name in (*CALLERS, *FORWARD, *WHOLE)),
     (frozen_parameters, "all", lambda t: set(t.frozen) == set(parameter_shapes(t))),
     (frozen_parameters, "one", lambda t: len(t.frozen) == 1 < len(parameter_shapes(t))),
     (frozen_parameters, "biases alone", lambda t: {n.endswith("bias") for n in t.frozen} == {True}),

@@ -34,6 +34,7 @@ GAPS = (
     "fired too often",
     "wrong order",
     "wrong arguments",
+    "kept alive",
     "other rounding",
     "crashed",
     "timed out",

@@ -130,7 +130,8 @@ class Trace:
 
     ``allowed`` is how many of the passes come before the first statement that writes to a module's input or output in
     place, which a full backward hook forbids; None if there is no such statement. ``noise`` falls on every step.
-    ``doubled`` says that a backward has left a graph of its own, ``recorded`` that any was told to leave one.
+    ``doubled`` says that a backward has left a graph of its own, ``recorded`` that any was told to leave one, and
+    ``repeats`` that a backward runs forward again, as far as it needs it (a checkpoint).
     """
 
     nodes: list[Node]
@@ -143,6 +144,7 @@ class Trace:
     allowed: int | None = None
     doubled: bool = False
     recorded: bool = False
+    repeats: bool = False
     acts: Acts = NO_ACTS
     ended: list[CallTrace] = field(default_factory=list)
 

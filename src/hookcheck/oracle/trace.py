@@ -25,6 +25,7 @@ from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
 from hookcheck.oracle.sweep import sweep
 from hookcheck.topology.model import (
+    GRAD_MODES,
     Apply,
     Backward,
     Call,
@@ -97,6 +98,7 @@ class _Tracer:
                 target = _joined(path, statement.target)
                 args = tuple(self.resolve(arg, path, names) for arg in statement.args)
                 kwargs = {key: self.resolve(arg, path, names) for key, arg in statement.kwargs}
+                self.result.repeats |= statement.through == "checkpoint"
                 names[statement.out] = self.call(target, args, kwargs)
             elif isinstance(statement, Apply):
                 inputs = tuple(self.resolve(ref, path, names) for ref in statement.args)
@@ -107,7 +109,8 @@ class _Tracer:
             elif isinstance(statement, Leak):
                 self.leaked[statement.name] = self.resolve(statement.value, path, names)
             elif isinstance(statement, Within):
-                self.modes.append("grad" if statement.mode == "enable_grad" else statement.mode)
+                mode = statement.mode if statement.mode in GRAD_MODES else self.modes[-1]
+                self.modes.append("grad" if mode == "enable_grad" else mode)
                 self.body(statement.body, path, names)
                 self.modes.pop()
             elif isinstance(statement, Train):

@@ -65,9 +65,9 @@ _MODE = hasattr(torch.Tensor, "is_inference")
 """Whether this torch has an inference mode, whose tensors have no version."""
 
 
-def standings(tensors: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
-    """What each tensor is beside its numbers; it may be the same object as one before it, or as one of ``others``."""
-    first = {id(tensor): name for name, tensor in others.items()}
+def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
+    """What each tensor is beside its numbers; it may be the same object as one before it."""
+    first: dict[int, str] = {}
     return {
         name: Standing(
             first.setdefault(id(tensor), name),

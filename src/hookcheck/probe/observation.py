@@ -54,8 +54,8 @@ class Event:
 class Standing(NamedTuple):
     """What a tensor is beside its numbers.
 
-    ``object`` is the first name of the very same object: a parameter's, an input's, that of a value before it, or its
-    own. ``version`` is None where torch counts none, for a tensor made in inference mode.
+    ``object`` is the first name of the very same object: a parameter's (``net.weight``), an input's, that of a value
+    before it, or its own. ``version`` is None where torch counts none, for a tensor made in inference mode.
     """
 
     object: str
@@ -92,8 +92,10 @@ class Observation:
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
     where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
     ``random`` is the CPU's random state at the end (every run begins with the same one). ``standings`` are those of
-    inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there is. Of hooks that
-    form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its place in it.
+    parameters, of inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there is.
+    Of hooks that form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its
+    place in it. ``alive`` are the net (``net``), parameters, inputs and values that were not freed after the run, if it
+    did not raise.
     """
 
     events: tuple[Event, ...]
@@ -106,6 +108,7 @@ class Observation:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     chained: tuple[tuple[int, Event], ...] = ()
+    alive: tuple[str, ...] = ()
 
 
 def same(a: Copy, b: Copy) -> bool:
@@ -132,6 +135,7 @@ def same_run(a: Observation, b: Observation) -> bool:
         and a.layouts == b.layouts
         and list(map(_occasion, a.events)) == list(map(_occasion, b.events))
         and all(same(one.arguments, other.arguments) for one, other in zip(a.events, b.events))
+        and a.alive == b.alive
         and not a.chained
         and not b.chained
         and same(a.values, b.values)

@@ -91,11 +91,14 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
             settings["always_call"] = True
         getattr(module, hook.then)(partial(record, last, path))
         getattr(module, hook.then)(partial(record, middle, path), **settings)
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
-        for name, tensor in kept:
-            first(name, None, tensor.grad)
+    try:
+        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
+            for name, tensor in kept:
+                first(name, None, tensor.grad)
+    finally:
+        kept.clear()  # graph, module and hook would hold each other through what the collector cannot see
 
 
 def _on_leaf(hook: HookKind, name: str, record: Record) -> Callable[[Any], Any]:

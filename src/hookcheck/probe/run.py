@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,6 +21,8 @@ from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology, needs
 
+References = Mapping[str, "weakref.ref[Any]"]
+
 
 def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
     """Builds ``topology`` on ``device`` and runs it once, with a hook of ``kind`` on all that the kind is about.
@@ -27,6 +32,22 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
     part of the observation; the process is left as it was found either way. Only ``Exception`` is caught: Ctrl-C ends
     the run at once.
     """
+    seen, references = _observed(topology, numbers, kind, device)
+    if seen.raised:
+        return seen  # frames hold each other and all that is in them
+    if _alive(references):
+        gc.collect()  # what holds itself in a cycle is not kept for that
+    return replace(seen, alive=_alive(references))
+
+
+def _alive(references: References) -> tuple[str, ...]:
+    return tuple(name for name, reference in references.items() if reference() is not None)
+
+
+def _observed(
+    topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str
+) -> tuple[Observation, References]:
+    """What a run shows, and references to all of it that must be freed when this returns."""
     chained: list[tuple[int, Event]] = []
     raised = None
     with preserved(), warnings.catch_warnings(record=True) as caught:
@@ -59,12 +80,19 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
             raised=raised,
             random=torch.default_generator.get_state().numpy().tobytes(),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
-            standings=standings({**built.inputs, **tensors}, built.parameters),
+            standings=standings({**_owned(built.parameters), **built.inputs, **tensors}),
             layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
         )
+        owned = _owned(built.parameters)
+        references = {n: weakref.ref(v) for n, v in {"net": built.module, **owned, **built.inputs, **tensors}.items()}
         # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
-        return observation
+        return observation, references
+
+
+def _owned(parameters: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Parameters by how a program names them."""
+    return {f"net.{name}": parameter for name, parameter in parameters.items()}
 
 
 def unavailable(topology: Topology, kind: str | None) -> str:

@@ -70,6 +70,7 @@ CHECKS = {
     "OB-05": Check("warns.j2"),
     "OB-06": Check("random.j2"),
     "OB-07": Check("objects.j2"),
+    "OB-08": Check("alive.j2"),
     "AG-01": Check("leaves.j2"),
     "AG-02": Check("results.j2"),
     "FN-01": Check("calls.j2"),

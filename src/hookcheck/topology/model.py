@@ -24,12 +24,16 @@ from hookcheck.topology.tree import Ref, Tree
 
 @dataclass(frozen=True)
 class Call:
-    """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself."""
+    """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself.
+
+    ``through`` is the function of torch that makes the call, one of `CALLERS`, or empty (main only).
+    """
 
     out: str
     target: str
     args: tuple[Tree, ...]
     kwargs: tuple[tuple[str, Tree], ...] = ()
+    through: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class Within:
-    """Statements run under a grad mode: ``no_grad``, ``enable_grad`` or ``inference_mode``."""
+    """Statements run in a context, one of `CONTEXTS`: under a grad mode, or (main only) in what must change nothing."""
 
     mode: str
     body: tuple[Statement, ...]
@@ -247,8 +251,47 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from _flat(statement.body)
 
 
-MODES = {"no_grad": "1.7", "enable_grad": "1.7", "inference_mode": "1.9"}
-"""The grad modes, each with the first torch release that has it."""
+CONTEXTS = {
+    "no_grad": ("1.7", "torch.no_grad()"),
+    "enable_grad": ("1.7", "torch.enable_grad()"),
+    "inference_mode": ("1.9", "torch.inference_mode()"),
+    "autocast": ("1.10", "torch.autocast('cpu')"),
+    "detect_anomaly": ("1.7", "torch.autograd.detect_anomaly()"),
+    "save_on_cpu": ("1.10", "torch.autograd.graph.save_on_cpu()"),
+}
+"""What statements may run in, each with the first torch release that has it, and as an expression. Autocast leaves
+float64 alone."""
+
+GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
+"""Those that say whether autograd records."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """What calls a module in main's place: the first torch release that has it, what to import, and the statement."""
+
+    since: str
+    imports: str
+    source: str
+
+
+CALLERS = {
+    "checkpoint": Caller(
+        "1.11",
+        "torch.utils.checkpoint",
+        "{out} = torch.utils.checkpoint.checkpoint({net}, {args}, use_reentrant=False)",
+    ),
+    "functional_call": Caller(
+        "2.0", "torch.func", "{out} = torch.func.functional_call({net}, dict({net}.named_parameters()), ({args},))"
+    ),
+    # Threads are joined: what they have run is freed at once.
+    "thread": Caller(
+        "1.7",
+        "concurrent.futures",
+        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n    {out} = pool.submit({net}, {args}).result()",
+    ),
+}
+"""Who may call the root in main's place."""
 
 DTYPES = {
     "float64": "1.7",
@@ -271,7 +314,9 @@ def needs(topology: Topology) -> tuple[str, str]:
             steps.append(statement.op)
             dtypes.add(statement.op.casts or topology.dtype)
         elif isinstance(statement, Within):
-            used.append((MODES[statement.mode], statement.mode))
+            used.append((CONTEXTS[statement.mode][0], statement.mode))
+        elif isinstance(statement, Call) and statement.through:
+            used.append((CALLERS[statement.through].since, statement.through))
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.8", "backward(inputs=…)"))
     used += [(step.since, type(step).__name__) for step in steps]

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hookcheck.topology.model import (
+    CALLERS,
+    CONTEXTS,
     Apply,
     Backward,
     Call,
@@ -63,8 +65,11 @@ def modules_source(topology: Topology) -> str:
     mode = [] if topology.training else ["net.eval()"]
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
     frozen = [f"{_attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
+    callers = [CALLERS[s.through] for s in statements(topology) if isinstance(s, Call) and s.through]
+    imports = [f"import {caller.imports}" for caller in callers]
     containers = list(dict.fromkeys(_containers(topology)))
-    return "\n\n\n".join([*containers, *definitions, "\n".join([construction, *ties, *mode, *dtype, *frozen])])
+    net = "\n".join([construction, *ties, *mode, *dtype, *frozen])
+    return "\n\n\n".join([*imports, *containers, *definitions, net])
 
 
 def main_source(topology: Topology) -> str:
@@ -178,16 +183,19 @@ def _lines(body: tuple[Statement, ...], owner: str) -> list[str]:
     lines: list[str] = []
     for statement in body:
         if isinstance(statement, Within):
-            lines += [f"with torch.{statement.mode}():", *(INDENT + line for line in _lines(statement.body, owner))]
+            context = CONTEXTS[statement.mode][1]
+            lines += [f"with {context}:", *(INDENT + line for line in _lines(statement.body, owner))]
         else:
-            lines.append(_line(statement, owner))
+            lines += _line(statement, owner).splitlines()
     return lines
 
 
 def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Call):
         arguments = [*map(expression, statement.args), *(f"{k}={expression(v)}" for k, v in statement.kwargs)]
-        return f"{statement.out} = {_attribute(owner, statement.target)}({', '.join(arguments)})"
+        target, listed = _attribute(owner, statement.target), ", ".join(arguments)
+        called = CALLERS[statement.through].source if statement.through else "{out} = {net}({args})"
+        return called.format(out=statement.out, net=target, args=listed)
     if isinstance(statement, Apply):
         return f"{statement.out} = {statement.op.source(*map(expression, statement.args))}"
     if isinstance(statement, Leak):

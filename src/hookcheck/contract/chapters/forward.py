@@ -36,6 +36,8 @@ def runs_once_each_call(case: Case, _: None) -> Judgement:
         return NOTHING
     expected = [call.path for call in _calls(case)]
     observed = [event.path for event in case.observed.events]
+    if case.expected.trace.repeats:  # as far as backward needs it
+        expected += expected[: max(len(observed) - len(expected), 0)]
     if observed == expected:
         return None
     if sorted(observed) == sorted(expected):

@@ -21,6 +21,7 @@ from hookcheck.probe.observation import Array, Copy, Layout, Standing, numbers, 
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 RETURN = f"{MODULE}, 'optionally return a new gradient'"
+LEAK = f"{MODULE}; pytorch#164, pytorch#39979"
 VIEWS = f"{MODULE}, 'will receive a view of each Tensor'; torch.autograd, 'Default gradient layouts'"
 Beside = TypeVar("Beside", Standing, Layout)
 MISSING = "nothing of that name"
@@ -116,6 +117,16 @@ def changes_no_object(case: Case, _: None) -> Judgement:
         if apart:
             return Mismatch("wrong arguments", f"{name}.grad: {apart[0]}", apart[1])
     return None
+
+
+@clause("OB-08", PROMISE, Subject.RUN, "1.8", LEAK, of=_observing)
+def keeps_nothing_alive(case: Case, _: None) -> Judgement:
+    """When a run is over and nothing refers to it, an observing hook keeps neither the module nor any tensor alive;
+    that of several leaves must be removed for it."""
+    if case.observed.raised:
+        return NOTHING
+    kept = [name for name in case.observed.alive if name not in case.plain.alive]
+    return Mismatch("kept alive", "all of it freed", ", ".join(kept)) if kept else None
 
 
 @clause("AG-01", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)

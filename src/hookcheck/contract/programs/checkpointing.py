@@ -325,3 +325,21 @@ def contexts_are_freed_after_backward(check: Check) -> None:
         check.equal("gradient", x.grad, [7])
 
     check.equal("what is left", survivors(act), [])
+
+
+@program("gh193671", PROMISE, since="1.11", source=f"{CHECKPOINT}; saved_tensors_hooks; pytorch#193671")
+def what_is_saved_has_been_filled(check: Check) -> None:
+    """The slopes that RReLU saves are those that it has used: where a hook copies what is saved, and in a non-reentrant
+    region."""
+    layer = nn.RReLU(3.0, 3.0)
+    x = torch.full((64, 64), -7.0, requires_grad=True)
+
+    def right(y: Any) -> bool:
+        torch.full((64, 64), 5.0)  # memory that was freed holds other numbers by now
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        return bool((gradient == 3).all())
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
+        copied = layer(x)
+    check.equal("each gradient is the slope, copied", right(copied), True)
+    check.equal("each gradient is the slope, checkpointed", right(non_reentrant()(layer, x)), True)

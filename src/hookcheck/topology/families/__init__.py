@@ -61,6 +61,7 @@ FAMILIES = {
         "grad-of-some": "torch.autograd.grad, or a backward with inputs, for some of the tensors that have gradients.",
         "double-backward": "A gradient that has a graph of its own, a loss on it, and a second backward.",
         "parameter-as-input": "A parameter is an argument of a module call: one's own, a child's, or the net's.",
+        "context": "A network inside of what must change nothing: a checkpoint, autocast, functional_call and others.",
         "random-graph": "Anything that the grammar allows, modules in modules, values used more than once.",
     }.items()
 }
