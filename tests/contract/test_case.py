@@ -16,7 +16,7 @@ from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.batch_norm import InstanceNorm2d
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Sequential, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Sequential, Topology, Within
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.views import Permute
 from hookcheck.topology.tree import Ref
@@ -242,3 +242,16 @@ def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(layer:
     unseen = observe(t, numbers, None)
     found = Case(t, KINDS["full_backward"], "cpu", Expected(t, numbers), unseen, unseen)
     assert found.own["layout"] == found.features["layout"] == {layout}
+
+
+@pytest.mark.parametrize(
+    ("call", "inside"),
+    [
+        (CALLED, "nothing"),
+        (Within("no_grad", (CALLED,)), "nothing"),
+        (Within("autocast", (CALLED,)), "autocast"),
+        (replace(CALLED, through="thread"), "thread"),
+    ],
+)
+def test_what_a_network_runs_inside_of(call: Any, inside: str) -> None:
+    assert case(main=(call,)).own["inside"] == {inside}

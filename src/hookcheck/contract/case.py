@@ -17,7 +17,18 @@ from hookcheck.oracle.sweep import Gradient
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
-from hookcheck.topology.model import Apply, Composite, Grad, Sequential, Topology, statements, walk
+from hookcheck.topology.model import (
+    GRAD_MODES,
+    Apply,
+    Call,
+    Composite,
+    Grad,
+    Sequential,
+    Topology,
+    Within,
+    statements,
+    walk,
+)
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Array, Layer
 
@@ -243,14 +254,19 @@ class Case:
         """The features of the network as a whole, which all that is in it share.
 
         ``writes`` says whether any step works in place; ``layout`` is ``reordered`` where a normalisation of images may
-        get a gradient whose strides are in another order than its input's, and ``plain`` elsewhere.
+        get a gradient whose strides are in another order than its input's, and ``plain`` elsewhere; ``inside`` holds
+        what the network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
         """
+        callers = {s.through for s in statements(self.topology) if isinstance(s, Call)}
+        contexts = {s.mode for s in statements(self.topology) if isinstance(s, Within)}
+        inside = (callers | contexts).difference(GRAD_MODES, [""])
         ops = {type(s.op) for s in statements(self.topology) if isinstance(s, Apply)}
         modules = {type(module).__name__ for _, module in walk(self.topology.module)}
         reordered = not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES)
         return {
             "writes": frozenset({"yes" if writes(self.topology) else "no"}),
             "layout": frozenset({"reordered" if reordered else "plain"}),
+            "inside": frozenset(inside or {"nothing"}),
         }
 
     @cached_property

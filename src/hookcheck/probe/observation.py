@@ -94,8 +94,8 @@ class Observation:
     ``random`` is the CPU's random state at the end (every run begins with the same one). ``standings`` are those of
     parameters, of inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there is.
     Of hooks that form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its
-    place in it. ``alive`` are the net (``net``), parameters, inputs and values that were not freed after the run, if it
-    did not raise.
+    place in it. ``alive`` are the modules (the net is ``net``), parameters, inputs and values that were not freed after
+    the run, if it did not raise.
     """
 
     events: tuple[Event, ...]

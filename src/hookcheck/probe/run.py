@@ -83,11 +83,11 @@ def _observed(
             standings=standings({**_owned(built.parameters), **built.inputs, **tensors}),
             layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
         )
-        owned = _owned(built.parameters)
-        references = {n: weakref.ref(v) for n, v in {"net": built.module, **owned, **built.inputs, **tensors}.items()}
+        modules = dict(built.module.named_modules(prefix="net"))
+        made = {**modules, **_owned(built.parameters), **built.inputs, **tensors}
         # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
-        return observation, references
+        return observation, {name: weakref.ref(thing) for name, thing in made.items()}
 
 
 def _owned(parameters: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
