@@ -44,10 +44,11 @@ from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
-SMOKE = ("intermediate-loss", "nested", PROGRAM)
+SMOKE = ("intermediate-loss", "inplace", PROGRAM)
 """The families of a smoke test: few networks in which much can go wrong, and the programs."""
 
 SLOW = (
+    "checkpointed-gradients",
     "checkpointing",
     "module-utilities",
     "parallel",
