@@ -90,10 +90,10 @@ class Observation:
 
     ``events`` in the order in which they happened; ``values`` are the values that main named, its inputs left out;
     ``requires_grad`` says it of those of them that are tensors; ``gradients`` is ``.grad`` of every leaf by name, None
-    where there is none; ``warnings`` are (category, text) pairs; ``raised`` is the exception that ended the run early;
-    ``random`` is the CPU's random state at the end (every run begins with the same one). ``standings`` are those of
-    parameters, of inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there is.
-    Of hooks that form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its
+    where there is none; ``warnings`` are (category, first line) pairs; ``raised`` is the exception that ended the run
+    early; ``random`` is the CPU's random state at the end (every run begins with the same one). ``standings`` are those
+    of parameters, of inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there
+    is. Of hooks that form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its
     place in it. ``alive`` are the modules (the net is ``net``), parameters, inputs and values that were not freed after
     the run, if it did not raise.
     """

@@ -76,7 +76,7 @@ def _observed(
             values={name: copied(value) for name, value in named.items()},
             requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
             gradients={n: None if gradient is None else array_of(gradient) for n, gradient in gradients.items()},
-            warnings=tuple((w.category.__name__, str(w.message)) for w in caught),
+            warnings=tuple((w.category.__name__, str(w.message).partition("\n")[0]) for w in caught),
             raised=raised,
             random=torch.default_generator.get_state().numpy().tobytes(),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
