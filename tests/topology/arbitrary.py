@@ -9,8 +9,9 @@ from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.structure import Flatten
 from hookcheck.topology.model import (
+    CALLERS,
+    CONTEXTS,
     DTYPES,
-    MODES,
     Apply,
     Backward,
     Call,
@@ -59,7 +60,14 @@ TREES: st.SearchStrategy[Tree] = st.recursive(st.one_of(REFS, LITERALS), _packs,
 FEW_TREES, FEW_REFS = st.lists(TREES, max_size=2).map(tuple), st.lists(REFS, max_size=2).map(tuple)
 STATEMENTS: st.SearchStrategy[Statement] = st.recursive(
     st.one_of(
-        st.builds(Call, NAMES, NAMES, FEW_TREES, st.lists(st.tuples(NAMES, TREES), max_size=2).map(tuple)),
+        st.builds(
+            Call,
+            NAMES,
+            NAMES,
+            FEW_TREES,
+            st.lists(st.tuples(NAMES, TREES), max_size=2).map(tuple),
+            st.sampled_from(["", *CALLERS]),
+        ),
         st.builds(Apply, NAMES, st.sampled_from([Add(), Mul(), Sum(), Mean()]), FEW_REFS),
         st.builds(Leak, NAMES, REFS),
         st.builds(Recurse, NAMES, REFS, NAMES),
@@ -69,7 +77,7 @@ STATEMENTS: st.SearchStrategy[Statement] = st.recursive(
     ),
     lambda inner: st.builds(
         Within,
-        st.sampled_from(sorted(MODES)),
+        st.sampled_from(sorted(CONTEXTS)),
         st.lists(inner, max_size=2).map(tuple),
     ),
     max_leaves=3,
