@@ -66,7 +66,7 @@ def modules_source(topology: Topology) -> str:
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
     frozen = [f"{_attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
     callers = [CALLERS[s.through] for s in statements(topology) if isinstance(s, Call) and s.through]
-    imports = [f"import {caller.imports}" for caller in callers]
+    imports = [f"import {name}" for name in dict.fromkeys(caller.imports for caller in callers)]
     containers = list(dict.fromkeys(_containers(topology)))
     net = "\n".join([construction, *ties, *mode, *dtype, *frozen])
     return "\n\n\n".join([*imports, *containers, *definitions, net])

@@ -21,7 +21,7 @@ from hookcheck.probe.observation import Array, Copy, Layout, Standing, numbers, 
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 RETURN = f"{MODULE}, 'optionally return a new gradient'"
-LEAK = f"{MODULE}; pytorch#164, pytorch#39979"
+LEAK = f"{MODULE}; pytorch#74831, pytorch#82528"
 VIEWS = f"{MODULE}, 'will receive a view of each Tensor'; torch.autograd, 'Default gradient layouts'"
 Beside = TypeVar("Beside", Standing, Layout)
 MISSING = "nothing of that name"
