@@ -77,16 +77,18 @@ class Expected:
         numbers: Mapping[str, Array],
         noise: Noise | None = None,
         acts: Acts = NO_ACTS,
-        traced: Trace | None = None,
+        unchanged: Expected | None = None,
     ) -> None:
         """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them.
 
-        ``acts`` is what hooks on every module change. ``traced`` is the trace of just that, if there is one already.
+        ``acts`` is what hooks on every module change. ``unchanged`` is the same network without them, if it is worked
+        out already and they leave all of its forward alone.
         """
         self.topology = topology
         self.numbers = numbers
         self.acts = acts
-        self.trace: Trace = traced or trace(topology, numbers, noise, acts)
+        self._unchanged = unchanged
+        self.trace: Trace = replace(unchanged.trace, acts=acts) if unchanged else trace(topology, numbers, noise, acts)
 
     def acting(self, acts: Acts) -> Expected:
         """The same network where hooks on every module change ``acts``; what those leave alone is not worked out again.
@@ -95,7 +97,7 @@ class Expected:
         """
         if not acts.backward or not all(backward.accumulates for backward in self.trace.passes):
             return Expected(self.topology, self.numbers, acts=acts)
-        return Expected(self.topology, self.numbers, acts=acts, traced=replace(self.trace, acts=acts))
+        return Expected(self.topology, self.numbers, acts=acts, unchanged=self)
 
     @cached_property
     def worked_out(self) -> bool:
@@ -202,6 +204,8 @@ class Expected:
     @cached_property
     def plain(self) -> tuple[Sweep, ...]:
         """The backward passes without boundaries: what happens when no hook is there."""
+        if self._unchanged:
+            return self._unchanged.plain
         return tuple(sweep(self.trace, backward, joined=False) for backward in self.trace.passes)
 
     @cached_property

@@ -45,7 +45,9 @@ def array_of(tensor: torch.Tensor) -> Array:
 
     NumPy has no bfloat16: the 16 bits are kept as they are.
     """
-    plain = tensor.detach().cpu()
+    plain = tensor.detach() if tensor.requires_grad else tensor
+    if plain.is_cuda:
+        plain = plain.cpu()
     if plain.dtype == torch.bfloat16:
         return plain.contiguous().view(torch.int16).numpy().view(np.uint16).copy()
     exact = plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain

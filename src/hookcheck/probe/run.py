@@ -64,12 +64,18 @@ def _observed(
         named = {
             name: value
             for name, value in names.items()
-            if (isinstance(value, torch.Tensor) or is_container(value))
-            and name not in built.inputs
+            if name not in built.inputs
             and name[:2] != "__"
+            and (isinstance(value, torch.Tensor) or is_container(value))
         }
         tensors = dict(_tensors(named))
         leaves = {**built.parameters, **built.inputs}
+        # A program calls parameters by where they are.
+        standing = {
+            **{f"net.{name}": parameter for name, parameter in built.parameters.items()},
+            **built.inputs,
+            **tensors,
+        }
         gradients = {name: leaf.grad for name, leaf in leaves.items() if leaf.is_leaf}
         observation = Observation(
             events=tuple(event for link, event in chained if not link),
@@ -80,19 +86,13 @@ def _observed(
             raised=raised,
             random=torch.default_generator.get_state().numpy().tobytes(),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
-            standings=standings({**_owned(built.parameters), **built.inputs, **tensors}),
+            standings=standings(standing),
             layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
         )
-        modules = dict(built.module.named_modules(prefix="net"))
-        made = {**modules, **_owned(built.parameters), **built.inputs, **tensors}
+        made = {**dict(built.module.named_modules(prefix="net")), **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
         return observation, {name: weakref.ref(thing) for name, thing in made.items()}
-
-
-def _owned(parameters: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Parameters by how a program names them."""
-    return {f"net.{name}": parameter for name, parameter in parameters.items()}
 
 
 def unavailable(topology: Topology, kind: str | None) -> str:
