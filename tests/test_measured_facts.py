@@ -13,7 +13,8 @@ import pytest
 from packaging.version import Version
 
 from hookcheck.contract.verdict import CONFORMS, CaseResult, Deviation
-from hookcheck.oracle.expected import Expected, state
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.gradient import state
 from hookcheck.record.model import Record
 from hookcheck.record.reading import read
 from hookcheck.suite import conformance_folder

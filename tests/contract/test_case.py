@@ -27,6 +27,7 @@ from .cases import (
     CALLED,
     CHAIN,
     EQUAL,
+    FROM_Y,
     TIMES,
     TWICE,
     UNDER_NO_GRAD,
@@ -134,6 +135,24 @@ def test_events_that_may_stand_in_their_order_do(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Case, "_carries", lambda self, event, firing, measured: measured or event is second)
     of_a = [p.event for p in replace(twice, measured=True).pairs if p.firing.call.path == "a"]
     assert of_a == [second, first]
+
+
+def test_other_modules_tell_in_which_backward_an_event_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of ``a`` carry the gradients of both backwards, those of ``b`` and of the net those of their own."""
+    twice = case(CHAIN, (CALLED, replace(FROM_Y, retain_graph=True), FROM_Y))
+    monkeypatch.setattr(
+        Case, "_carries", lambda self, event, firing, measured: event.path == "a" or event.number == firing.backward
+    )
+    events = twice.observed.events
+    assert [(event.path, event.number) for event in events] == [(p, n) for n in (0, 1) for p in ("b", "a", "")]
+    for number, event in ((0, events[1]), (1, events[4])):
+        others = [e for e in events if e.path != "a" or e is event]
+        of_a = {p.firing.backward: p.event for p in with_events(twice, *others).pairs if p.firing.call.path == "a"}
+        assert of_a == {number: event, 1 - number: None}
+    of_b = {
+        p.firing.backward: p.event for p in with_events(twice, *events[::-1][:-1]).pairs if p.firing.call.path == "b"
+    }
+    assert of_b == {0: None, 1: events[3]}  # an order that contradicts them leaves it to the gradients
 
 
 def test_one_event_answers_one_firing_only() -> None:

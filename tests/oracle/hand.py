@@ -11,7 +11,7 @@ from typing import Any, Optional
 import numpy as np
 
 from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.oracle.sweep import Gradient
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Composite, Input, Leak, Module, Statement, Topology
 from hookcheck.topology.tree import Pack, Ref, Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookcheck.oracle.expected import state
+from hookcheck.oracle.gradient import state
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Leak, Sequential, Within
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.tree import Literal, Pack, Ref

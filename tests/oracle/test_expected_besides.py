@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hookcheck.oracle.expected import Expected, state
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.gradient import state
 from hookcheck.topology.layers.cells import LSTMCell
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Leak, Topology
 from hookcheck.topology.ops import Add

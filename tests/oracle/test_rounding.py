@@ -13,7 +13,9 @@ from hookcheck.oracle.rounding import NOISE, TRIALS, Noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
 from hookcheck.topology.layers.activation import Mish
+from hookcheck.topology.layers.adjustable import Threshold
 from hookcheck.topology.layers.distance import CosineSimilarity
+from hookcheck.topology.layers.loss_margins import CosineEmbeddingLoss
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
@@ -133,6 +135,30 @@ class TestCancellationWithinAStep:
         assert not oracle.close(np.array([[off]]), oracle.leaf_gradients["x"], "cpu")
         oracle, _ = cosine(1.5)
         assert not oracle.close(np.array([[4e-12]]), oracle.leaf_gradients["x"], "cpu")
+
+    @pytest.mark.parametrize(
+        ("dtype", "off", "either"), [("float32", 0.0, True), ("float32", 1.0, False), ("float64", 0.0, False)]
+    )
+    def test_what_cancels_forward_may_go_either_way_at_a_kink(self, dtype: str, off: float, either: bool) -> None:
+        """One less the cosine of two single numbers is what steadies it, and in float32 whatever rounding leaves."""
+        module = Composite(
+            (("loss", CosineEmbeddingLoss()), ("gate", Threshold(0.0, 0.0))),
+            ("x", "b", "sign", "u"),
+            (
+                Call("lost", "loss", (X, Ref("b"), Ref("sign"))),
+                Apply("sum", Add(), (Ref("lost"), U)),
+                Call("h", "gate", (Ref("sum"),)),
+            ),
+            Ref("h"),
+        )
+        inputs = (Input("x", (1, 1)), Input("b", (1, 1)), Input("sign", (1,), domain="sign"), Input("u", (), True))
+        main = (Call("y", "", (X, Ref("b"), Ref("sign"), U)), Backward((Y,), (V,)))
+        numbers = {"x": np.array([[-1.4]]), "b": np.array([[-2.2]]), "sign": np.array([1.0]), "u": np.array(off)}
+        topology = Topology(module, (*inputs, Input("v", ())), main, dtype=dtype)
+        oracle = Expected(topology, {**numbers, "v": np.array(1.0)})
+        expected = oracle.leaf_gradients["u"]
+        assert expected == 1
+        assert oracle.close(np.array(0.0), expected, "cpu") is either
 
 
 def cosine(x: float) -> tuple[Expected, np.ndarray[Any, Any]]:

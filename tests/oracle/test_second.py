@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from hookcheck.oracle.expected import Expected, state
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.gradient import state
 from hookcheck.oracle.graph import Node, Tensor
 from hookcheck.oracle.second import Transposed
 from hookcheck.oracle.tolerance import DIFFERENCES

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
-from hookcheck.oracle.sweep import Gradient
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
@@ -128,27 +129,48 @@ class Case:
 
         A hook is not told which of several calls of its module it is for, so an event goes to the firing whose
         gradients it carries, by the table of tolerances or, at a second look, by what rounding explains; equal ones
-        go to the latest call first, which backward meets first. Those that carry no firing's gradients go to what is
-        left, in order. Events that answer in just that order are left in it: where gradients are so small that one may
-        pass for another, no other order is told by them.
+        go to the latest call first, which backward meets first. What other modules' events tell of the backward pass
+        in which one happened counts as well. Those that carry no firing's gradients go to what is left, in order.
+        Events that answer in just that order are left in it: where gradients are so small that one may pass for
+        another, no other order is told by them.
         """
-        due: dict[str, list[Firing]] = {}
-        for firing in self.firings:
-            due.setdefault(firing.call.path, []).append(firing)
         answers: dict[int, Event] = {}
-        for path, firings in due.items():
+        for path, firings in self.due.items():
             events = list(self.events.get(path, ()))
             left = sorted(firings, key=lambda firing: (firing.backward, -firing.node))
             looks = () if self._in_order(events, left) else (False, True) if self.measured else (False,)
             for measured in looks:
                 for firing in left:
-                    match = next((event for event in events if self._carries(event, firing, measured)), None)
+                    fitting = (event for event in events if self._carries(event, firing, measured))
+                    match = next((event for event in fitting if firing.backward in self._passes[id(event)]), None)
                     if match is not None:
                         answers[id(firing)] = match
                         events.remove(match)
                 left = [firing for firing in left if id(firing) not in answers]
             answers.update((id(firing), event) for firing, event in zip(left, events))
         return tuple(Pair(firing, answers.get(id(firing))) for firing in self.firings)
+
+    @cached_property
+    def due(self) -> dict[str, list[Firing]]:
+        """The firings that are due on each module path that has any."""
+        found: dict[str, list[Firing]] = {}
+        for firing in self.firings:
+            found.setdefault(firing.call.path, []).append(firing)
+        return found
+
+    @cached_property
+    def _passes(self) -> dict[int, range]:
+        """By an event's ``id`` the backward passes in which it may have happened: none before that of an event before
+        it, none after that of one behind it, as far as their gradients tell. Where these contradict it may be any."""
+        events = self.observed.events
+        every = range(len(self.expected.trace.passes))
+        told = [
+            [firing.backward for firing in self.due.get(event.path, ()) if self._carries(event, firing, self.measured)]
+            for event in events
+        ]
+        first = accumulate((min(numbers, default=0) for numbers in told), max)
+        last = list(accumulate((max(numbers, default=every.stop) for numbers in reversed(told)), min))[::-1]
+        return {id(event): range(a, b + 1) or every for event, a, b in zip(events, first, last)}
 
     def _in_order(self, events: list[Event], firings: list[Firing]) -> bool:
         """Whether there is nothing to choose, or each event carries the gradients of the firing in its place."""
@@ -179,14 +201,6 @@ class Case:
         if pair.event is None or len(pair.event.arguments) != len(self.sides) or name not in self.sides:
             return None
         return pair.event.arguments[self.sides.index(name)]
-
-    @cached_property
-    def paths_due(self) -> dict[str, int]:
-        """How many firings are due on each module path that has any."""
-        due: dict[str, int] = {}
-        for firing in self.firings:
-            due[firing.call.path] = due.get(firing.call.path, 0) + 1
-        return due
 
     @cached_property
     def of_first_output(self) -> dict[str, list[Gradient]]:

@@ -15,8 +15,8 @@ import numpy as np
 from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.oracle.expected import Firing
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Tensor
-from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.observation import Copy, dtype_of, numbers
 from hookcheck.topology.primitive import Array
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Tensor, Trace
-from hookcheck.oracle.sweep import Gradient
 from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families import FAMILIES

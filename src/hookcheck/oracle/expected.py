@@ -10,10 +10,11 @@ from functools import cached_property
 import numpy as np
 
 from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
-from hookcheck.oracle.sweep import Gradient, Sweep, materialized, sweep
+from hookcheck.oracle.sweep import Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.model import Topology, walk
@@ -395,10 +396,3 @@ def _placed(tensors: tuple[bool, ...], gradients: tuple[Gradient, ...]) -> tuple
 
 def _below(name: str, path: str) -> str:
     return name[len(path) + 1 :] if path and name.startswith(f"{path}.") else name
-
-
-def state(gradient: Gradient) -> str:
-    """``absent``, ``zero`` or ``value``."""
-    if gradient is None:
-        return "absent"
-    return "value" if np.any(gradient) else "zero"

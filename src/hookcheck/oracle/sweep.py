@@ -1,23 +1,21 @@
 """Which gradients does one backward pass yield? One reverse sweep over the traced graph.
 
-A gradient is in one of three states: *absent* (None), *zero*, or *a value*; the last two are arrays. What is absent
-stays absent along ordinary steps. A boundary joins its tensors: it runs if any of them has a gradient, and fills the
-others with zeros, as ``torch.autograd.Function`` documents (materialized gradients).
+What is absent (see `hookcheck.oracle.gradient`) stays absent along ordinary steps. A boundary joins its tensors: it
+runs if any of them has a gradient, and fills the others with zeros, as ``torch.autograd.Function`` documents
+(materialized gradients).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Optional
 
 import numpy as np
 
 from hookcheck.oracle.acts import Acts, factor
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
-from hookcheck.oracle.rounding import NARROWINGS, Noise, cancelled
+from hookcheck.oracle.rounding import Noise
 from hookcheck.topology.primitive import Array
-
-Gradient = Optional[Array]
 
 
 @dataclass
@@ -111,29 +109,12 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     exact = node.primitive.exact
     moved = tuple(g if g is None else noise.moved(g, exact) for g in received)
     passed = _handed_on(node, moved, joined=True)
-    within = _cancelled(noise, node, moved)
+    operands = tuple(t.array for t in node.inputs)
+    count = len(operands)
+    within = noise.cancelled(
+        lambda given: through(node, given[:count], given[count:]), (*operands, *materialized(node, moved)), moved
+    )
     return tuple(g if g is None else noise.moved(g, exact, size) for g, size in zip(passed, within))
-
-
-def _cancelled(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> list[float]:
-    """For each operand of a step, how large the numbers were that cancelled within its gradient."""
-    within = [0.0] * len(node.inputs)
-    largest = max((float(np.abs(g).max(initial=0)) for g in received if g is not None), default=0.0)
-    for _ in range(NARROWINGS):
-        operands = tuple(noise.narrowed(t.array) for t in node.inputs)
-        cotangents = tuple(map(noise.narrowed, materialized(node, received)))
-        single = through(node, operands, cotangents)
-        exact = through(node, tuple(map(_widened, operands)), tuple(map(_widened, cotangents)))
-        within = [
-            size if e is None or s is None else max(size, cancelled(e, s, largest))
-            for size, e, s in zip(within, exact, single)
-        ]
-    return within
-
-
-def _widened(array: Array) -> Array:
-    """One in float32 in float64, number for number; another one as it is."""
-    return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
 def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:

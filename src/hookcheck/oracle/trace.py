@@ -213,12 +213,18 @@ class _Tracer:
         """The outputs of one step, and its node if one of its operands requires grad."""
         if primitive.passes:
             return inputs[:1]
-        arrays = primitive.forward(
-            tuple(t.array for t in inputs), {**{key: t.array for key, t in parameters.items()}, **buffers}
-        )
-        if self.result.noise:
-            arrays = tuple(self.result.noise.moved(array, primitive.exact) for array in arrays)
         operands = (*inputs, *parameters.values())
+
+        def forward(given: tuple[Array, ...]) -> tuple[Array, ...]:
+            own = dict(zip(parameters, given[len(inputs) :]))
+            return primitive.forward(given[: len(inputs)], {**own, **buffers})
+
+        given = tuple(t.array for t in operands)
+        arrays = forward(given)
+        noise = self.result.noise
+        if noise:
+            within = noise.cancelled(forward, given, [array for array in given if array.dtype.kind in "fc"])
+            arrays = tuple(noise.moved(array, primitive.exact, size) for array, size in zip(arrays, within))
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
         if primitive.precision:

@@ -57,22 +57,22 @@ class Facts:
     @cached_property
     def crowded(self) -> bool:
         """Whether on any module several calls of the hook are due, so that they must be told apart."""
-        return any(count > 1 for count in self.case.paths_due.values())
+        return any(len(firings) > 1 for firings in self.case.due.values())
 
     @cached_property
     def counts(self) -> list[tuple[str, int, int]]:
         """How many calls of the hook are due on each module that has any: at least, and at most."""
-        certain = dict.fromkeys(self.case.paths_due, 0)
+        certain = dict.fromkeys(self.case.due, 0)
         for firing in self.firings:
             certain[firing.call.path] += firing.certain
-        return [(named(path), certain[path], count) for path, count in self.case.paths_due.items()]
+        return [(named(path), certain[path], len(firings)) for path, firings in self.case.due.items()]
 
     @cached_property
     def times(self) -> list[tuple[str, int, int]]:
         """`counts`, and the modules on which no call is due although an output requires grad."""
         calls = self.expected.trace.calls
         paths = dict.fromkeys(c.path for c in calls if any(t is not None and t.requires_grad for t in c.made))
-        return [*self.counts, *((named(path), 0, 0) for path in paths if path not in self.case.paths_due)]
+        return [*self.counts, *((named(path), 0, 0) for path in paths if path not in self.case.due)]
 
     def due(self, want: Want) -> list[tuple[Any, ...]]:
         """The calls of the hook of which a clause wants something: the module, and what is wanted.
@@ -88,7 +88,7 @@ class Facts:
                 named(firing.call.path),
                 want(self, firing),
                 tuple(getattr(self, side)(firing) for side in self.case.sides)
-                if self.case.paths_due[firing.call.path] > 1
+                if len(self.case.due[firing.call.path]) > 1
                 else None,
             )
             for firing in self.firings
@@ -139,7 +139,7 @@ class Facts:
 
     def _called(self, condition: Callable[[Any], bool]) -> list[str]:
         called = (call.path for call in self.expected.trace.calls if condition(call))
-        return [named(path) for path in dict.fromkeys(called) if path not in self.case.paths_due]
+        return [named(path) for path in dict.fromkeys(called) if path not in self.case.due]
 
     @cached_property
     def first_outputs(self) -> list[tuple[str, tuple[Entry, ...]]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hookcheck.oracle.acts import Acts
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.sweep import Gradient
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.tolerance import DIFFERENCES, tolerance
 from hookcheck.topology.model import Topology
 from hookcheck.topology.primitive import Array

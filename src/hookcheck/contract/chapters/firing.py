@@ -57,7 +57,7 @@ def fires_on_outputs(case: Case, pair: Pair) -> Judgement:
 @clause("BW-04", PROMISE, Subject.CALL, "1.8", f"{MODULE}, firing rule 3", of=_backwards)
 def never_fires(case: Case, call: CallTrace) -> Judgement:
     """If no output of the module requires grad, the hook never fires."""
-    if any(t is not None and t.requires_grad for t in call.made) or call.path in case.paths_due:
+    if any(t is not None and t.requires_grad for t in call.made) or call.path in case.due:
         return NOTHING
     return _silent(case, call)
 
@@ -71,7 +71,7 @@ def pre_hook_fires(case: Case, pair: Pair) -> Judgement:
 @clause("BW-05", PROMISE, Subject.CALL, "1.8", f"{MODULE}, 'every time the gradients … are computed'", of=_backwards)
 def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
-    due = case.paths_due.get(call.path, 0)
+    due = len(case.due.get(call.path, ()))
     fired = len(case.events.get(call.path, ()))
     if call.number or not fired or case.observed.raised or not any(t and t.requires_grad for t in call.made):
         return NOTHING
@@ -85,7 +85,7 @@ def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
 def silent_without_grad_mode(case: Case, _: None) -> Judgement:
     """A module that is called under no_grad or inference_mode computes as if it had no hook: nothing raises, and the
     hook is not called."""
-    silent = [c for c in case.expected.trace.calls if c.mode != "grad" and c.path not in case.paths_due]
+    silent = [c for c in case.expected.trace.calls if c.mode != "grad" and c.path not in case.due]
     if not silent:
         return NOTHING
     if case.observed.raised:

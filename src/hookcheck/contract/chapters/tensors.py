@@ -11,7 +11,7 @@ from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
 from hookcheck.contract.gradients import shown
 from hookcheck.oracle.expected import TensorCall
-from hookcheck.oracle.sweep import Gradient
+from hookcheck.oracle.gradient import Gradient
 from hookcheck.probe.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.probe.observation import Copy
 
