@@ -31,7 +31,7 @@ class TestNoise:
     def test_it_is_up_to_some_units_of_the_largest_number(self, dtype: str, device: str) -> None:
         array = np.array([[8.0, 0.0, -1.0]] * 200)
         for trial in range(TRIALS):
-            moved = np.abs(Noise(trial, dtype, device).moved(array, False) - array)
+            moved = np.abs(Noise(trial, dtype, device, {}).moved(array, False) - array)
             assert moved.shape == array.shape
             assert moved.max() <= 8 * NOISE[dtype] * UNIT[dtype, device] + 1e-15
             assert moved.max() > 4 * NOISE[dtype] * UNIT[dtype, device]
@@ -39,18 +39,18 @@ class TestNoise:
 
     def test_it_is_the_same_each_time_and_another_for_each_trial(self) -> None:
         array = np.arange(1.0, 5.0)
-        first, again, other = (Noise(trial, "float32", "cpu").moved(array, False).tolist() for trial in (0, 0, 1))
+        first, again, other = (Noise(trial, "float32", "cpu", {}).moved(array, False).tolist() for trial in (0, 0, 1))
         assert first == again
         assert first != other
 
     @pytest.mark.parametrize("array", [np.array([1, 2]), np.array([True, False]), np.zeros((0, 2))])
     def test_whole_numbers_masks_and_nothing_are_left_alone(self, array: Any) -> None:
         for exact in (False, True):
-            assert Noise(0, "float32", "cpu").moved(array, exact) is array
+            assert Noise(0, "float32", "cpu", {}).moved(array, exact) is array
 
     def test_where_zeros_are_exact_each_number_moves_by_units_of_its_own(self) -> None:
         array = np.array([[8.0, 0.0, -1.0]] * 200)
-        moved = np.abs(Noise(0, "float32", "cpu").moved(array, True) - array).max(0)
+        moved = np.abs(Noise(0, "float32", "cpu", {}).moved(array, True) - array).max(0)
         assert moved[1] == 0
         assert 16 * 2.0**-23 < moved[0] <= 32 * 2.0**-23
         assert 2 * 2.0**-23 < moved[2] <= 4 * 2.0**-23

@@ -170,7 +170,8 @@ class Expected:
     def _again(self, device: str) -> tuple[Expected, ...]:
         """The same network, worked out with rounding at every step."""
         if not self._noisy:
-            noises = [Noise(trial, self.dtype, device) for trial in range(TRIALS)]
+            sizes: dict[int, list[float]] = {}
+            noises = [Noise(trial, self.dtype, device, sizes) for trial in range(TRIALS)]
             self._noisy += [Expected(self.topology, self.numbers, each, self.trace.acts) for each in noises]
         return tuple(self._noisy)
 
