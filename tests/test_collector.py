@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 
-from hookcheck.collector import paused
+from hookcheck.collector import paused, settle
 
 
 def test_it_stands_still_inside_and_runs_afterwards_whatever_happens() -> None:
@@ -30,3 +31,19 @@ def test_one_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_what_is_there_is_collected_and_then_left_alone() -> None:
+    class Loop:
+        def __init__(self) -> None:
+            self.me = self
+
+    lost, kept = weakref.ref(Loop()), Loop()
+    try:
+        settle()
+        assert lost() is None
+        assert all(thing is not kept for thing in gc.get_objects())
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()
+    assert any(thing is kept for thing in gc.get_objects())

@@ -17,6 +17,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from hookcheck.collector import settle
 from hookcheck.contract.clause import Clause
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.examine import examine
@@ -84,6 +85,7 @@ class Session:
         if (share, device) not in self._found:
             self._found[share, device] = tuple(run(share, device))
             self._calm()
+            settle()  # these results stay, and to see what hooks keep alive takes many a collection
         return self._found[share, device]
 
     def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:

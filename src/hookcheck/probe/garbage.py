@@ -14,12 +14,17 @@ Note = Callable[[str, Any], None]
 
 @contextmanager
 def young() -> Iterator[None]:
-    """Has collections inside concern only what is made inside: one that looks at all of torch's modules is slow."""
+    """Has collections inside concern only what is made inside: one that looks at all of torch's modules is slow.
+
+    Where they were spared something already, they are spared what is there now as well.
+    """
+    spared = gc.get_freeze_count()
     gc.freeze()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not spared:
+            gc.unfreeze()
 
 
 def survivors(act: Callable[[Note], object]) -> list[str]:
