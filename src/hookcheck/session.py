@@ -85,7 +85,7 @@ class Session:
         if (share, device) not in self._found:
             self._found[share, device] = tuple(run(share, device))
             self._calm()
-            settle()  # these results stay, and to see what hooks keep alive takes many a collection
+            settle()  # these results stay, and seeing what hooks keep alive takes many a collection
         return self._found[share, device]
 
     def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:

@@ -14,17 +14,12 @@ Note = Callable[[str, Any], None]
 
 @contextmanager
 def young() -> Iterator[None]:
-    """Has collections inside concern only what is made inside: one that looks at all of torch's modules is slow.
-
-    Where they were spared something already, they are spared what is there now as well.
-    """
-    spared = gc.get_freeze_count()
+    """Has collections inside concern only what is made inside: one that looks at all of torch's modules is slow."""
     gc.freeze()
     try:
         yield
     finally:
-        if not spared:
-            gc.unfreeze()
+        gc.unfreeze()
 
 
 def survivors(act: Callable[[Note], object]) -> list[str]:
