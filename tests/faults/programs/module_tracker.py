@@ -1,0 +1,36 @@
+"""Faults in how ``ModuleTracker`` follows modules."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from ..engine import Fault, replaced
+
+
+def method(name: str, make: Any) -> AbstractContextManager[None]:
+    """Replaces a method or a property of the tracker."""
+    from torch.utils.module_tracker import ModuleTracker
+
+    return replaced(ModuleTracker, name, make)
+
+
+def leaving_hooks(leave: Any) -> Any:
+    """Leaves without removing the hooks for backward."""
+    return lambda self, *error: (self._hooks.clear(), leave(self, *error))[1]
+
+
+FAULTS = (
+    Fault(
+        "module tracker: modules are not left",
+        lambda: method("_fw_post_hook", lambda _: lambda self, *args: None),
+        ("MT-01", "MT-02"),
+    ),
+    Fault(
+        "module tracker: backward is not told from forward",
+        lambda: method("is_bw", lambda _: property(lambda self: False)),
+        ("MT-01",),
+    ),
+    Fault("module tracker: hooks for backward stay", lambda: method("__exit__", leaving_hooks), ("MT-02",)),
+    Fault("module tracker: is never left", lambda: method("__exit__", lambda _: lambda self, *error: None), ("MT-02",)),
+)
