@@ -73,7 +73,6 @@ def backward_may_begin_at_an_edge(check: Check) -> None:
         y = net(x)
         y.register_hook(lambda grad: log.append(["output", grad.tolist()]))
         root = edge(y) if by_edge else y
-        del y
         torch.autograd.backward((root,), (torch.tensor([[5.0]]),))
         return sorted([*log, ["input", x.grad.tolist()]], key=str)
 
