@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 import hookcheck.soak as module
 from hookcheck.session import Unexplained
-from hookcheck.soak import ROUND, Soak, peak_memory
+from hookcheck.soak import KERNELS, ROUND, Soak, peak_memory
 
 
 class Explorer:
@@ -74,3 +75,15 @@ def test_without_a_limit_no_total_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_memory_is_told_in_mebibytes() -> None:
     assert 10 < peak_memory() < 2**20
+
+
+@pytest.mark.parametrize(("asked", "due"), [(None, str(KERNELS)), ("5", "5")])
+def test_few_kernels_are_kept_unless_the_user_says_how_many(
+    asked: str | None, due: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "DNNL_PRIMITIVE_CACHE_CAPACITY"
+    monkeypatch.setenv(name, asked or "")
+    if asked is None:
+        monkeypatch.delenv(name)
+    soaked(Explorer())
+    assert os.environ[name] == due
