@@ -217,18 +217,24 @@ BY_HAND = {
 
 
 def record_with(topology: Topology) -> Record:
-    """A sound record with one case, in which ``topology`` deviates."""
+    """A sound record with two cases: ``topology`` deviates, and so does a program, which has no content."""
     id = identify(topology)
     deviation = Deviation("GI-01", "net#0", "wrong values", "1.0", "0.0")
     case = CaseResult("multi-node", id, "backward", "exploration", "ran", "", {"GI-01": 1}, (deviation,))
-    clause = PlannedClause("GI-01", "promise", "It holds.", "1.8", "docs", ("backward",))
-    plan = Plan("default", 0, ("multi-node",), ("backward",), (clause,), {"multi-node": CorpusFile(0, "ab12")}, 0)
+    wrong = Deviation("BW-10", "a fact", "wrong values", "1.0", "0.0")
+    performed = CaseResult("program", "BW-10", "firing", "corpus", "ran", "", {"BW-10": 1}, (wrong,))
+    clauses = tuple(
+        PlannedClause(id, "promise", "It holds.", "1.8", "docs", (kind,))
+        for id, kind in (("BW-10", "firing"), ("GI-01", "backward"))
+    )
+    files = {"multi-node": CorpusFile(0, "ab12")}
+    plan = Plan("default", 0, ("multi-node", "program"), ("backward", "firing"), clauses, files, 1)
     environment = {"python": "3.11.7", "platform": "Linux", "numpy": "2.1.0", "hypothesis": "6.170", "pytest": "9.2"}
     return Record(
         Header("0.1.0", "2026-11-21T04:40:00Z", environment, Torch("2.13.0+cpu", "0123abc", None), "cpu", plan),
-        (case,),
-        (Counterexample(id, encode(topology), source(topology).script()),),
-        Footer("2026-11-21T04:41:00Z", True, "", tally((case,)), 0),
+        (performed, case),
+        (Counterexample("BW-10", {}, "a program"), Counterexample(id, encode(topology), source(topology).script())),
+        Footer("2026-11-21T04:41:00Z", True, "", tally((performed, case)), 0),
     )
 
 

@@ -264,12 +264,13 @@ class Facts:
         found = [(out, names[out]) for out in _outs(self.topology.main)]
         found += [(f"leaked[{name!r}]", value) for name, value in names["leaked"].items()]
         sorts = (Tensor, tuple, list, dict, SimpleNamespace)
-        return [(name, self.value(value)) for name, value in found if isinstance(value, sorts)]
+        unsure = self.case.asked if not self.case.kind.observes else frozenset()
+        return [(name, self.value(value, name in unsure)) for name, value in found if isinstance(value, sorts)]
 
-    def value(self, value: Any) -> Value:
-        """What the oracle says of a value, as a literal."""
+    def value(self, value: Any, or_none: bool = False) -> Value:
+        """What the oracle says of a value, as a literal; ``or_none`` says that None is as right as zeros."""
         if isinstance(value, Tensor):
-            entry = self.gradients.entry(value.array, value.dtype)
+            entry = self.gradients.entry(value.array, value.dtype, or_none and not value.array.any())
             return entry if isinstance(entry, dict) else {"numbers": entry}
         if isinstance(value, SimpleNamespace):
             return {"fields": [self.value(item) for item in vars(value).values()]}
@@ -278,7 +279,7 @@ class Facts:
         if isinstance(value, dict):
             return {"items": {key: self.value(item) for key, item in value.items()}}
         if isinstance(value, (tuple, list)):
-            items = list(map(self.value, value))
+            items = [self.value(item, or_none) for item in value]
             return items if isinstance(value, list) else tuple(items)
         return value if value is None or value is Ellipsis else repr(value)
 

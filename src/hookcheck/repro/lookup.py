@@ -45,7 +45,7 @@ def find(case: str, corpus: Path, reports: Path) -> Found:
         raise HookcheckError(f"{case!r} is neither a file nor (the beginning of) a topology id, which is hexadecimal")
     found = {identify(f.topology): f for f in _corpus(corpus) if identify(f.topology).startswith(case)}
     if not found:
-        found = {identify(f.topology): f for f in _counterexamples(reports) if identify(f.topology).startswith(case)}
+        found = {identify(f.topology): f for f in _counterexamples(reports, case)}
     if not found:
         raise HookcheckError(
             f"no topology of the corpus, and no counterexample in the records below {reports}, has an id that begins "
@@ -62,14 +62,16 @@ def _corpus(folder: Path) -> Iterator[Found]:
         yield from (Found(topology, family) for topology in read_corpus(folder, family))
 
 
-def _counterexamples(reports: Path) -> Iterator[Found]:
-    """What exploration found; a file that is no sound record is `hookcheck validate`'s to name."""
+def _counterexamples(reports: Path, case: str) -> Iterator[Found]:
+    """The networks in records whose id begins with ``case``, programs aside, which have no content; a file that is no
+    sound record is `hookcheck validate`'s to name."""
     for path in sorted(reports.glob("*/*.jsonl")):
         try:
             record = read_record(path)
         except RecordError:
             continue
-        yield from (Found(decode(example.content), str(path)) for example in record.counterexamples)
+        examples = (e for e in record.counterexamples if e.content and e.topology.startswith(case))
+        yield from (Found(decode(example.content), str(path)) for example in examples)
 
 
 def _text(path: Path) -> str:
