@@ -41,7 +41,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     masks: dict[int, int] = {}
     asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
     wanted = None if backward.wanted is None else frozenset(asked.values())
-    needed = _leading_to(trace, wanted)
+    needed = _leading_to(trace, wanted, joined)
 
     def give(tensor: Tensor, gradient: Gradient, mask: int) -> None:
         if not tensor.requires_grad:
@@ -154,16 +154,24 @@ def through(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ..
     return (*gradients, *(of_parameters[name] for name in node.parameters))
 
 
-def _leading_to(trace: Trace, wanted: frozenset[Key] | None) -> set[int] | None:
-    """The nodes from which a wanted gradient can be reached, or None where those of all leaves are wanted."""
+def _leading_to(trace: Trace, wanted: frozenset[Key] | None, joined: bool) -> set[int] | None:
+    """The nodes from which a wanted gradient can be reached, or None where those of all leaves are wanted.
+
+    What comes out of a boundary that joins its tensors leads to all that goes in; of a transparent one, to its own.
+    """
     if wanted is None:
         return None
     leading: set[int] = set()
+
+    def leads(tensor: Tensor) -> bool:
+        while not joined and tensor.node is not None and tensor.node.primitive is None:
+            tensor = tensor.node.inputs[tensor.slot]
+        if tensor.node is None:
+            return tensor.requires_grad and tensor.name in wanted
+        index = tensor.node.index
+        return tensor.requires_grad and (index in leading or (index, tensor.slot) in wanted)
+
     for node in trace.nodes:
-        sources = (t for t in node.inputs if t.requires_grad)
-        if any(
-            t.name in wanted if t.node is None else t.node.index in leading or (t.node.index, t.slot) in wanted
-            for t in sources
-        ):
+        if any(map(leads, node.inputs)):
             leading.add(node.index)
     return leading
