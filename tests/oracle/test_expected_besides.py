@@ -70,6 +70,18 @@ class TestOfFirstOutput:
         e = expected(LEAKING, [CALLED, Backward((LEAKED,), (V,))], {"a": 2, "b": 3}, x=1, v=7)
         assert self.seen(e) == {"net.a#0": 7}
 
+    @pytest.mark.parametrize(("asked", "seen"), [("net.within.a.weight", {}), ("net.last.weight", {"net#0": 5})])
+    def test_it_has_none_where_only_another_output_of_a_module_leads_to_what_is_asked(
+        self, asked: str, seen: dict[str, float]
+    ) -> None:
+        # y = last · x, where x came through a module that computes a · x beside it, which is not used.
+        within = net(pair(H, X), Call("h", "a", (X,)))
+        calls = Call("p", "within", (X,)), Call("z", "last", (Ref("p", (1,)),))
+        around = Composite((("within", within), ("last", TIMES)), ("x",), calls, Z)
+        weights = {"within.a": 2, "within.b": 2, "last": 3}
+        e = expected(around, [CALLED, Grad("g", (Y,), (Ref(asked),), (V,))], weights, x=7, v=5)
+        assert {subject: g for subject, g in self.seen(e).items() if subject == "net#0"} == seen
+
     def test_a_number_in_front_hides_the_tensors_behind_it(self) -> None:
         # Torch takes the first item again and again until it has a tensor, and gives up at the 3.
         mixed = net(pair(Literal(3), H, Z), Call("h", "a", (X,)), Call("z", "b", (X,)))
