@@ -1,7 +1,7 @@
 """What hooks see of a backward that begins or ends at gradient edges.
 
 The edge of a tensor is the Node that its gradient comes to, and the number of the result that it is there. It stands
-for the tensor in ``torch.autograd.grad`` and ``torch.autograd.backward``, also when the tensor is gone.
+for the tensor in ``torch.autograd.grad`` and ``torch.autograd.backward``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from hookcheck.contract.case import Case
 from hookcheck.contract.clause import CLAUSES, HookcheckError, Subject, clause_named, described
 from hookcheck.contract.program import chapters
 from hookcheck.contract.verdict import GAPS
-from hookcheck.oracle.graph import newest
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event, Layout, Standing
 from hookcheck.topology.model import Backward, Call, Grad, Leak
@@ -383,25 +382,3 @@ def test_an_unknown_clause_is_told_where_they_are_listed() -> None:
 
 def test_a_module_that_is_never_differentiated_is_not_judged_by_firings() -> None:
     assert [judged(case(TIMES, (CALLED,)), id) for id in ("BW-02", "BW-03", "GI-01", "OR-01")] == [0, 0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("kind", "unused", "due"),
-    [
-        ("acting_full_backward", np.zeros((1, 1)), []),
-        ("acting_full_backward", None, []),
-        ("acting_full_backward", np.ones((1, 1)), [("AG-02", "wrong values")]),
-        ("full_backward", None, []),
-        ("full_backward", np.zeros((1, 1)), [("AG-02", "wrong values")]),
-    ],
-)
-def test_where_hooks_act_zeros_that_were_asked_for_may_be_none(
-    kind: str, unused: Any, due: list[tuple[str, str]]
-) -> None:
-    weights = Ref("net.two.a.weight"), Ref("net.two.b.weight")
-    found = case(AROUND_TWO[0], (CALLED, Grad("g", (Ref("y", (0,)),), weights, (V,))), kind)
-    used, _ = newest(found.expected.trace.names["g"])
-    given = {**found.plain.values, "g": (used.array, unused)}
-    assert gaps(again(found, values=given), "AG-02") == due
-    assert gaps(again(found, values={**given, "g": (used.array,)}), "AG-02") == [("AG-02", "wrong values")]
-    assert gaps(again(found, values={**given, "g": (None, unused)}), "AG-02") == [("AG-02", "wrong values")]

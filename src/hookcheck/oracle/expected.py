@@ -11,7 +11,7 @@ import numpy as np
 
 from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, tensors_in
+from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, materialized, sweep
@@ -247,8 +247,9 @@ class Expected:
             (call, number, _at_its_node(source, swept))
             for number, swept in enumerate(self.plain)
             for call in self.trace.calls
-            for source in [_source(call.first)]
-            if source is not None and source.node is not None and source.node.index in swept.received
+            if call.first is not None
+            for source in [origin(call.first)]
+            if source.node is not None and source.node.index in swept.received
         )
 
     @cached_property
@@ -294,7 +295,7 @@ class Expected:
         """
         found = []
         for backward, swept in enumerate(self.plain):
-            roots = {id(_source(root)) for root in self.trace.passes[backward].roots}
+            roots = {id(origin(root)) for root in self.trace.passes[backward].roots}
             for call, name, source in self._outputs:
                 if backward < call.after:
                     continue
@@ -312,7 +313,7 @@ class Expected:
         """Every output of a call that requires grad, boundaries aside, with the name that its hooks go by."""
         for call in self.trace.calls:
             for position, tensor in enumerate(call.made):
-                source = _source(tensor)
+                source = None if tensor is None else origin(tensor)
                 if source is not None and source.requires_grad:
                     yield call, f"{call.path}[{position}]", source
 
@@ -333,7 +334,7 @@ class Expected:
 
     def starts_at(self, backward: Pass) -> str:
         """``leaf`` if a pass begins at one leaf, boundaries aside, and at nothing else; ``step`` if not."""
-        nodes = [source.node for root in backward.roots for source in [_source(root)] if source is not None]
+        nodes = [origin(root).node for root in backward.roots]
         return "leaf" if nodes == [None] else "step"
 
     def known_gradients(self, call: CallTrace, backward: int) -> dict[str, Array]:
@@ -372,13 +373,6 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep
         certain=node.index in plain.received,
         open=frozenset(places[i] for i in doubtful),
     )
-
-
-def _source(tensor: Tensor | None) -> Tensor | None:
-    """``tensor`` as the step that made it gave it: boundaries aside."""
-    while tensor is not None and tensor.node is not None and tensor.node.primitive is None:
-        tensor = tensor.node.inputs[tensor.slot]
-    return tensor
 
 
 def _at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:

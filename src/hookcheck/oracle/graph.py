@@ -171,3 +171,10 @@ def tensors_in(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, (tuple, list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from tensors_in(item)
+
+
+def origin(tensor: Tensor) -> Tensor:
+    """``tensor`` as the step that made it gave it: boundaries aside."""
+    while tensor.node is not None and tensor.node.primitive is None:
+        tensor = tensor.node.inputs[tensor.slot]
+    return tensor

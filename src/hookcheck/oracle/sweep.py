@@ -13,7 +13,7 @@ import numpy as np
 
 from hookcheck.oracle.acts import Acts, factor
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
+from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.rounding import Noise
 from hookcheck.topology.primitive import Array
 
@@ -164,8 +164,7 @@ def _leading_to(trace: Trace, wanted: frozenset[Key] | None, joined: bool) -> se
     leading: set[int] = set()
 
     def leads(tensor: Tensor) -> bool:
-        while not joined and tensor.node is not None and tensor.node.primitive is None:
-            tensor = tensor.node.inputs[tensor.slot]
+        tensor = tensor if joined else origin(tensor)
         if tensor.node is None:
             return tensor.requires_grad and tensor.name in wanted
         index = tensor.node.index
