@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookcheck.topology.build import build
+from hookcheck.topology.layers.adjustable import Softplus
 from hookcheck.topology.model import Input
 from hookcheck.topology.values import DOMAINS, WHOLE, draw, parameter_shapes, values
 
@@ -180,3 +181,10 @@ def test_parameters_of_containers_and_of_the_module_itself_come_as_torch_lists_t
     net = build(topology, values(topology)).module
     assert parameter_shapes(topology) == {name: tuple(p.shape) for name, p in net.named_parameters()}
     assert list(parameter_shapes(topology)) == [name for name, _ in net.named_parameters()]
+
+
+def test_no_sum_of_products_of_drawn_numbers_lies_where_the_slope_of_softplus_jumps() -> None:
+    drawn = {field.name: field.metadata["options"] for field in fields(Softplus)}
+    places = [threshold / beta for threshold in drawn["threshold"] for beta in drawn["beta"]]
+    assert min(places) < 3
+    assert not [place for place in places if place < 16 and (place * 2**20).is_integer()]

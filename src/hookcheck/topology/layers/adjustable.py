@@ -93,10 +93,12 @@ class GELU(Elementwise):
 class Softplus(Elementwise):
     """``nn.Softplus``: ``log(1 + e^(βx)) / β``, and ``x`` where ``βx > threshold``; the slopes are ``σ(βx)`` and 1.
 
-    Thresholds are drawn where the two branches are close: some torch compared ``βy`` with them for the gradient.
+    Thresholds are drawn where the two branches are close: some torch compared ``βy`` with them for the gradient. The
+    slope jumps between them all the same, and has no slope there, which a second backward would ask for; so
+    ``threshold / β`` is no number that sums of drawn numbers come to, or too large for them.
     """
 
-    beta: float = drawn(1.0, 0.5, 8.0, default=1.0)
+    beta: float = drawn(1.0, 0.5, 7.0, default=1.0)
     threshold: float = drawn(20.0, 16.0, default=20.0)
 
     def value(self, x: Array) -> Array:
