@@ -216,7 +216,7 @@ class Hardsigmoid(Elementwise):
 
     def slope(self, x: Array) -> Array:
         """1/6 where ``|x| < 3``, else 0."""
-        return (np.abs(x) < 3) / 6
+        return (np.abs(x) < 3).astype(x.dtype) / 6
 
 
 @dataclass(frozen=True)

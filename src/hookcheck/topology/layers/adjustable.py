@@ -84,7 +84,7 @@ class GELU(Elementwise):
     def _below(self, x: Array) -> Array:
         """``Φ(x)``, or nearly: the probability that a normal number lies below ``x``."""
         if self.approximate == "none":
-            return (1 + np.asarray(_erf(x / math.sqrt(2)), dtype=float)) / 2
+            return (1 + np.asarray(_erf(x / math.sqrt(2)), dtype=x.dtype)) / 2
         y: Array = (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
         return y
 
@@ -151,7 +151,7 @@ class RReLU(Elementwise):
 
     def slope(self, x: Array) -> Array:
         """1 or ``a``."""
-        return np.where(x > 0, 1, self.negative_slope)
+        return np.where(x > 0, 1, self.negative_slope).astype(x.dtype)
 
 
 @dataclass(frozen=True)

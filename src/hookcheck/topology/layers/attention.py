@@ -201,12 +201,12 @@ class MultiheadAttention(SingleStep):
     def _attended(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> _Attended:
         count = len(inputs) - len(self._masks)
         given = tuple(map(self._turned, _three(inputs[:count])))
-        biases = np.split(parameters.get("in_proj_bias", np.zeros(3 * self.embed_dim)), 3)
+        biases = np.split(parameters.get("in_proj_bias", np.zeros(3 * self.embed_dim, given[0].dtype)), 3)
         projected = [x @ w.T + b for x, w, b in zip(given, self._weights(parameters), biases)]
         row = (len(projected[0]), 1, self.embed_dim)
         for index, name in enumerate(("bias_k", "bias_v"), 1):
             appended = [np.broadcast_to(parameters[name], row)] if self.add_bias_kv else []
-            appended += [np.zeros(row)] if self.add_zero_attn else []
+            appended += [np.zeros(row, given[0].dtype)] if self.add_zero_attn else []
             projected[index] = np.concatenate((projected[index], *appended), 1)
         q, k, v = map(self._split, projected)
         scores = q @ _transposed(k) * q.shape[-1] ** -0.5
@@ -229,7 +229,7 @@ class MultiheadAttention(SingleStep):
     def _of_weights(self, cotangents: tuple[Array, ...]) -> Array:
         """The cotangent of each head's weights."""
         if not self.need_weights:
-            return np.zeros(1)
+            return np.zeros(1, cotangents[0].dtype)
         return cotangents[1][:, None] / self.num_heads if self.average_attn_weights else cotangents[1]
 
     def _room(self, name: str, shape: Shape) -> Shape:

@@ -41,14 +41,15 @@ class AveragePool(Pool):
         """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
         (x,) = inputs
         weights = self.weights(x.shape[2:])
-        return ((spread(x) @ joined(weights).T).reshape(output_shape(x, weights)),)
+        return ((spread(x) @ joined(weights).T.astype(x.dtype)).reshape(output_shape(x, weights)),)
 
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape."""
         (x,) = inputs
-        return ((spread(cotangents[0]) @ joined(self.weights(x.shape[2:]))).reshape(x.shape),), {}
+        weights = joined(self.weights(x.shape[2:])).astype(x.dtype)
+        return ((spread(cotangents[0]) @ weights).reshape(x.shape),), {}
 
 
 @dataclass(frozen=True)

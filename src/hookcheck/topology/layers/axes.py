@@ -18,7 +18,9 @@ def along(x: Array, matrices: Sequence[Array]) -> Array:
     """
     for axis, matrix in enumerate(matrices, x.ndim - len(matrices)):
         before, after = x.shape[:axis], x.shape[axis + 1 :]
-        x = (matrix @ x.reshape(prod(before), -1, prod(after))).reshape(*before, len(matrix), *after)
+        x = (matrix.astype(x.dtype, copy=False) @ x.reshape(prod(before), -1, prod(after))).reshape(
+            *before, len(matrix), *after
+        )
     return x
 
 

@@ -52,7 +52,7 @@ class _Plain(Rule):
 
     def back(self, a: Array, b: Array, state: State, d: State) -> tuple[Array, Array, State]:
         da = d[0] * (1 - np.tanh(a + b) ** 2 if self.tanh else a + b > 0)
-        return da, da, (np.zeros(1),)
+        return da, da, (np.zeros(1, a.dtype),)
 
 
 class _Lstm(Rule):
@@ -72,7 +72,7 @@ class _Lstm(Rule):
         dc = d[1] + d[0] * o * (1 - tanh**2)
         slopes = (i * (1 - i) * g * dc, f * (1 - f) * c * dc, (1 - g**2) * i * dc, o * (1 - o) * tanh * d[0])
         da = np.concatenate(slopes, -1)
-        return da, da, (np.zeros(1), f * dc)
+        return da, da, (np.zeros(1, a.dtype), f * dc)
 
     def _gates(self, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
         i, f, g, o = np.split(a + b, 4, -1)
@@ -206,7 +206,7 @@ class _Cell(SingleStep):
 
     def _run(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Run:
         x, *given = inputs
-        zeros = np.zeros((len(x), self.hidden_size))
+        zeros = np.zeros((len(x), self.hidden_size), x.dtype)
         return Run(self.rule, x[None], tuple(given) or (zeros,) * self.rule.states, parameters)
 
 

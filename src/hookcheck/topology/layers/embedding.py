@@ -29,8 +29,8 @@ class _Table(SingleStep):
     def gathered(self, indices: Array, d_rows: Array) -> Array:
         """The gradient of ``weight``, given that of every row that was read: (n,) and (n, embedding_dim)."""
         if self.scale_grad_by_freq:
-            d_rows = d_rows / np.bincount(indices, minlength=self.num_embeddings)[indices][:, None]
-        d_weight = np.zeros((self.num_embeddings, self.embedding_dim))
+            d_rows = d_rows / np.bincount(indices, minlength=self.num_embeddings)[indices][:, None].astype(d_rows.dtype)
+        d_weight = np.zeros((self.num_embeddings, self.embedding_dim), d_rows.dtype)
         kept = self.counted(indices)
         np.add.at(d_weight, indices[kept], d_rows[kept])
         return d_weight
@@ -150,7 +150,7 @@ class EmbeddingBag(_Table):
         if self.mode == "max":
             best, filled = self._best(inputs, rows)
             return (np.where(filled, np.take_along_axis(rows, best, 0), 0.0),)
-        return (self._factors(inputs) @ rows,)
+        return (self._factors(inputs, rows) @ rows,)
 
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
@@ -163,7 +163,7 @@ class EmbeddingBag(_Table):
             d_rows = np.zeros_like(rows)
             np.add.at(d_rows, (best, np.arange(self.embedding_dim)), v * filled)
         else:
-            d_rows = self._factors(inputs).T @ v
+            d_rows = self._factors(inputs, rows).T @ v
         gradients: list[Array | None] = [None] * len(inputs)
         if self.weighted:
             gradients[-1] = (self._members(inputs) * (v @ rows.T)).sum(0).reshape(inputs[0].shape)
@@ -180,8 +180,8 @@ class EmbeddingBag(_Table):
         members: Array = (bag == np.arange(len(starts))[:, None]) & self.counted(x.reshape(-1))
         return members
 
-    def _factors(self, inputs: tuple[Array, ...]) -> Array:
-        members = self._members(inputs).astype(float)
+    def _factors(self, inputs: tuple[Array, ...], rows: Array) -> Array:
+        members = self._members(inputs).astype(rows.dtype)
         if self.weighted:
             return members * inputs[-1].reshape(-1)
         return members / np.maximum(1, members.sum(1, keepdims=True)) if self.mode == "mean" else members

@@ -70,7 +70,7 @@ class _Classification(_Loss):
         """1 at each index that is not ignored, of ``x``'s shape."""
         chosen = np.where(y == self.ignore_index, -1, y)
         classes = np.arange(x.shape[_axis(x)]).reshape(-1, *[1] * (x.ndim - _axis(x) - 1))
-        hot: Array = (np.expand_dims(chosen, _axis(x)) == classes).astype(float)
+        hot: Array = (np.expand_dims(chosen, _axis(x)) == classes).astype(x.dtype)
         return hot
 
     def _weight(self, x: Array, parameters: dict[str, Array]) -> Array | float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -64,18 +64,19 @@ class CTCLoss(_Loss):
 
     def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
         """``L``, and for the mean ``L`` over the number of labels."""
-        return np.array([self._sample(*sample)[0] for sample in self._samples(*inputs)]) * self._shares()
+        dtype = inputs[0].dtype
+        return np.array([self._sample(*sample)[0] for sample in self._samples(*inputs)], dtype) * self._shares(dtype)
 
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """``v (exp x − γ)`` within each sample's time and 0 after it; None for the labels."""
-        dx = np.zeros(inputs[0].shape)
+        dx = np.zeros_like(inputs[0])
         for n, sample in enumerate(self._samples(*inputs)):
             dx[: self.input_lengths[n], n] = self._sample(*sample)[1]
-        return dx * (v * self._shares())[:, None], None
+        return dx * (v * self._shares(v.dtype))[:, None], None
 
-    def _shares(self) -> Array:
+    def _shares(self, dtype: Any) -> Array:
         """What each sample's loss is multiplied by before the mean over samples."""
-        return np.array([1 / max(n, 1) if self.reduction == "mean" else 1.0 for n in self.target_lengths])
+        return np.array([1 / max(n, 1) if self.reduction == "mean" else 1.0 for n in self.target_lengths], dtype)
 
     def _samples(self, x: Array, y: Array) -> list[tuple[Array, Array]]:
         """Each sample's log probabilities (its time, C) and labels."""
@@ -99,7 +100,7 @@ class CTCLoss(_Loss):
 
     def _prefixes(self, emitted: Array, path: Array) -> Array:
         """The log probability of all ways to each place of ``path`` by each time: one place on, or two over a blank."""
-        found = np.full(emitted.shape, -np.inf)
+        found = np.full_like(emitted, -np.inf)
         found[0, :2] = emitted[0, :2]
         over = np.flatnonzero((path[2:] != self.blank) & (path[2:] != path[:-2])) + 2
         for t in range(1, len(emitted)):

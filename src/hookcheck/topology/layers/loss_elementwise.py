@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 
@@ -210,7 +211,7 @@ class GaussianNLLLoss(_Elementwise):
     def value(self, *inputs: Array) -> Array:
         """The negative log likelihood of ``y``."""
         d, s = self._parts(*inputs)
-        return (np.log(s) + d**2 / s + (np.log(2 * np.pi) if self.full else 0)) / 2
+        return (np.log(s) + d**2 / s + (math.log(2 * math.pi) if self.full else 0)) / 2
 
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x``, ``∂y`` and ``∂var``."""
@@ -272,7 +273,8 @@ class KLDivLoss(_Elementwise):
 
 def _log(x: Array) -> Array:
     """The logarithm, cut at −100."""
-    return np.log(np.maximum(x, np.exp(-100.0)))
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(x), -100)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class HingeEmbeddingLoss(_Elementwise):
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``."""
         x, y = inputs
-        return np.where(y > 0, 1.0, -(x < self.margin).astype(float)), np.zeros_like(y)
+        return np.where(y > 0, 1.0, -(x < self.margin).astype(x.dtype)), np.zeros_like(y)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class MultiMarginLoss(_Loss):
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """``v ∂x``, and None for the classes."""
         (x, y), (lacking, weight) = inputs, self._parts(inputs, parameters)
-        slope = weight * (lacking > 0) * self.p * lacking ** (self.p - 1) / x.shape[1]
+        slope = weight * ((lacking > 0) * lacking ** (self.p - 1)) * self.p / x.shape[1]
         slope[np.arange(len(x)), y] = -slope.sum(1)
         return v[:, None] * slope, None
 
@@ -292,7 +292,7 @@ class CosineEmbeddingLoss(_Loss):
         """``v ∂a``, ``v ∂b`` and zeros."""
         a, b, y = inputs
         c, a_square, b_square = self._cosine(a, b)
-        of_c = v[:, None] * np.where(y[:, None] > 0, -1.0, (c > self.margin).astype(float))
+        of_c = v[:, None] * np.where(y[:, None] > 0, -1.0, (c > self.margin).astype(c.dtype))
         root = np.sqrt(a_square * b_square)
         return of_c * (b / root - c * a / a_square), of_c * (a / root - c * b / b_square), np.zeros_like(y)
 

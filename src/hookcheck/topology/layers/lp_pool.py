@@ -54,7 +54,7 @@ class LPPool1d(Sliding):
         """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
         (x,) = inputs
         weights = self._weights(x.shape[2:])
-        y = (spread(x) ** self.norm_type @ joined(weights).T) ** (1 / self.norm_type)
+        y = (spread(x) ** self.norm_type @ joined(weights).T.astype(x.dtype)) ** (1 / self.norm_type)
         return (y.reshape(output_shape(x, weights)),)
 
     def vjp(
@@ -62,7 +62,7 @@ class LPPool1d(Sliding):
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape."""
         x, p = spread(inputs[0]), self.norm_type
-        weights = joined(self._weights(inputs[0].shape[2:]))
+        weights = joined(self._weights(inputs[0].shape[2:])).astype(x.dtype)
         sums = x**p @ weights.T
         slope = np.where(sums == 0, 0, np.where(sums == 0, 1, sums) ** (1 / p - 1))
         return ((x ** (p - 1) * ((spread(cotangents[0]) * slope) @ weights)).reshape(inputs[0].shape),), {}

@@ -108,7 +108,7 @@ class _Recurrent(SingleStep):
         first = [np.empty_like(d) for d in cotangents[1:]]
         for layer, runs in reversed(list(enumerate(self._runs(inputs, parameters)))):
             sides = np.split(v, len(runs), -1)
-            v = np.zeros(1)
+            v = np.zeros(1, v.dtype)
             for side, (suffix, run) in enumerate(zip(self.directions, runs)):
                 index = layer * len(runs) + side
                 dx, state, of_weights = run.back(_along(sides[side], suffix), tuple(d[index] for d in cotangents[1:]))
@@ -122,7 +122,7 @@ class _Recurrent(SingleStep):
         """For each layer the run of each direction."""
         x, *given = self._turned(inputs[0]), *inputs[1:]
         stacked, runs = self.num_layers * len(self.directions), []
-        first = given or [np.zeros((stacked, x.shape[1], size)) for size in self.sizes]
+        first = given or [np.zeros((stacked, x.shape[1], size), x.dtype) for size in self.sizes]
         for layer in range(self.num_layers):
             runs.append(
                 [

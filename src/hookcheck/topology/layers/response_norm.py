@@ -43,7 +43,7 @@ class _ResponseNorm(SingleStep):
     def _window(self, channels: int) -> Array:
         """(C, C): 1 where the channel of the column is in the window of that of the row."""
         ahead = np.arange(channels) - np.arange(channels)[:, None]
-        window: Array = ((-(self.size // 2) <= ahead) & (ahead <= (self.size - 1) // 2)).astype(float)
+        window: Array = ((-(self.size // 2) <= ahead) & (ahead <= (self.size - 1) // 2)).astype(np.int8)
         return window
 
     @staticmethod

@@ -74,7 +74,7 @@ class MaxUnpool1d(Pool):
         """``x`` and ``i`` (N, C, ...) to ``y`` (N, C, ...)."""
         x, at = inputs
         shape = (*x.shape[:2], *self.extent(x.shape[2:]))
-        y = np.zeros(shape)
+        y = np.zeros(shape, x.dtype)
         np.put_along_axis(spread(y), spread(at), spread(x), -1)
         return (y,)
 

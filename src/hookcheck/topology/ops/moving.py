@@ -62,7 +62,7 @@ class To(Rule):
         return (draw(st.sampled_from(("float32", "float64", "bfloat16", "float16", "complex64", "complex128"))),)
 
     def _value(self, x: Array) -> Arrays:
-        return (x.astype(complex) if self._to_complex else x,)
+        return (x + 0j if self._to_complex else x,)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
         return (like(v, x),)

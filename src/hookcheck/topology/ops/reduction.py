@@ -72,7 +72,7 @@ class Max(Rule):
         return (x.max(),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        largest = x == x.max()
+        largest = (x == x.max()).astype(x.dtype)
         return (v * largest / largest.sum(),)
 
 
@@ -87,7 +87,7 @@ class Prod(_Whole):
         return (x.prod(),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        flat, one_ = x.conj().ravel(), np.ones(1)
+        flat, one_ = x.conj().ravel(), np.ones(1, x.dtype)
         before = np.cumprod(np.concatenate([one_, flat[:-1]]))
         after = np.cumprod(np.concatenate([one_, flat[:0:-1]]))[::-1]
         return (v * (before * after).reshape(x.shape),)
@@ -181,7 +181,7 @@ class AMax(_Over):
         return (x.max(self.dims, keepdims=self.keepdim),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        largest = x == x.max(self.dims, keepdims=True)
+        largest = (x == x.max(self.dims, keepdims=True)).astype(x.dtype)
         return (_kept(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True),)
 
 
