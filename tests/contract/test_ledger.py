@@ -14,6 +14,7 @@ from hookcheck.contract.clause import Mismatch
 from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
 from hookcheck.contract.verdict import RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import BACKWARD_PRE, KINDS
 
 TEXT = """[[deviation]]
 id = "some-entry"
@@ -298,3 +299,17 @@ def test_the_shipped_ledger_is_in_order() -> None:
     assert entries
     assert all(entry.link.startswith("https://") for entry in entries)
     assert {kind for entry in entries for kind in entry.kinds} >= {"backward", "full_backward"}
+
+
+def test_an_exception_of_backward_hooks_is_known_to_every_clause_that_it_silences() -> None:
+    known: dict[tuple[str, str], set[str]] = {}
+    for entry in load():
+        if entry.instead == ("raised",) and not entry.families:
+            for name in entry.kinds:
+                known.setdefault((entry.says, name), set()).update(entry.clauses)
+    of_backward = {key: clauses for key, clauses in known.items() if KINDS[key[1]].backward}
+    assert len(of_backward) > 20
+    for (_, name), clauses in of_backward.items():
+        of_pre_hooks = {"BN-01"} if KINDS[name].call == BACKWARD_PRE else set()
+        of_observers = {"OB-01"} if KINDS[name].observes else set()
+        assert clauses >= {"BW-02", "BW-03", "NG-01"} | of_pre_hooks | of_observers
