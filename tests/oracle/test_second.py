@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hookcheck.oracle.tolerance import DIFFERENCES
 from hookcheck.topology.build import build
 from hookcheck.topology.families import double_backward
 from hookcheck.topology.layers.activation import Sigmoid, Tanh
+from hookcheck.topology.layers.adjustable import Softplus
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.layers.softmax import Softmax
@@ -168,3 +170,13 @@ def test_torch_agrees(topology: Topology) -> None:
         known = expected.leaf_gradients.get(name)
         assert (gradient is None) is (known is None), name
         assert known is None or expected.close(array(gradient), known, "cpu"), name
+
+
+def test_what_differences_leave_where_a_slope_jumps_is_no_deviation() -> None:
+    topology = penalised(Softplus(8.0), (1,), *SQUARED)
+    expected = Expected(topology, {"x": np.array([2.5]), "v": np.array([1.0])})  # on the threshold: 8 · 2.5 = 20
+    known = expected.leaf_gradients["x"]
+    exact = np.array([2 * 8 * exp(-20)])  # of σ(8 x)², where σ is 1 but for e⁻²⁰
+    assert not near(exact, known)
+    assert expected.close(exact, known, "cpu")
+    assert not expected.close(exact + 1e-2, known, "cpu")

@@ -40,9 +40,13 @@ class Recording(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Transposed(Primitive):
-    """The VJP of ``node`` as a step: operands and cotangents to the gradients of the operands, where there are any."""
+    """The VJP of ``node`` as a step: operands and cotangents to the gradients of the operands, where there are any.
+
+    ``apart`` is the step of the differences.
+    """
 
     node: Node
+    apart: float = STEP
 
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """The gradients of the operands; zeros for one that has none."""
@@ -59,8 +63,8 @@ class Transposed(Primitive):
             return float(sum((v * y).sum() for v, y in zip(cotangents, self.forward(arrays, {}))))
 
         def slope(place: int, index: tuple[int, ...]) -> float:
-            above, below = (_moved(inputs, place, index, step) for step in (STEP, -STEP))
-            return (weighed(above) - weighed(below)) / (2 * STEP)
+            above, below = (_moved(inputs, place, index, step) for step in (self.apart, -self.apart))
+            return (weighed(above) - weighed(below)) / (2 * self.apart)
 
         def slopes(place: int, x: Array) -> Array | None:
             if x.dtype.kind != "f":
@@ -113,6 +117,8 @@ def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...
     Gives the gradients of leaves, by name, and of intermediates, by node and slot, as tensors.
     """
     tracer.result.doubled = True
+    # Where rounding is looked into, so is what the differences leave: over a longer step that is several times as much.
+    apart = STEP if tracer.result.noise is None else 2 * STEP
     found: dict[Key, Tensor] = {}
 
     def give(tensor: Tensor, gradient: Tensor | None) -> None:
@@ -136,7 +142,7 @@ def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...
                 Tensor(np.zeros(shape), False, node.inputs[0].dtype) if g is None else g
                 for shape, g in zip(node.shapes, received)
             )
-            made = tracer.step(Transposed(node), (*node.inputs, *whole), {}, {})
+            made = tracer.step(Transposed(node, apart), (*node.inputs, *whole), {}, {})
             passed = tuple(t if g is not None else None for t, g in zip(made, swept.passed[node.index]))
         for tensor, gradient in zip(node.inputs, passed):
             give(tensor, gradient)
