@@ -47,11 +47,12 @@ def test_shares_divide_the_limit_and_never_draw_the_same_round() -> None:
     assert rounds == [{1, 4}, {2, 5}, {3, 6}]
 
 
-def test_without_a_limit_it_ends_with_what_is_not_explained() -> None:
-    explorer = Explorer(finding=50)
+def test_without_a_limit_it_ends_with_what_is_not_explained_and_tells_it_at_once() -> None:
+    explorer, said = Explorer(finding=50), []  # type: tuple[Explorer, list[str]]
     with pytest.raises(Unexplained, match="found"):
-        soaked(explorer, limit=0)
+        Soak(explorer, ("first",), "cpu", 1, 2, 0).run(said.append)  # type: ignore[arg-type]
     assert len(explorer.asked) == 50
+    assert said == ["soak 2/2, cpu has ended with a find.\nfound"]
 
 
 def test_it_tells_at_the_end_and_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:

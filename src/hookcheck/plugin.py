@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +122,7 @@ class Exploration:
 
     def check(self) -> None:
         """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
-        try:
-            self.session.explore(self.family, self.device, self.examples)
-        except Unexplained as found:
-            pytest.fail(str(found), pytrace=False)
+        _held(lambda: self.session.explore(self.family, self.device, self.examples))
 
 
 @dataclass(frozen=True)
@@ -142,15 +139,22 @@ class Endless:
 
     def check(self) -> None:
         """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
-        try:
-            self.soak.run(self._say)
-        except Unexplained as found:
-            pytest.fail(str(found), pytrace=False)
+        _held(lambda: self.soak.run(self._say))
 
     def _say(self, line: str) -> None:
         """Progress goes past pytest's capture to standard error, from workers too."""
         with self.capture.global_and_fixture_disabled():
             print(line, file=sys.stderr, flush=True)
+
+
+def _held(explore: Callable[[], int]) -> None:
+    """Fails with what ``explore`` finds, told once: within the ``except`` pytest would tell the cause as well."""
+    try:
+        explore()
+        return
+    except Unexplained as found:
+        unexplained = str(found)
+    pytest.fail(unexplained, pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from hookcheck.session import Session
+from hookcheck.session import Session, Unexplained
 
 ROUND = 100
 """How many new topologies of a family one round draws: few enough that Hypothesis forgets them soon."""
@@ -39,14 +39,19 @@ class Soak:
         """Explores until the limit and gives the number of new topologies; tells ``say`` how far it is.
 
         Raises:
-            Unexplained: for the first topology that deviates in a way that the ledger does not explain.
+            Unexplained: for the first topology that deviates in a way that the ledger does not explain. ``say`` is told
+                at once, since the other shares may go on for hours before pytest reports it.
         """
         os.environ.setdefault("DNNL_PRIMITIVE_CACHE_CAPACITY", str(KERNELS))  # read when it compiles the first one
         begun = told = time.monotonic()
         done = 0
         for number in count(self.share, self.shares):
             for family in self.families:
-                done += self.session.explore(family, self.device, ROUND, round=number + 1)
+                try:
+                    done += self.session.explore(family, self.device, ROUND, round=number + 1)
+                except Unexplained as found:
+                    say(f"{self._name} has ended with a find.\n{found}")
+                    raise
                 now = time.monotonic()
                 over = bool(self.limit) and done * self.shares >= self.limit
                 if over or now - told > EVERY:
@@ -59,9 +64,13 @@ class Soak:
     def _progress(self, done: int, number: int, seconds: float) -> str:
         of = f" of {self.limit // self.shares:,}" if self.limit else ""
         return (
-            f"soak {self.share + 1}/{self.shares}, {self.device}: {done:,}{of} new topologies, round {number + 1}, "
+            f"{self._name}: {done:,}{of} new topologies, round {number + 1}, "
             f"{done / seconds:.0f} a second, {peak_memory():.0f} MiB at most"
         )
+
+    @property
+    def _name(self) -> str:
+        return f"soak {self.share + 1}/{self.shares}, {self.device}"
 
 
 def peak_memory() -> float:
