@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -78,4 +77,4 @@ def test_torch_makes_the_calls_that_the_expansion_says(kind: type[Assembled], da
     for name, tensor in {**built.inputs, **built.parameters}.items():
         assert (tensor.grad is None) == (name not in gradients)
         if tensor.grad is not None:
-            assert_close(tensor.grad.numpy(), np.asarray(gradients[name]), 1e-9)
+            assert expected.close(tensor.grad.numpy(), gradients[name], "cpu")  # rounding can decide a relu at its kink
