@@ -130,7 +130,7 @@ class NLLLoss(_Classification):
     def takes(cls, shape: Shape) -> bool:
         """(N, C, d...); images are drawn for `NLLLoss2d`, which is the same and on an input of its own.
 
-        Behind a step that permutes them its backward raises, hooks or none, in all releases (pytorch issue 175084).
+        Behind a step that permutes them its backward raises, hooks or none, from 1.7.1 to 2.15.0 (pytorch#175084).
         """
         return len(shape) > 1 and len(shape) != 4 and all(shape)
 
