@@ -342,9 +342,14 @@ def test_a_warning_that_is_there_without_hooks_is_none_of_the_hooks() -> None:
     assert gaps(again(PLAIN, {"warnings": old}, warnings=old), "OB-05") == []
 
 
-def test_a_run_that_raises_without_hooks_too_is_none_of_the_hooks() -> None:
-    raised = raising(PLAIN).observed.raised
-    assert gaps(again(PLAIN, {"raised": raised}, raised=raised), "OB-01") == []
+@pytest.mark.parametrize(
+    ("id", "hooked"),
+    [("OB-01", PLAIN), ("BW-02", PLAIN), ("BW-03", FROM_DATA), ("BN-01", BEFORE), ("NG-01", EVALUATED)],
+)
+def test_a_run_that_raises_without_hooks_too_is_none_of_the_hooks(id: str, hooked: Case) -> None:
+    with_hooks = raising(hooked)
+    assert gaps(with_hooks, id) == [(id, "raised")]
+    assert gaps(again(with_hooks, {"raised": with_hooks.observed.raised}), id) == []
 
 
 def test_the_legacy_pin_counts_what_bypasses_the_output() -> None:

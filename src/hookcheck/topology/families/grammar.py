@@ -32,7 +32,7 @@ ALONE = {
     "CTCLoss": "its input must be log-probabilities",
     "Embedding": "its input is an index",
     "EmbeddingBag": "its input is an index",
-    "NLLLoss2d": "it is NLLLoss of images under an old name: behind a step that permutes them it raises, and it warns",
+    "NLLLoss2d": "it is NLLLoss under an old name, and warns",
 }
 """The layers that no chain goes through, each with the reason; `layers` draws them on inputs of their own."""
 

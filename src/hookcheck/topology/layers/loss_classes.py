@@ -128,11 +128,8 @@ class NLLLoss(_Classification):
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
-        """(N, C, d...); images are drawn for `NLLLoss2d`, which is the same and on an input of its own.
-
-        Behind a step that permutes them its backward raises, hooks or none, from 1.7.1 to 2.15.0 (pytorch#175084).
-        """
-        return len(shape) > 1 and len(shape) != 4 and all(shape)
+        """(N, C, d...)."""
+        return len(shape) > 1 and all(shape)
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
