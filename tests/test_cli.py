@@ -139,7 +139,9 @@ def test_explain_a_clause() -> None:
 def test_explain_an_entry_of_the_ledger() -> None:
     for entry in load():
         row = lines("explain", entry.id)[-1]
-        assert (row["what"], row["why"], row["torch"]) == ("ledger entry", entry.why, str(entry.torch))
+        assert (row["what"], row["why"].split(), row["torch"]) == ("ledger entry", entry.why.split(), str(entry.torch))
+        assert (row["families"], row["says"]) == (list(entry.families) or ["all"], entry.says)
+        assert "\n" not in row["why"]
     assert asked("explain", load()[0].id)[0] == 0
 
 

@@ -51,12 +51,15 @@ def _clause(id: str, ledger: list[str]) -> Row:
 
 
 def _entry(entry: Any) -> Row:
-    plain = ("id", "why", "link")
-    lists = ("clauses", "families", "kinds", "devices", "instead")
+    lists = ("clauses", "kinds", "devices", "instead")
     return {
         "what": "ledger entry",
-        **{name: getattr(entry, name) for name in plain},
+        "id": entry.id,
+        "why": " ".join(entry.why.split()),
+        "link": entry.link,
         **{name: list(getattr(entry, name)) for name in lists},
+        "says": entry.says,
+        "families": list(entry.families) or ["all"],
         "torch": str(entry.torch),
         "when": {key: list(words) for key, words in entry.when},
         "reviewed": entry.reviewed.isoformat(),

@@ -87,12 +87,13 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             what=("string", "ledger entry"),
             id=("string", "the entry's id"),
             clauses=("array", "the clauses that it concerns"),
-            families=("array", "the families"),
+            families=("array", "the families; all is one word for every family"),
             kinds=("array", "the hook kinds"),
             devices=("array", "the devices"),
             torch=("string", "the releases, as a version specifier"),
             when=("object", "the features that a subject must have, each with the words that will do"),
             instead=("array", "how it deviates"),
+            says=("string", "a part of the text of the exception or warning; empty where there is none"),
             why=("string", "the reason"),
             link=("string", "what the reason rests on"),
             reviewed=("string", "the date of the last review"),
@@ -215,4 +216,4 @@ def sheet(row: Row) -> Any:
 def _told(value: Any) -> str:
     if isinstance(value, Mapping):
         return "; ".join(f"{key}: {_told(item)}" for key, item in value.items()) or "none"
-    return (", ".join(value) or "none") if isinstance(value, list) else str(value)
+    return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
