@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hookcheck.oracle.acts import Acts
 from hookcheck.oracle.gradient import state
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Leak, Sequential, Within
+from hookcheck.topology.layers.loss_margins import HingeEmbeddingLoss
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Leak, Sequential, Within
 from hookcheck.topology.ops import Add, Mul
 from hookcheck.topology.tree import Literal, Pack, Ref
 
@@ -304,3 +306,25 @@ class TestSeveralBackwards:
         e = expected(TIMES, main, {"": 3}, grad="x w", x=2, w=4, v=5)
         assert fired(e) == {}
         assert leaves(e) == {"w": 30}
+
+
+class TestWhereHooksActOnWhatIsNotWorkedOut:
+    """Nothing is traced for that: what a formula is not for need not even be computed."""
+
+    def test_a_gradient_that_is_differentiated(self) -> None:
+        main = [
+            CALLED,
+            Grad("g", (Y,), (X,), (V,), create_graph=True),
+            Backward((Ref("g", (0,)),), (W,)),
+        ]
+        plain = expected(TIMES, main, {"": 3}, grad="x v", x=2, v=5, w=7)
+        assert plain.trace.doubled
+        acting = plain.acting(Acts(grad_input=True))
+        assert not acting.worked_out
+        assert acting.trace.nodes is plain.trace.nodes
+
+    def test_an_argument_that_leaves_its_domain(self) -> None:
+        main = [Call("y", "", (X, Ref("t"))), FROM_Y]
+        acting = expected(HingeEmbeddingLoss(), main, {}, x=2, t=1, v=5).acting(Acts(args=True))
+        assert not acting.worked_out
+        assert "trace" not in vars(acting)

@@ -227,10 +227,10 @@ class Case:
         named = _named(self.expected.trace.names)
         return frozenset(name for name, tensor in named if tensor.node is not None and tensor.node.primitive is None)
 
-    @cached_property
+    @property
     def asked(self) -> frozenset[str]:
         """The names in main of what ``torch.autograd.grad`` gives."""
-        return frozenset(s.out for s in statements(self.topology) if isinstance(s, Grad))
+        return _asked(self.topology)
 
     @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
@@ -263,25 +263,10 @@ class Case:
         reached = frozenset(word for firing in firings for word in firing_features(firing)["reached"])
         return {**call_features(call), "reached": reached}
 
-    @cached_property
+    @property
     def own(self) -> Features:
-        """The features of the network as a whole, which all that is in it share.
-
-        ``writes`` says whether any step works in place; ``layout`` is ``reordered`` where a normalisation of images may
-        get a gradient whose strides are in another order than its input's, and ``plain`` elsewhere; ``inside`` holds
-        what the network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
-        """
-        callers = {s.through for s in statements(self.topology) if isinstance(s, Call)}
-        contexts = {s.mode for s in statements(self.topology) if isinstance(s, Within)}
-        inside = (callers | contexts).difference(GRAD_MODES, [""])
-        ops = {type(s.op) for s in statements(self.topology) if isinstance(s, Apply)}
-        modules = {type(module).__name__ for _, module in walk(self.topology.module)}
-        reordered = not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES)
-        return {
-            "writes": frozenset({"yes" if writes(self.topology) else "no"}),
-            "layout": frozenset({"reordered" if reordered else "plain"}),
-            "inside": frozenset(inside or {"nothing"}),
-        }
+        """The features of the network as a whole, which all that is in it share; see `network_features`."""
+        return network_features(self.topology)
 
     @cached_property
     def features(self) -> Features:
@@ -318,6 +303,32 @@ def firing_features(firing: Firing) -> Features:
     output is computed."""
     reached = "inside" if all(g is None for g in firing.grad_output) else "output"
     return {**call_features(firing.call), "reached": frozenset({reached})}
+
+
+@lru_cache(maxsize=256)
+def _asked(topology: Topology) -> frozenset[str]:
+    return frozenset(s.out for s in statements(topology) if isinstance(s, Grad))
+
+
+@lru_cache(maxsize=256)
+def network_features(topology: Topology) -> Features:
+    """What matters about a network as a whole, as sets of words, for the ledger to name.
+
+    ``writes`` says whether any step works in place; ``layout`` is ``reordered`` where a normalisation of images may get
+    a gradient whose strides are in another order than its input's, and ``plain`` elsewhere; ``inside`` holds what the
+    network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
+    """
+    callers = {s.through for s in statements(topology) if isinstance(s, Call)}
+    contexts = {s.mode for s in statements(topology) if isinstance(s, Within)}
+    inside = (callers | contexts).difference(GRAD_MODES, [""])
+    ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
+    modules = {type(module).__name__ for _, module in walk(topology.module)}
+    reordered = not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES)
+    return {
+        "writes": frozenset({"yes" if writes(topology) else "no"}),
+        "layout": frozenset({"reordered" if reordered else "plain"}),
+        "inside": frozenset(inside or {"nothing"}),
+    }
 
 
 @lru_cache(maxsize=256)

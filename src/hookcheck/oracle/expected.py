@@ -88,19 +88,26 @@ class Expected:
         self.topology = topology
         self.numbers = numbers
         self.acts = acts
+        self._noise = noise
         self._unchanged = unchanged
-        self.trace: Trace = replace(unchanged.trace, acts=acts) if unchanged else trace(topology, numbers, noise, acts)
+
+    @cached_property
+    def trace(self) -> Trace:
+        """What the program does, forward, and its backward passes."""
+        if self._unchanged:
+            return replace(self._unchanged.trace, acts=self.acts)
+        return trace(self.topology, self.numbers, self._noise, self.acts)
 
     def acting(self, acts: Acts) -> Expected:
         """The same network where hooks on every module change ``acts``; what those leave alone is not worked out again.
 
-        Hooks that scale gradients leave forward alone, unless it goes on with what ``torch.autograd.grad`` gives.
+        Hooks that scale gradients leave forward alone, unless it goes on with what ``torch.autograd.grad`` gives; if it
+        differentiates that, nothing is `worked_out`.
         """
-        if not acts.backward or not all(backward.accumulates for backward in self.trace.passes):
-            return Expected(self.topology, self.numbers, acts=acts)
-        return Expected(self.topology, self.numbers, acts=acts, unchanged=self)
+        alone = self.trace.doubled or all(backward.accumulates for backward in self.trace.passes)
+        return Expected(self.topology, self.numbers, acts=acts, unchanged=self if acts.backward and alone else None)
 
-    @cached_property
+    @property
     def worked_out(self) -> bool:
         """Whether the oracle has a say on the hooks of this run.
 

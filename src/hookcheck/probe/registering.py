@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -44,17 +43,18 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
     """
-    modules = dict(built.module.named_modules())
+    modules = built.modules
     paths = {id(module): path for path, module in modules.items()}
-    counts: Counter[tuple[int, str]] = Counter()
+    counts: dict[tuple[int, str], int] = {}
 
     def record(link: int, registered: str | None, subject: Any, *arguments: Any) -> Any:
         given = paths.get(id(subject))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
-        event = Event(hook.name, path, counts[link, path], given, tuple(map(copied, arguments)), asks(arguments))
+        number = counts.get((link, path), 0)
+        event = Event(hook.name, path, number, given, tuple(map(copied, arguments)), asks(arguments))
         chained.append((link, event))
-        counts[link, path] += 1
+        counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)
 
     first: Record = partial(record, 0)
@@ -93,10 +93,11 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         getattr(module, hook.then)(partial(record, middle, path), **settings)
     try:
         yield
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
-            for name, tensor in kept:
-                first(name, None, tensor.grad)
+        for name, tensor in kept:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
+                grad = tensor.grad
+            first(name, None, grad)
     finally:
         kept.clear()  # graph, module and hook would hold each other through what the collector cannot see
 

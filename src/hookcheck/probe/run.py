@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -33,10 +34,10 @@ def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, 
     the run at once.
     """
     seen, references = _observed(topology, numbers, kind, device)
-    if seen.raised:
-        return seen  # frames hold each other and all that is in them
-    if _alive(references):
-        gc.collect()  # what holds itself in a cycle is not kept for that
+    # After an exception frames hold each other and all that is in them.
+    if seen.raised or not _alive(references):
+        return seen
+    gc.collect()  # what holds itself in a cycle is not kept for that
     return replace(seen, alive=_alive(references))
 
 
@@ -89,7 +90,7 @@ def _observed(
             standings=standings(standing),
             layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
         )
-        made = {**dict(built.module.named_modules(prefix="net")), **standing}
+        made = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.
         names.clear()
         return observation, {name: weakref.ref(thing) for name, thing in made.items()}
@@ -138,6 +139,7 @@ def check_torch() -> None:
         raise HookcheckError(f"torch {torch.__version__} is too old: install torch 1.7 or newer")
 
 
+@lru_cache(maxsize=64)
 def release(version: str) -> tuple[int, int]:
     """Major and minor number of a version of torch."""
     major, minor = version.split(".")[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType
 from typing import Any
 
@@ -29,6 +29,11 @@ class Built:
     inputs: Mapping[str, torch.Tensor]
     _names: dict[str, Any]
     _main: CodeType
+
+    @cached_property
+    def modules(self) -> Mapping[str, torch.nn.Module]:
+        """The root and every module below it, each once, by dotted path; the root's is empty."""
+        return dict(self.module.named_modules())
 
     def run(self) -> dict[str, Any]:
         """Runs forward, losses and backward; gives everything that main has named, ``leaked`` included."""
