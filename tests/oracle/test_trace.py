@@ -170,7 +170,7 @@ def test_passes_hold_roots_cotangents_and_what_is_asked_for() -> None:
 
 def test_a_module_list_is_never_called() -> None:
     with pytest.raises(TypeError, match="ModuleList is never called"):
-        expected(ModuleList((TIMES,)), [CALLED], {"0": 2}, x=7)
+        assert expected(ModuleList((TIMES,)), [CALLED], {"0": 2}, x=7).trace
 
 
 def test_the_oracle_computes_in_float64_and_leaves_the_numbers_alone() -> None:
