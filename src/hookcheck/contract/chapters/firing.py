@@ -147,7 +147,7 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
 
 def _raised(case: Case) -> Judgement:
     if case.plain.raised:
-        return NOTHING
+        return NOTHING  # it does, and AG-01 tells what torch does wrong
     return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
 
 
