@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
 import hookcheck.session as module
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Entry, Ledger
-from hookcheck.contract.verdict import CRASHED, GAPS, RAN, TIMED_OUT
+from hookcheck.contract.verdict import CRASHED, GAPS, RAN, TIMED_OUT, CaseResult
 from hookcheck.plugin import Cell, Exploration
-from hookcheck.record.lines import case_line
+from hookcheck.record.lines import case_line, cases_of
 from hookcheck.record.parts import read_parts
 from hookcheck.session import TIME_LIMIT, Session, Unexplained
 from hookcheck.suite import conformance_folder
@@ -97,10 +97,15 @@ def test_every_topology_is_run_with_every_hook_kind(shares: Shares) -> None:
 
 def test_every_result_is_in_the_part_file_behind_the_line_that_announces_it(shares: Shares) -> None:
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
-    lines = shares.lines()
-    assert [line["type"] for line in lines] == ["begin", "case", "case"] * len(IDS)
-    assert [line["topology"] for line in lines[::3]] == IDS
-    assert [line for line in lines if line["type"] == "case"] == [json.loads(json.dumps(case_line(r))) for r in results]
+    told: dict[str, list[CaseResult]] = {}
+    for line in shares.lines():
+        if line["type"] == "begin":
+            told[line["topology"]] = []
+        else:
+            told[line["topologies"][-1]].extend(cases_of(line))
+    assert [*told] == IDS
+    for id, cases in told.items():
+        assert sorted(cases, key=lambda case: KINDS.index(case.kind)) == [r for r in results if r.topology == id]
 
 
 def test_torch_runs_once_however_often_results_are_asked_for(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,13 +153,41 @@ def test_it_has_timed_out_if_it_was_begun_long_ago(shares: Shares) -> None:
     assert lost.reason == f"still running after {TIME_LIMIT} s"
 
 
-def test_the_hook_kind_that_crashed_is_the_first_without_result(shares: Shares) -> None:
-    done = shares.worker("elsewhere", parts=shares.parts / "elsewhere").replayed(FAMILY, "cpu")[0]
+@pytest.mark.parametrize("done", range(len(KINDS)))
+def test_the_hook_kind_that_crashed_is_the_first_that_was_not_done(shares: Shares, done: int) -> None:
+    """One that was done is run once more."""
     dead = shares.worker("gw0")
     begun(dead, IDS[0])
-    dead._kept(done, "cpu")
+    for _ in range(done):
+        dead._part("cpu").count()
     results = shares.worker("gw1").replayed(FAMILY, "cpu")
-    assert [(r.kind, r.outcome) for r in results[:2]] == [(KINDS[0], RAN), (KINDS[1], CRASHED)]
+    found = {r.kind: r.outcome for r in results if r.topology == IDS[0]}
+    assert found == {kind: CRASHED if kind == KINDS[done] else RAN for kind in KINDS}
+
+
+def test_a_worker_that_ends_while_it_tells_what_it_has_done_has_lost_nothing(shares: Shares) -> None:
+    dead = shares.worker("gw0")
+    begun(dead, IDS[0])
+    for _ in KINDS:
+        dead._part("cpu").count()
+    with dead._part("cpu").path.open("ab") as file:
+        file.write(b'{"type":"ca')
+    assert {r.outcome for r in shares.worker("gw1").replayed(FAMILY, "cpu")} == {RAN}
+
+
+def test_what_was_done_of_a_topology_is_kept_if_the_run_is_stopped_in_its_middle(
+    shares: Shares, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*arguments: Any) -> Iterator[CaseResult]:
+        yield from islice(examine(*arguments), 1)
+        raise KeyboardInterrupt
+
+    examine = module.examine
+    monkeypatch.setattr(module, "examine", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        shares.worker("gw0").replayed(FAMILY, "cpu")
+    (done,) = (case for line in shares.lines() if line["type"] == "case" for case in cases_of(line))
+    assert (done.topology, done.kind, done.outcome) == (IDS[0], KINDS[0], RAN)
 
 
 def test_what_crashes_twice_does_not_keep_the_run_from_ending(shares: Shares) -> None:

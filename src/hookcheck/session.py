@@ -1,8 +1,8 @@
 """How does one process go through its share of the plan? Family by family, leaving every result in its part file.
 
 A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is
-judged on the same runs of torch. Before a topology is run, the part file says so: a worker that takes over from one
-that died finds there what was finished and what was in flight, and goes on behind it.
+judged on the same runs of torch. The part file says when a topology is begun, and when each of its cases is done: a
+worker that takes over from one that died finds there what was finished and what was in flight, and goes on behind it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.program import PROGRAM, programs
 from hookcheck.contract.running import examine_program
 from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Cell, Deviation, cells
-from hookcheck.record.lines import case_line, case_of
+from hookcheck.record.lines import case_line, case_lines, cases_of
 from hookcheck.record.parts import Part, read_parts
 from hookcheck.report.counterexample import told
 from hookcheck.topology.codec import encode, identify
@@ -97,7 +97,7 @@ class Session:
             if case in finished:
                 yield finished[case]
             elif program.id in begun:
-                yield self._kept(_lost(PROGRAM, program.id, chapter, begun[program.id]), device)
+                yield self._kept(_lost(PROGRAM, program.id, chapter, begun[program.id][0]), device)
             else:
                 self._begin(PROGRAM, program.id, device)
                 yield self._kept(examine_program(program, self.ledgers[device], device), device)
@@ -109,11 +109,12 @@ class Session:
             id = identify(topology)
             missing = [kind for kind in self.kinds if (id, kind) not in finished]
             yield from (finished[id, kind] for kind in self.kinds if (id, kind) in finished)
-            if id in begun and missing:
-                yield self._kept(_lost(family, id, missing.pop(0), begun[id]), device)
+            at, done = begun.get(id, (0.0, len(missing)))
+            if done < len(missing):
+                yield self._kept(_lost(family, id, missing.pop(done), at), device)
             if missing:
                 self._begin(family, id, device)
-                yield from self._examined(topology, family, missing, device, "corpus", evidence)
+                yield from self._together(self._examined(topology, family, missing, device, "corpus", evidence), device)
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
@@ -182,8 +183,7 @@ class Session:
         evidence: Evidence,
     ) -> Iterator[CaseResult]:
         self._watch()
-        for result in examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence):
-            yield self._kept(result, device) if origin == "corpus" else result
+        return examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence)
 
     def _begin(self, family: str, id: str, device: str) -> None:
         """Notes what is about to be run, for a worker that takes over."""
@@ -200,6 +200,19 @@ class Session:
         """Calls off the alarm: what the process does after its share of torch may take as long as it likes."""
         faulthandler.cancel_dump_traceback_later()
         self._watched = -math.inf
+
+    def _together(self, results: Iterable[CaseResult], device: str) -> list[CaseResult]:
+        """Keeps the results of one topology, those that there are if it is cut off; for each the part file has a note
+        at once, so that a worker that takes over knows with which hook kind the process ended."""
+        done: list[CaseResult] = []
+        part = self._part(device)
+        try:
+            for result in results:
+                done.append(result)
+                part.count()
+        finally:
+            part.append(*case_lines(done))
+        return done
 
     def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
@@ -218,15 +231,19 @@ class Session:
         for part in self._open.values():
             part.close()
 
-    def _taken_over(self, family: str, device: str) -> tuple[dict[tuple[str, str], CaseResult], dict[str, float]]:
-        """What workers before this one left: finished cases, and when each topology in flight was begun."""
+    def _taken_over(
+        self, family: str, device: str
+    ) -> tuple[dict[tuple[str, str], CaseResult], dict[str, tuple[float, int]]]:
+        """What workers before this one left: finished cases, and of each topology that was begun when that was and how
+        many of its cases were done if it was in flight."""
         if device not in self._left:  # read once: a worker has this one take its place only when it has ended
             self._left[device] = read_parts(self.parts / device)
         lines = self._left[device]
-        cases = [case_of(line) for line in lines if line["type"] == "case"]
-        finished = {(c.topology, c.kind): c for c in cases if c.family == family and c.origin == "corpus"}
-        begun = {line["topology"]: line["at"] for line in lines if line["type"] == "begin" and line["family"] == family}
-        return finished, begun
+        own = [line for line in lines if line.get("family") == family]
+        cases = [case for line in own if line["type"] == "case" for case in cases_of(line)]
+        finished = {(case.topology, case.kind): case for case in cases if case.origin == "corpus"}
+        begun = [(line["topology"], line["at"], line.get("done", 0)) for line in own if line["type"] == "begin"]
+        return finished, {id: (at, done) for id, at, done in sorted(begun, key=lambda each: each[1])}
 
 
 def _lost(family: str, topology: str, kind: str, begun: float) -> CaseResult:

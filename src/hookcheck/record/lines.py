@@ -6,7 +6,7 @@ The functions that read take objects that the schema has passed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hookcheck.contract.verdict import CaseResult, Deviation
@@ -90,16 +90,21 @@ def header_of(line: Line) -> Header:
 
 def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
     """The objects of as few lines as will do: one for all topologies of a family on which the kinds come out alike."""
-    by_topology: dict[tuple[str, str, str], dict[str, list[CaseResult]]] = {}
+    by_topology: dict[tuple[str, str, str], dict[Hashable, list[CaseResult]]] = {}
     for case in cases:
         alike = by_topology.setdefault((case.family, case.origin, case.topology), {})
-        alike.setdefault(canonical(_result(case)), []).append(case)
-    grouped: dict[tuple[str, str, tuple[str, ...], str], list[CaseResult]] = {}
+        alike.setdefault(_became(case), []).append(case)
+    grouped: dict[tuple[str, str, tuple[str, ...], Hashable], list[CaseResult]] = {}
     for (family, origin, _), alike in by_topology.items():
         for result, found in alike.items():
             grouped.setdefault((family, origin, tuple(case.kind for case in found), result), []).append(found[0])
     for (family, origin, kinds, _), firsts in grouped.items():
         yield _line(family, origin, kinds, [case.topology for case in firsts], _result(firsts[0]))
+
+
+def _became(case: CaseResult) -> Hashable:
+    """What became of a case, to find those that came out alike."""
+    return case.outcome, case.reason, frozenset(case.judged.items()), case.deviations
 
 
 def case_line(case: CaseResult) -> Line:
@@ -127,12 +132,6 @@ def cases_of(line: Line) -> Iterator[CaseResult]:
         for kind in line["kinds"]:
             what = (line["family"], topology, kind, line["origin"], line["outcome"], line["reason"])
             yield CaseResult(*what, judged=line["judged"], deviations=deviations)
-
-
-def case_of(line: Line) -> CaseResult:
-    """The one case that ``line`` says."""
-    (case,) = cases_of(line)
-    return case
 
 
 def counterexample_line(counterexample: Counterexample) -> Line:

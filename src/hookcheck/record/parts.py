@@ -1,18 +1,20 @@
 """What has a run seen so far? Part files: every worker process appends its cases to a file of its own.
 
-So a process that dies takes with it no case that was judged before.
+So a process that dies takes with it nothing but the topology that it was at; and how many of its cases were done then
+is in the file as well.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from hookcheck.contract.verdict import CRASHED, NOT_OFFERED, NOT_RUN, RAN, TIMED_OUT, CaseResult
 from hookcheck.record.errors import UnwritableReports, WrongSchema
-from hookcheck.record.lines import Line, canonical, case_of
+from hookcheck.record.lines import Line, canonical, cases_of
 from hookcheck.record.model import Plan, ordered
 
 _WEIGHT = (CRASHED, TIMED_OUT, RAN, NOT_OFFERED, NOT_RUN)
@@ -27,16 +29,26 @@ class Part:
         self.path = path
         self._file: BinaryIO | None = None
 
-    def append(self, line: Line) -> None:
-        """Add ``line``; it has left this process when the call returns.
+    def append(self, *lines: Line) -> None:
+        """Add ``lines``; they have left this process when the call returns.
 
         Raises `UnwritableReports` where the folder cannot be written.
         """
+        self._write("".join(f"{canonical(line)}\n" for line in lines))
+
+    def count(self) -> None:
+        """Note that a case is done whose line is still to come; `read_parts` tells how many there were.
+
+        Raises `UnwritableReports` where the folder cannot be written.
+        """
+        self._write(" ")  # before the next line, where JSON has no use for it
+
+    def _write(self, text: str) -> None:
         try:
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._file = self.path.open("ab")
-            self._file.write(f"{canonical(line)}\n".encode())
+            self._file.write(text.encode())
             self._file.flush()
         except OSError as fault:
             raise UnwritableReports(self.path.parent, fault) from None
@@ -51,6 +63,8 @@ class Part:
 def read_parts(folder: Path) -> list[Line]:
     """The lines of all part files in ``folder``, without a last line that was cut in the middle.
 
+    A last line has, as ``done``, how many cases were done after it, if any were.
+
     Raises `WrongSchema` for any other line that is not JSON.
     """
     return [line for path in sorted(folder.glob("*.jsonl")) for line in _read_part(path)]
@@ -58,13 +72,15 @@ def read_parts(folder: Path) -> list[Line]:
 
 def _read_part(path: Path) -> list[Any]:
     lines = path.read_bytes().split(b"\n")
-    lines.pop()  # what follows the last line break: nothing, or a line that was cut in the middle
+    rest = lines.pop()  # what follows the last line break: nothing, or a line that was cut in the middle
     read = []
     for number, line in enumerate(lines, start=1):
         try:
             read.append(json.loads(line))
         except ValueError:
             raise WrongSchema(path, number, "the line is not JSON") from None
+    if read and rest:
+        read[-1]["done"] = len(rest) - len(rest.lstrip())
     return read
 
 
@@ -75,7 +91,7 @@ def merge(lines: Iterable[Line], plan: Plan) -> tuple[CaseResult, ...]:
     that ran, the one with more deviations. So a placeholder (not run) for every planned case may go in beforehand.
     """
     best: dict[tuple[str, str, str, str], CaseResult] = {}
-    for case in map(case_of, lines):
+    for case in chain.from_iterable(map(cases_of, lines)):
         key = (case.family, case.kind, case.origin, case.topology)
         best[key] = min(case, best.get(key, case), key=_weight)  # a reason of its own outdoes a placeholder's
     return ordered(best.values(), plan)
