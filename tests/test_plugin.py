@@ -241,6 +241,31 @@ def test_a_soak_says_how_far_it_is_and_ends(tmp_path: Path) -> None:
     assert record(tmp_path / "partial").footer.explored >= 20
 
 
+INTERRUPTED = """
+import hookcheck.session
+
+def examine(*arguments):
+    raise KeyboardInterrupt
+
+examine.__code__ = examine.__code__.replace(co_linetable=b"")
+hookcheck.session.examine = examine
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 10), reason="every instruction has a line")
+def test_ctrl_c_at_an_instruction_without_a_line_ends_the_run_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "planted.py").write_text(INTERRUPTED)
+    result = subprocess.run(
+        command(tmp_path, "-n0", "-p", "planted", "--family", FAMILY, chapters=("test_firing.py",)),
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert record(tmp_path / "partial").footer.stopped == "interrupted by the user"
+
+
 def test_ctrl_c_leaves_a_record_that_says_so_and_holds_all_that_ran(tmp_path: Path) -> None:
     process = subprocess.Popen(
         command(tmp_path, "-n0", "-q", chapters=("test_firing.py",)),

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,13 @@ from faults.engine import each, receiving
 from packaging.specifiers import SpecifierSet
 
 import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+import hookcheck.contract.examine as examine
 import hookcheck.session as module
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Entry, Ledger
 from hookcheck.contract.verdict import CRASHED, GAPS, RAN, TIMED_OUT, CaseResult
 from hookcheck.plugin import Cell, Exploration
+from hookcheck.probe.observation import Observation
 from hookcheck.record.lines import case_line, cases_of
 from hookcheck.record.parts import read_parts
 from hookcheck.session import TIME_LIMIT, Session, Unexplained
@@ -127,8 +128,7 @@ def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_
 def test_a_worker_that_takes_over_runs_only_what_is_left(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = shares.worker("gw0", corpus={FAMILY: TOPOLOGIES[:2]}).replayed(FAMILY, "cpu")
     examined: list[str] = []
-    examine = module.examine
-    monkeypatch.setattr(module, "examine", lambda t, *rest: examined.append(identify(t)) or examine(t, *rest))
+    monkeypatch.setattr(module, "examine", lambda t, *rest: examined.append(identify(t)) or examine.examine(t, *rest))
     results = shares.worker("gw1").replayed(FAMILY, "cpu")
     assert examined == IDS[2:]
     assert results[:4] == whole
@@ -153,41 +153,30 @@ def test_it_has_timed_out_if_it_was_begun_long_ago(shares: Shares) -> None:
     assert lost.reason == f"still running after {TIME_LIMIT} s"
 
 
-@pytest.mark.parametrize("done", range(len(KINDS)))
-def test_the_hook_kind_that_crashed_is_the_first_that_was_not_done(shares: Shares, done: int) -> None:
-    """One that was done is run once more."""
+@pytest.mark.parametrize("ran", [*range(len(KINDS)), len(KINDS)])
+def test_the_hook_kind_that_crashed_is_the_first_that_had_not_run(shares: Shares, ran: int) -> None:
+    """One that had run is run once more; where all had, it is the last, so that no topology is begun for ever."""
     dead = shares.worker("gw0")
     begun(dead, IDS[0])
-    for _ in range(done):
+    for _ in range(ran):
         dead._part("cpu").count()
     results = shares.worker("gw1").replayed(FAMILY, "cpu")
     found = {r.kind: r.outcome for r in results if r.topology == IDS[0]}
-    assert found == {kind: CRASHED if kind == KINDS[done] else RAN for kind in KINDS}
+    assert found == {kind: CRASHED if kind == KINDS[min(ran, len(KINDS) - 1)] else RAN for kind in KINDS}
 
 
-def test_a_worker_that_ends_while_it_tells_what_it_has_done_has_lost_nothing(shares: Shares) -> None:
-    dead = shares.worker("gw0")
-    begun(dead, IDS[0])
-    for _ in KINDS:
-        dead._part("cpu").count()
-    with dead._part("cpu").path.open("ab") as file:
-        file.write(b'{"type":"ca')
-    assert {r.outcome for r in shares.worker("gw1").replayed(FAMILY, "cpu")} == {RAN}
+def test_the_part_file_tells_how_many_hook_kinds_had_run(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dying(*arguments: Any) -> Observation:
+        if arguments[2] == KINDS[1]:
+            raise KeyboardInterrupt
+        return observe(*arguments)
 
-
-def test_what_was_done_of_a_topology_is_kept_if_the_run_is_stopped_in_its_middle(
-    shares: Shares, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*arguments: Any) -> Iterator[CaseResult]:
-        yield from islice(examine(*arguments), 1)
-        raise KeyboardInterrupt
-
-    examine = module.examine
-    monkeypatch.setattr(module, "examine", stopped)
+    observe = examine.observe
+    monkeypatch.setattr(examine, "observe", dying)
     with pytest.raises(KeyboardInterrupt):
         shares.worker("gw0").replayed(FAMILY, "cpu")
-    (done,) = (case for line in shares.lines() if line["type"] == "case" for case in cases_of(line))
-    assert (done.topology, done.kind, done.outcome) == (IDS[0], KINDS[0], RAN)
+    (line,) = shares.lines()
+    assert (line["type"], line["topology"], line["ran"]) == ("begin", IDS[0], 1)
 
 
 def test_what_crashes_twice_does_not_keep_the_run_from_ending(shares: Shares) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -270,6 +270,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         asked = getattr(item, "callspec", None) and item.callspec.params.get(name)  # type: ignore[attr-defined]
         if asked and asked.device not in available_devices():
             pytest.skip(f"not run: this machine has no {asked.device} device that torch can use")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Ctrl-C may come at an instruction that belongs to no line, and pytest would fail in telling where it was."""
+    try:
+        return (yield)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt from None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

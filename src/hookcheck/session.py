@@ -1,7 +1,7 @@
 """How does one process go through its share of the plan? Family by family, leaving every result in its part file.
 
 A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is
-judged on the same runs of torch. The part file says when a topology is begun, and when each of its cases is done: a
+judged on the same runs of torch. The part file says when a topology is begun, and when each of its cases has run: a
 worker that takes over from one that died finds there what was finished and what was in flight, and goes on behind it.
 """
 
@@ -109,12 +109,15 @@ class Session:
             id = identify(topology)
             missing = [kind for kind in self.kinds if (id, kind) not in finished]
             yield from (finished[id, kind] for kind in self.kinds if (id, kind) in finished)
-            at, done = begun.get(id, (0.0, len(missing)))
-            if done < len(missing):
-                yield self._kept(_lost(family, id, missing.pop(done), at), device)
+            if id in begun and missing:
+                at, ran = begun[id]
+                yield self._kept(_lost(family, id, missing.pop(min(ran, len(missing) - 1)), at), device)
             if missing:
                 self._begin(family, id, device)
-                yield from self._together(self._examined(topology, family, missing, device, "corpus", evidence), device)
+                part = self._part(device)
+                results = [*self._examined(topology, family, missing, device, "corpus", evidence, part.count)]
+                part.append(*case_lines(results))
+                yield from results
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
@@ -181,9 +184,10 @@ class Session:
         device: str,
         origin: str,
         evidence: Evidence,
+        ran: Callable[[], None] = lambda: None,
     ) -> Iterator[CaseResult]:
         self._watch()
-        return examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence)
+        return examine(topology, family, kinds, self.clauses, self.ledgers[device], device, origin, evidence, ran)
 
     def _begin(self, family: str, id: str, device: str) -> None:
         """Notes what is about to be run, for a worker that takes over."""
@@ -200,19 +204,6 @@ class Session:
         """Calls off the alarm: what the process does after its share of torch may take as long as it likes."""
         faulthandler.cancel_dump_traceback_later()
         self._watched = -math.inf
-
-    def _together(self, results: Iterable[CaseResult], device: str) -> list[CaseResult]:
-        """Keeps the results of one topology, those that there are if it is cut off; for each the part file has a note
-        at once, so that a worker that takes over knows with which hook kind the process ended."""
-        done: list[CaseResult] = []
-        part = self._part(device)
-        try:
-            for result in results:
-                done.append(result)
-                part.count()
-        finally:
-            part.append(*case_lines(done))
-        return done
 
     def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
@@ -235,15 +226,15 @@ class Session:
         self, family: str, device: str
     ) -> tuple[dict[tuple[str, str], CaseResult], dict[str, tuple[float, int]]]:
         """What workers before this one left: finished cases, and of each topology that was begun when that was and how
-        many of its cases were done if it was in flight."""
+        many of its cases had run if it was in flight."""
         if device not in self._left:  # read once: a worker has this one take its place only when it has ended
             self._left[device] = read_parts(self.parts / device)
         lines = self._left[device]
         own = [line for line in lines if line.get("family") == family]
         cases = [case for line in own if line["type"] == "case" for case in cases_of(line)]
         finished = {(case.topology, case.kind): case for case in cases if case.origin == "corpus"}
-        begun = [(line["topology"], line["at"], line.get("done", 0)) for line in own if line["type"] == "begin"]
-        return finished, {id: (at, done) for id, at, done in sorted(begun, key=lambda each: each[1])}
+        begun = [(line["topology"], line["at"], line.get("ran", 0)) for line in own if line["type"] == "begin"]
+        return finished, {id: (at, ran) for id, at, ran in sorted(begun, key=lambda each: each[1])}
 
 
 def _lost(family: str, topology: str, kind: str, begun: float) -> CaseResult:

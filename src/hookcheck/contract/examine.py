@@ -1,8 +1,8 @@
-"""What becomes of one topology? It is worked out once, run once without hooks and once a hook kind, and judged."""
+"""What becomes of one topology? It is run once without hooks and once a hook kind, worked out once, and judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from hookcheck.contract.case import Case
@@ -11,7 +11,7 @@ from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.judge import Judgements, explained, judge
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
-from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.oracle.acts import NO_ACTS
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS
@@ -31,37 +31,42 @@ def examine(
     device: str = "cpu",
     origin: str = "corpus",
     evidence: Evidence | None = None,
+    ran: Callable[[], None] = lambda: None,
 ) -> Iterator[CaseResult]:
     """One result for each hook kind, in order; torch runs once for each and once without hooks.
 
-    ``evidence`` chooses the known deviations that are put into words; None puts all of them.
+    ``evidence`` chooses the known deviations that are put into words; None puts all of them. Torch has run with every
+    kind before anything is judged, since a processor that goes to and fro between the two is the slower for it; ``ran``
+    is called after each kind.
     """
-    id, spoken_of = identify(topology), _by_kind(tuple(clauses))
+    id, spoken_of, kinds = identify(topology), _by_kind(tuple(clauses)), tuple(kinds)
     if topology.device not in ("any", device):
         yield from (
             CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
         )
         return
-    plain, unable = None, unavailable(topology, None)
-    worked_out: dict[Acts, Expected] = {}
+    unable = unavailable(topology, None)
+    reasons = {kind: unable or lacking(kind) or unsafe(kind, writes(topology)) for kind in kinds}
+    numbers = values(topology)
+    plain = None if all(reasons.values()) else observe(topology, numbers, None, device)
+    seen: dict[str, Observation] = {}
+    for kind in kinds:
+        if not reasons[kind]:
+            seen[kind] = observe(topology, numbers, kind, device)
+        ran()
+    worked_out = {NO_ACTS: Expected(topology, numbers)}
     done: list[tuple[tuple[Clause, ...], Observation, Judgements]] = []
     for kind in kinds:
-        reason = unable or lacking(kind) or unsafe(kind, writes(topology))
-        if reason:
-            yield CaseResult(family, id, kind, origin, NOT_OFFERED, reason)
+        if plain is None or reasons[kind]:
+            yield CaseResult(family, id, kind, origin, NOT_OFFERED, reasons[kind])
             continue
-        if plain is None:
-            numbers = values(topology)
-            plain = observe(topology, numbers, None, device)
-            worked_out[NO_ACTS] = Expected(topology, numbers)
-        acts = KINDS[kind].acts
+        acts, observed = KINDS[kind].acts, seen[kind]
         if acts not in worked_out:
             worked_out[acts] = worked_out[NO_ACTS].acting(acts)
         expected = worked_out[acts]
-        observed = observe(topology, numbers, kind, device)
         spoken = spoken_of[kind] if expected.worked_out else ()
         # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
-        judgement = next((known for of, seen, known in done if of is spoken and same_run(seen, observed)), None)
+        judgement = next((known for of, other, known in done if of is spoken and same_run(other, observed)), None)
         if judgement is None:
             judgement = judge(Case(topology, KINDS[kind], device, expected, observed, plain), spoken)
             done.append((spoken, observed, judgement))

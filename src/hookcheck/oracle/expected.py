@@ -107,7 +107,7 @@ class Expected:
         alone = self.trace.doubled or all(backward.accumulates for backward in self.trace.passes)
         return Expected(self.topology, self.numbers, acts=acts, unchanged=self if acts.backward and alone else None)
 
-    @property
+    @cached_property
     def worked_out(self) -> bool:
         """Whether the oracle has a say on the hooks of this run.
 

@@ -1,6 +1,6 @@
 """What has a run seen so far? Part files: every worker process appends its cases to a file of its own.
 
-So a process that dies takes with it nothing but the topology that it was at; and how many of its cases were done then
+So a process that dies takes with it nothing but the topology that it was at; and how many of its cases had run by then
 is in the file as well.
 """
 
@@ -37,7 +37,7 @@ class Part:
         self._write("".join(f"{canonical(line)}\n" for line in lines))
 
     def count(self) -> None:
-        """Note that a case is done whose line is still to come; `read_parts` tells how many there were.
+        """Note that a case has run whose line is still to come; `read_parts` tells how many there were.
 
         Raises `UnwritableReports` where the folder cannot be written.
         """
@@ -63,7 +63,7 @@ class Part:
 def read_parts(folder: Path) -> list[Line]:
     """The lines of all part files in ``folder``, without a last line that was cut in the middle.
 
-    A last line has, as ``done``, how many cases were done after it, if any were.
+    A last line has, as ``ran``, how many cases had run after it, if any had.
 
     Raises `WrongSchema` for any other line that is not JSON.
     """
@@ -80,7 +80,7 @@ def _read_part(path: Path) -> list[Any]:
         except ValueError:
             raise WrongSchema(path, number, "the line is not JSON") from None
     if read and rest:
-        read[-1]["done"] = len(rest) - len(rest.lstrip())
+        read[-1]["ran"] = len(rest) - len(rest.lstrip())
     return read
 
 
