@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -108,15 +108,19 @@ def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
         session.replayed(family, "cpu")
 
 
-def best(task: Callable[[], None], repeats: int) -> float:
-    """The shortest of several runs, in seconds of this process."""
-    seconds = []
-    for _ in range(repeats):
-        _compiled.cache_clear()  # each task compiles the source of each topology once, as a run does
-        start = time.process_time()
-        task()
-        seconds.append(time.process_time() - start)
-    return min(seconds)
+def best(tasks: Iterable[Callable[[], None]], repeats: int) -> list[float]:
+    """The shortest of several runs of each task, in seconds of this process; in turns, so that a machine that is slow
+    for a while is so for all."""
+    rounds = [[seconds(task) for task in tasks] for _ in range(repeats)]
+    return [min(each) for each in zip(*rounds)]
+
+
+def seconds(task: Callable[[], None]) -> float:
+    """How long a task takes this process."""
+    _compiled.cache_clear()  # each task compiles the source of each topology once, as a run does
+    start = time.process_time()
+    task()
+    return time.process_time() - start
 
 
 def importing() -> float:
@@ -155,7 +159,7 @@ def main() -> None:
             lambda t=topologies: bare(t, hooked=True),  # type: ignore[misc]
             lambda f=family, t=topologies: hookcheck(f, t),  # type: ignore[misc]
         ]
-        torch_only, torch_hooked, everything = (best(task, arguments.repeats) for task in tasks)
+        torch_only, torch_hooked, everything = best(tasks, arguments.repeats)
         totals = [a + b for a, b in zip(totals, (torch_only, torch_hooked, everything))]
         rows.append(_row(family, torch_only, torch_hooked, everything))
     result = {"torch": torch.__version__, **_row("all", *totals), "import_seconds": round(importing(), 3)}

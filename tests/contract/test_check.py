@@ -135,3 +135,15 @@ def test_exceptions_name_files_without_their_folders() -> None:
         told(ValueError("one function: /home/me/lib/tracing.py:40\nmore")) == "ValueError: one function: tracing.py:40"
     )
     assert told(ValueError("a/b is no file, nor is x/y")) == "ValueError: a/b is no file, nor is x/y"
+
+
+def test_what_is_told_of_an_object_is_not_where_it_lay_in_memory() -> None:
+    """Else two records of one torch would differ."""
+    of = f"hook {test_works} on 0x2a"
+    assert told(ValueError(of)) == "ValueError: hook <function test_works> on 0x2a"
+    check = Check()
+    check.silent("one", lambda: warn(of))
+    check.warns("two", UserWarning, lambda: warn(of))
+    for fact in check.facts:
+        assert fact.mismatch is not None
+        assert fact.mismatch.told()[1] == "FutureWarning: hook <function test_works> on 0x2a"

@@ -191,7 +191,7 @@ class Case:
             for observed, (expected, tensors, unsure) in zip(event.arguments, map(firing.side, self.sides))
         )
 
-    @property
+    @cached_property
     def sides(self) -> tuple[str, ...]:
         """What the hook is called with, the module aside."""
         return ("grad_output",) if self.kind.call == BACKWARD_PRE else ("grad_input", "grad_output")
@@ -227,7 +227,7 @@ class Case:
         named = _named(self.expected.trace.names)
         return frozenset(name for name, tensor in named if tensor.node is not None and tensor.node.primitive is None)
 
-    @property
+    @cached_property
     def asked(self) -> frozenset[str]:
         """The names in main of what ``torch.autograd.grad`` gives."""
         return _asked(self.topology)
@@ -251,12 +251,6 @@ class Case:
         within = (isinstance(key, tuple) for backward in trace.passes for key in backward.wanted or ())
         return trace.doubled or any(within)
 
-    @property
-    def _joins(self) -> bool:
-        """Whether joined boundaries give a gradient to a leaf that has none without hooks."""
-        sweeps = zip(self.expected.hooked, self.expected.plain)
-        return any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
-
     def call_features(self, call: CallTrace) -> Features:
         """The features of a call, and those of the firings that are due on its module."""
         firings = [firing for firing in self.firings if firing.call.path == call.path]
@@ -268,24 +262,10 @@ class Case:
         """The features of the network as a whole, which all that is in it share; see `network_features`."""
         return network_features(self.topology)
 
-    @cached_property
+    @property
     def features(self) -> Features:
-        """What the run has about it: the features of all its calls and firings taken together, and its own."""
-        passes = self.expected.trace.passes
-        asks = any(not backward.accumulates for backward in passes)
-        total: dict[str, frozenset[str]] = {
-            "leaves": frozenset({"joined" if self._joins else "alone"}),
-            "asks": frozenset({"grad" if asks else "backward"}),
-            "roots": frozenset(map(self.expected.starts_at, passes)),
-            **self.own,
-        }
-        for features in [
-            *(call_features(call) for call in self.expected.trace.calls),
-            *(firing_features(firing) for firing in self.expected.firings),
-        ]:
-            for key, found in features.items():
-                total[key] = total.get(key, frozenset()) | found
-        return total
+        """What the run has about it; see `run_features`."""
+        return run_features(self.expected)
 
 
 def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -329,6 +309,33 @@ def network_features(topology: Topology) -> Features:
         "layout": frozenset({"reordered" if reordered else "plain"}),
         "inside": frozenset(inside or {"nothing"}),
     }
+
+
+@lru_cache(maxsize=16)
+def run_features(expected: Expected) -> Features:
+    """The features of all calls and firings of a run taken together, those of its network, and its own.
+
+    ``leaves`` is ``joined`` where joined boundaries give a gradient to a leaf that has none without hooks, and
+    ``alone`` elsewhere; ``asks`` is ``grad`` where a pass is one of ``torch.autograd.grad``, or ``backward``; ``roots``
+    tells what passes begin at (see `Expected.starts_at`).
+    """
+    sweeps = zip(expected.hooked, expected.plain)
+    joins = any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
+    passes = expected.trace.passes
+    asks = any(not backward.accumulates for backward in passes)
+    total: dict[str, frozenset[str]] = {
+        "leaves": frozenset({"joined" if joins else "alone"}),
+        "asks": frozenset({"grad" if asks else "backward"}),
+        "roots": frozenset(map(expected.starts_at, passes)),
+        **network_features(expected.topology),
+    }
+    for features in [
+        *(call_features(call) for call in expected.trace.calls),
+        *(firing_features(firing) for firing in expected.firings),
+    ]:
+        for key, found in features.items():
+            total[key] = total.get(key, frozenset()) | found
+    return total
 
 
 @lru_cache(maxsize=256)

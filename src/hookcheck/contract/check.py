@@ -102,14 +102,14 @@ class Check:
         caught, result = _caught(act)
         found = any(issubclass(w.category, category) and says in str(w.message) for w in caught)
         expected = f"{category.__name__}{f' that says {says!r}' if says else ''}"
-        observed = "; ".join(f"{w.category.__name__}: {w.message}" for w in caught) or "no warning"
+        observed = "; ".join(map(_shown, caught)) or "no warning"
         self._state(name, None if found else Mismatch("no warning", expected, observed))
         return result
 
     def silent(self, name: str, act: Callable[[], Any], says: str = "") -> Any:
         """States that ``act()`` gives no warning that has ``says`` in its text, and gives what it gives."""
         caught, result = _caught(act)
-        texts = [f"{w.category.__name__}: {w.message}" for w in caught if says in str(w.message)]
+        texts = [_shown(w) for w in caught if says in str(w.message)]
         self._state(name, Mismatch("new warning", "no warning", "; ".join(texts)) if texts else None)
         return result
 
@@ -119,13 +119,19 @@ class Check:
         self.facts.append(Fact(name, mismatch))
 
 
-_FOLDERS = re.compile(r"/\S*/(?=[^/\s]+\.py\b)")
+_OWN = re.compile(r"/\S*/(?=[^/\s]+\.py\b)| at 0x[0-9A-Fa-f]+")
+"""What in a text is one machine's or one run's own, and so must not be in a record: folders of files, and addresses."""
 
 
 def told(raised: BaseException) -> str:
     """The exception's class and the first line of its text, files by name alone: records compare between machines."""
-    lines = _FOLDERS.sub("", str(raised)).strip().splitlines()
+    lines = _OWN.sub("", str(raised)).strip().splitlines()
     return f"{type(raised).__name__}: {lines[0] if lines else ''}"
+
+
+def _shown(warning: warnings.WarningMessage) -> str:
+    """The warning's class and its text, as `told` has those of an exception."""
+    return f"{warning.category.__name__}: {_OWN.sub('', str(warning.message))}"
 
 
 def _caught(act: Callable[[], Any]) -> tuple[list[warnings.WarningMessage], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,13 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     """What ``clauses`` say of every subject of ``case``."""
     judged: dict[str, int] = {}
     findings = []
+    kind: Subject | None = None
+    subjects: Sequence[Any] = ()
     for clause in clauses:
+        if clause.subject is not kind:  # most clauses speak of what the one before speaks of
+            kind, subjects = clause.subject, _subjects(case, clause.subject)
         count = 0
-        for subject in _subjects(case, clause.subject):
+        for subject in subjects:
             judgement = clause.judge(case, subject)
             if judgement is NOTHING:
                 continue
@@ -78,7 +82,7 @@ def explained(
     )
 
 
-def _subjects(case: Case, subject: Subject) -> Iterable[Any]:
+def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
     if subject is Subject.CALL:
         return case.expected.trace.calls
     if subject is Subject.FIRING:

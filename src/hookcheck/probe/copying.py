@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ def copied(value: Any) -> Copy:
 
 def is_container(value: Any) -> bool:
     """Whether it is a tuple, list, dict, namedtuple or an instance of a dataclass."""
-    return isinstance(value, (tuple, list, dict)) or (is_dataclass(value) and not isinstance(value, type))
+    return isinstance(value, (tuple, list, dict)) or is_dataclass(type(value))
 
 
 def fields_of(value: Any) -> list[tuple[str, Any]]:
@@ -55,12 +55,15 @@ def array_of(tensor: torch.Tensor) -> Array:
     return array
 
 
-def asks(value: Any) -> bool:
-    """Whether a tensor, or any in a tuple or dict, requires grad."""
-    if isinstance(value, torch.Tensor):
-        return value.requires_grad
-    held = value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ()
-    return any(map(asks, held))
+def asks(values: Iterable[Any]) -> bool:
+    """Whether any tensor among ``values``, or in a tuple or dict of them, requires grad."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                return True
+        elif isinstance(value, (tuple, dict)) and asks(value.values() if isinstance(value, dict) else value):
+            return True
+    return False
 
 
 _MODE = hasattr(torch.Tensor, "is_inference")

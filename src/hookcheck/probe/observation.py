@@ -115,10 +115,10 @@ def same(a: Copy, b: Copy) -> bool:
     """Whether two copies agree bit by bit, dtypes and shapes included."""
     if a is b:
         return True
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if type(a) is not type(b):
         return False
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(item, b[key]) for key, item in a.items())
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
