@@ -56,6 +56,7 @@ def _observed(
         # torch.manual_seed would seed every device, and format the stack for those that have not been used yet.
         torch.default_generator.manual_seed(0)
         built = build(topology, numbers, device)
+        known = built.known()
         names: dict[str, Any] = {}
         try:
             with nullcontext() if kind is None else registered(KINDS[kind], built, chained):
@@ -65,9 +66,7 @@ def _observed(
         named = {
             name: value
             for name, value in names.items()
-            if name not in built.inputs
-            and name[:2] != "__"
-            and (isinstance(value, torch.Tensor) or is_container(value))
+            if name not in known and (isinstance(value, torch.Tensor) or is_container(value))
         }
         tensors = dict(_tensors(named))
         leaves = {**built.parameters, **built.inputs}

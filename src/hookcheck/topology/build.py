@@ -35,6 +35,10 @@ class Built:
         """The root and every module below it, each once, by dotted path; the root's is empty."""
         return dict(self.module.named_modules())
 
+    def known(self) -> frozenset[str]:
+        """What has a name already: before a run all that main does not give one, the warnings of Python included."""
+        return frozenset({*self._names, "__warningregistry__"})
+
     def run(self) -> dict[str, Any]:
         """Runs forward, losses and backward; gives everything that main has named, ``leaked`` included."""
         exec(self._main, self._names)
