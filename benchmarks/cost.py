@@ -10,7 +10,6 @@ hookcheck costs beyond importing torch.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import subprocess
@@ -25,6 +24,7 @@ from pathlib import Path
 
 import torch
 
+from hookcheck.collector import settle
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
 from hookcheck.oracle.trace import writes
@@ -64,10 +64,12 @@ def _hooked(hook: HookKind, built: Built) -> Iterator[None]:
         with getattr(torch.autograd.graph, hook.register)(_same, _same):
             yield
         return
+    if hook.scope == "leaves":
+        with getattr(torch.autograd.graph, hook.register)(leaves, _empty):
+            yield
+        return
     if hook.scope == "global":
         getattr(torch.nn.modules.module, hook.register)(_empty)
-    elif hook.scope == "leaves":
-        getattr(torch.autograd.graph, hook.register)(leaves, _empty)
     elif hook.scope == "leaf":
         for leaf in leaves:
             getattr(leaf, hook.register)(_empty)
@@ -118,6 +120,7 @@ def best(tasks: Iterable[Callable[[], None]], repeats: int) -> list[float]:
 def seconds(task: Callable[[], None]) -> float:
     """How long a task takes this process."""
     _compiled.cache_clear()  # each task compiles the source of each topology once, as a run does
+    settle()  # what others have left is not for this one to search through
     start = time.process_time()
     task()
     return time.process_time() - start
@@ -149,8 +152,6 @@ def main() -> None:
     corpus = {family: read(conformance_folder() / "corpus", family)[:: arguments.every] for family in FAMILIES}
     for family in ("single-node", "context"):  # what torch and hookcheck do once in a process
         hookcheck(family, corpus[family][:5])
-    gc.collect()
-    gc.freeze()  # or the one search through all that was imported falls to the family that is measured just then
     for family, members in corpus.items():
         topologies = tuple(t for t in members if not any(unavailable(t, kind) for kind in KINDS))
         NUMBERS.update({t: values(t) for t in topologies})
