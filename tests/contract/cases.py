@@ -102,9 +102,9 @@ def passed_on(event: Event, link: int) -> Event:
     by = ((1, 2, 8) if acts.backward else (1, 0.5, 2))[link]
     if acts.outputs:
         args, output = event.arguments
-        return replace(event, arguments=(args, output * by))
+        return event._replace(arguments=(args, output * by))
     ((given,), *rest) = event.arguments
-    return replace(event, arguments=((given * by,), *rest))
+    return event._replace(arguments=((given * by,), *rest))
 
 
 def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, tuple[Any, ...]]]:
@@ -164,7 +164,7 @@ def with_gradients(case: Case, grad_input: Any, grad_output: Any = ..., place: i
 def changed(case: Case, place: int = 0, **changes: Any) -> Case:
     """``case`` with changes to its event number ``place``."""
     events = list(case.observed.events)
-    events[place] = replace(events[place], **changes)
+    events[place] = events[place]._replace(**changes)
     return again(case, events=tuple(events))
 
 

@@ -94,7 +94,7 @@ def test_an_event_that_fits_one_of_them_goes_there_whenever_it_comes() -> None:
     """Of three events the one that is off is left to the call that no other fits."""
     equal = case(EQUAL)
     first, second, root = equal.observed.events
-    off = replace(first, arguments=(numbers(99), numbers(7)))
+    off = first._replace(arguments=(numbers(99), numbers(7)))
     found = {p.firing.call.subject: p.event for p in with_events(equal, off, second, root).pairs}
     assert (found["net.a#1"], found["net.a#0"]) == (second, off)
 
@@ -118,7 +118,7 @@ def test_a_second_look_pairs_what_rounding_explains_after_what_the_table_does(mo
     """Events that are off come in an order that tells nothing; only what rounding does says which call each is for."""
     twice = case(TWICE)
     first, second, root = twice.observed.events
-    off = [replace(e, arguments=(tuple(g * 1.01 for g in e.arguments[0]), e.arguments[1])) for e in (second, first)]
+    off = [e._replace(arguments=(tuple(g * 1.01 for g in e.arguments[0]), e.arguments[1])) for e in (second, first)]
     monkeypatch.setattr(
         Expected, "close", lambda self, o, e, device, measured=True: bool(abs(o - e) <= (0.02 * e if measured else 0))
     )

@@ -344,7 +344,7 @@ def test_runs_in_which_tensors_differ_beside_their_numbers_are_not_the_same() ->
     for changes in (
         {"standings": {**found.standings, "y": found.standings["y"]._replace(version=7)}},
         {"layouts": {**found.layouts, "x": Layout((7,), False)}},
-        {"events": (replace(event, requires_grad=True), *rest)},
+        {"events": (event._replace(requires_grad=True), *rest)},
     ):
         assert not same_run(found, replace(found, **changes))
 

@@ -14,6 +14,8 @@ from hookcheck.probe.observation import Array, Copy, Standing
 
 def copied(value: Any) -> Copy:
     """A copy that what torch does to the value later does not change; see `hookcheck.probe.observation.Copy`."""
+    if value is None:
+        return None
     if isinstance(value, torch.Tensor):
         return array_of(value)
     if isinstance(value, dict):
@@ -23,7 +25,7 @@ def copied(value: Any) -> Copy:
         return items
     if is_container(value):
         return {"type": type(value).__name__, **{name: copied(item) for name, item in fields_of(value)}}
-    return None if value is None else repr(value)
+    return repr(value)
 
 
 def is_container(value: Any) -> bool:

@@ -53,7 +53,8 @@ def changes_no_output(case: Case, _: None) -> Judgement:
     """An observing hook leaves every output as it is, bit by bit, and requiring grad as it did."""
     if case.observed.raised or case.plain.raised:
         return NOTHING
-    with_hooks, without = dict(_flat(case.observed.values)), dict(_flat(case.plain.values))
+    alike = same(case.plain.values, case.observed.values)
+    with_hooks, without = (dict(_flat({} if alike else run.values)) for run in (case.observed, case.plain))
     for name in {**without, **with_hooks}:
         plain, hooked = without.get(name, MISSING), with_hooks.get(name, MISSING)
         if not same(plain, hooked):
