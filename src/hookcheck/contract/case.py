@@ -222,6 +222,11 @@ class Case:
         return tuple(w for w in dict.fromkeys(self.observed.warnings) if w not in self.plain.warnings)
 
     @cached_property
+    def same_gradients(self) -> bool:
+        """Whether the leaves end up with what they have without hooks, bit by bit."""
+        return same(dict(self.observed.gradients), dict(self.plain.gradients))
+
+    @cached_property
     def through(self) -> frozenset[str]:
         """The names in main of what comes out of a boundary as it is: there a full backward hook puts a view."""
         named = _named(self.expected.trace.names)

@@ -175,6 +175,8 @@ def _or_none(values: Copy, expected: Any) -> Any:
 def _gradients(case: Case, agree: Callable[[Array | None, Array | None], bool]) -> Judgement:
     if case.observed.raised or not case.plain.gradients:
         return NOTHING
+    if case.same_gradients:
+        return None
     for name, plain in case.plain.gradients.items():
         hooked = case.observed.gradients.get(name)
         if not agree(plain, hooked):
