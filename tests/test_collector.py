@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from hookcheck.collector import paused, settle
+from hookcheck.collector import eased, paused, settle
 
 
 def test_it_stands_still_inside_and_runs_afterwards_whatever_happens() -> None:
@@ -31,6 +31,20 @@ def test_one_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_collections_are_rarer_inside_and_as_they_were_afterwards_whatever_happens() -> None:
+    def fails() -> None:
+        with eased():
+            inside.append(gc.get_threshold())
+            raise ZeroDivisionError
+
+    inside: list[tuple[int, int, int]] = []
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert inside[0][0] > before[0]
+    assert gc.get_threshold() == before
 
 
 def test_what_is_there_is_collected_and_then_left_alone() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from hookcheck.collector import settle
+from hookcheck.collector import eased, settle
 from hookcheck.contract.clause import Clause
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.examine import examine
@@ -83,7 +83,8 @@ class Session:
 
     def _once(self, share: str, device: str, run: Callable[[str, str], Iterator[CaseResult]]) -> tuple[CaseResult, ...]:
         if (share, device) not in self._found:
-            self._found[share, device] = tuple(run(share, device))
+            with eased():
+                self._found[share, device] = tuple(run(share, device))
             self._calm()
             settle()  # these results stay, and seeing what hooks keep alive takes many a collection
         return self._found[share, device]
@@ -164,7 +165,8 @@ class Session:
         evidence = Evidence()
         best: list[tuple[Topology, str, Deviation]] = []
         try:
-            run()
+            with eased():
+                run()
         except Unexplained:
             topology, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
             for result in self._examined(topology, family, self.kinds, device, "exploration", evidence):
