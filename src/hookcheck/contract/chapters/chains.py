@@ -37,11 +37,12 @@ def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
     if seen != due:
         return Mismatch("wrong order", _told(due), _told(seen))
     results = {(call.path, call.number): call.result for call in case.expected.trace.calls}
-    for place, (link, event) in enumerate(chained):
+    expected: tuple[Copy, ...] = ()
+    for link, event in chained:
         if not link:  # what the first one gets, the others are held against
+            expected = _plain(event.arguments, results.get((event.path, event.number)))
             continue
-        told = _plain(events[place // links].arguments, results.get((event.path, event.number)))
-        expected = _passed_on(case.kind.acts, link, told)
+        expected = _passed_on(case.kind.acts, link - 1, expected)
         if not _same(event.arguments, expected):
             subject = f"hook {link} of {event.path or 'net'}"
             return Mismatch("wrong values", f"{subject}: {copy_shown(expected)}", copy_shown(event.arguments))
@@ -61,7 +62,7 @@ def _plain(arguments: tuple[Copy, ...], result: Any) -> tuple[Copy, ...]:
 
 
 def _passed_on(acts: Acts, link: int, arguments: tuple[Copy, ...]) -> tuple[Copy, ...]:
-    """What a hook of a chain is given, the module aside, if the first one is given ``arguments``."""
+    """What the hook behind a ``link`` of a chain is given, the module aside, if that one is given ``arguments``."""
     if acts.outputs:
         *others, output = arguments
         if isinstance(output, tuple):
@@ -73,14 +74,12 @@ def _passed_on(acts: Acts, link: int, arguments: tuple[Copy, ...]) -> tuple[Copy
     return (tuple(_scaled(acts, link, i, v) if i < reached else v for i, v in enumerate(first)), *others)
 
 
-def _scaled(acts: Acts, links: int, position: int, value: Copy) -> Copy:
-    """A floating tensor times what the first ``links`` hooks scale it by, one after the other; all else as it is."""
+def _scaled(acts: Acts, link: int, position: int, value: Copy) -> Copy:
+    """A floating tensor times what a ``link`` scales it by; all else as it is."""
     if not isinstance(value, np.ndarray) or not (dtype_of(value) == "bfloat16" or value.dtype.kind in "fc"):
         return value
-    scaled = numbers(value)
-    for link in range(links):
-        scaled = np.asarray(scaled * scaled.dtype.type(share(acts, link, position)))
-    return scaled
+    plain = numbers(value)
+    return np.asarray(plain * plain.dtype.type(share(acts, link, position)))
 
 
 def _same(observed: Copy, expected: Copy) -> bool:
