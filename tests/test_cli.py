@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from repro.cases import LINEAR, SHARED, record_with
@@ -27,6 +28,7 @@ from hookcheck.contract.left_out import LEFT_OUT
 from hookcheck.record.writing import write as write_record
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
+from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families import FAMILIES
 
 OTHERS = [identify(SHARED), "--clause", "GI-01", "--kind", "backward"]
@@ -102,6 +104,22 @@ def test_families() -> None:
     code, out, _ = asked("families")
     assert code == 0
     assert all(name in out for name in FAMILIES)
+
+
+def test_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.nn, "Linear")
+    monkeypatch.setattr(torch.nn, "Novel", type("Novel", (torch.nn.Module,), {}), raising=False)
+    rows = lines("layers")
+    told = {row["name"]: (row["state"], row["reason"]) for row in rows}
+    assert len(told) == len(rows)
+    assert told["ReLU"] == ("covered", "")
+    assert told["Linear"] == ("not-offered", f"torch {torch.__version__} lacks it")
+    assert told["Novel"] == ("left-out", "newer than this hookcheck")
+    assert {name: ("left-out", reason) for name, reason in EXCUSED.items()}.items() <= told.items()
+    assert all((state == "covered") == (not reason) for state, reason in told.values())
+    code, out, _ = asked("layers")
+    assert code == 0
+    assert all(name in out for name in told)
 
 
 def test_coverage() -> None:
@@ -281,7 +299,7 @@ def test_without_torch(record: Path, folder: Path) -> None:
     corpus = f"pathlib.Path({str(folder / 'conformance')!r})"
     here = f"import pathlib, hookcheck.suite as suite; suite.conformance_folder = lambda: {corpus}"
     for arguments in (
-        ["list"], ["families"], ["coverage"], ["explain", "GI-01"], ["validate", str(record)], ["report"],
+        ["list"], ["families"], ["layers"], ["coverage"], ["explain", "GI-01"], ["validate", str(record)], ["report"],
         ["repro", str(write_one(record.parent)), *OTHERS[1:]],
     ):  # fmt: skip
         done = in_process(*arguments, code=f"{NO_TORCH}\n{here}")

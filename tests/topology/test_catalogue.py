@@ -10,9 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hookcheck.probe.run import release
 from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.codec import canonical, decode
+from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.model import Apply
 from hookcheck.topology.primitive import Drawn, Layer, Op
@@ -31,7 +33,29 @@ def test_no_name_stands_for_two_things() -> None:
 
 def test_a_layer_has_the_name_of_its_class_in_torch() -> None:
     newer = {name for name in layer_classes() if not hasattr(torch.nn, name)}
-    assert newer == set() or torch.__version__ < "2.13"
+    assert newer == set() or release(torch.__version__) < (2, 13)
+
+
+def unanswered() -> set[str]:
+    """The public modules of the torch that is installed that are neither covered nor excused."""
+    offered = {name: found for name, found in vars(torch.nn).items() if not name.startswith("_")}
+    modules = {n for n, found in offered.items() if isinstance(found, type) and issubclass(found, torch.nn.Module)}
+    assert len(modules) > 100
+    return modules - layer_classes().keys() - EXCUSED.keys()
+
+
+def test_every_public_module_of_torch_is_covered_or_excused() -> None:
+    assert unanswered() == set()
+
+
+def test_a_module_that_is_new_in_torch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.nn, "Novel", type("Novel", (torch.nn.Module,), {}), raising=False)
+    assert unanswered() == {"Novel"}
+
+
+def test_what_is_covered_needs_no_excuse() -> None:
+    assert not layer_classes().keys() & EXCUSED.keys()
+    assert all(EXCUSED.values())
 
 
 @every
