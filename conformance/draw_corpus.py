@@ -1,10 +1,11 @@
 """How was the corpus made? Drawn with Hypothesis, then curated: those that add most for their size go first.
 
 Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one,
-and ``--all`` for every family: lines that are there are kept, and others added until there are N. What is worth a line
-is a pair of features (see ``hookcheck coverage``), a combination of those that the ledger names, or of layer settings,
-that no line before it has; the rest is filled up with what is new. Sides of length 1 count as size: where every side is
-1, a transposed gradient looks like the right one.
+and ``--all`` for every family: lines that are there are kept, and others added until there are N. First comes what
+has a layer or an operation that no line of any file has. What is worth a line then is a pair of features (see
+``hookcheck coverage``), a combination of those that the ledger names, or of layer settings, that no line before it has;
+the rest is filled up with what is new. Sides of length 1 count as size: where every side is 1, a transposed gradient
+looks like the right one.
 
 The files once held a third more. Of those lines stayed what shows a deviation that the ledger knows on any release, and
 what adds most for the time that it takes.
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -26,13 +29,13 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Topology, needs, size, walk
+from hookcheck.topology.model import Apply, Topology, needs, size, statements, walk
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")
 COUNT = 64
-COUNTS = {"single-layer": 400, "random-graph": 180}
+COUNTS = {"single-layer": 410, "random-graph": 240}
 """How many topologies the families have whose matter is wider than that of the others."""
 
 SAME = ("hook kind", "family")
@@ -98,6 +101,12 @@ def combinations(topology: Topology) -> Combinations:
     return {(("since", needs(topology)[0]), *combination) for combination in found}
 
 
+def steps(topology: Topology) -> set[str]:
+    """The layers and operations that a topology is made of."""
+    ops = {type(statement.op).__name__ for statement in statements(topology) if isinstance(statement, Apply)}
+    return ops | {type(layer).__name__ for _, layer in walk(topology.module) if isinstance(layer, Layer)}
+
+
 def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
     """What a topology is at a glance: its root, and how many dimensions its inputs have."""
     root = topology.module
@@ -105,8 +114,8 @@ def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
     return ((("root", type(root).__name__), ("bias", getattr(root, "bias", None)), ("ranks", ranks)),)
 
 
-def adding(worth: dict[Topology, Combinations], room: int) -> list[Topology]:
-    """Up to ``room`` topologies, each of which adds more combinations for its size than any that is left."""
+def adding(worth: Mapping[Topology, Set[Hashable]], room: int) -> list[Topology]:
+    """Up to ``room`` topologies, each of which adds more of its worth for its size than any that is left."""
     chosen: list[Topology] = []
     left = {topology: set(found) for topology, found in worth.items() if found}
     while left and len(chosen) < room:
@@ -117,14 +126,22 @@ def adding(worth: dict[Topology, Combinations], room: int) -> list[Topology]:
     return chosen
 
 
-def curated(known: tuple[Topology, ...], candidates: list[Topology], count: int) -> list[Topology]:
-    """``known``, those of ``candidates`` that add combinations, and others until there are ``count`` in all."""
-    seen = set().union(*map(combinations, known))
+def curated(
+    known: tuple[Topology, ...], candidates: list[Topology], count: int, others: Iterable[Topology] = ()
+) -> list[Topology]:
+    """``known``, those of ``candidates`` that add steps or combinations, and more until there are ``count`` in all.
+
+    ``others`` are the topologies of the other files: what they are made of is no longer new.
+    """
+    new = [topology for topology in candidates if topology not in known]
     room = max(0, count - len(known))
-    chosen = adding({t: combinations(t) - seen for t in candidates if t not in known}, room)
+    made_of = set().union(*map(steps, (*known, *others)))
+    chosen = adding({topology: steps(topology) - made_of for topology in new}, room)
+    seen = set().union(*map(combinations, (*known, *chosen)))
+    chosen += adding({t: combinations(t) - seen for t in new if t not in chosen}, room - len(chosen))
     turns: Counter[object] = Counter()
     rest = []
-    for topology in (t for t in candidates if t not in known and t not in chosen):
+    for topology in (topology for topology in new if topology not in chosen):
         turns[kind(topology)] += 1
         rest.append((turns[kind(topology)], topology))
     rest.sort(key=lambda item: item[0])  # the kinds take turns, so that none fills the file alone
@@ -134,9 +151,9 @@ def curated(known: tuple[Topology, ...], candidates: list[Topology], count: int)
 
 def add(family: str, count: int, draws: int) -> None:
     """Adds to the corpus file of one family."""
-    there = (FOLDER / f"{family}.jsonl").exists()
-    known = read(FOLDER, family) if there else ()
-    chosen = curated(known, drawn(family, draws) if len(known) < count else [], count)
+    held = {name: read(FOLDER, name) for name in FAMILIES if (FOLDER / f"{name}.jsonl").exists()}
+    known = held.pop(family, ())
+    chosen = curated(known, drawn(family, draws) if len(known) < count else [], count, chain(*held.values()))
     write(FOLDER, family, chosen)
     print(f"{family}: {len(chosen)} topologies, {len(chosen) - len(known)} of them new", flush=True)
 

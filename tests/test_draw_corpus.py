@@ -49,6 +49,15 @@ def test_a_pair_of_features_is_worth_a_line(script: Any) -> None:
     assert script.curated((LINEAR, again), [SHARED], 1) == [LINEAR, again]
 
 
+def test_a_step_that_no_file_has_comes_first(script: Any) -> None:
+    large = HAND_MADE["nested sequential"]
+    worth_more = [replace(SHARED, seed=seed) for seed in range(3)]
+    new = script.steps(large) - script.steps(SHARED)
+    assert new
+    assert script.curated((LINEAR,), [*worth_more, large], 2) == [LINEAR, large]
+    assert large not in script.curated((LINEAR,), [*worth_more, large], 2, [large])
+
+
 def test_drawing_twice_gives_the_same_and_keeps_what_is_there(script: Any, tmp_path: Path) -> None:
     write(tmp_path, "multi-node", [SHARED])
     script.add("multi-node", 5, 40)

@@ -16,3 +16,12 @@ def test_the_bits_of_bfloat16_are_read_as_an_array_of_the_same_shape(shape: tupl
     read = numbers(copied(value.to(torch.bfloat16)))
     assert isinstance(read, np.ndarray)
     np.testing.assert_array_equal(read, value.numpy(), strict=True)
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, "resolve_neg"), reason="came with torch 1.10")
+def test_numbers_that_are_conjugated_or_negated_when_they_are_asked_for_are_read() -> None:
+    z = torch.tensor([1 + 2j, 3 - 4j], requires_grad=True).conj()
+    assert z.is_conj()
+    assert z.imag.is_neg()
+    assert numbers(copied(z)).tolist() == [1 - 2j, 3 + 4j]
+    assert numbers(copied(z.imag)).tolist() == [-2, 4]

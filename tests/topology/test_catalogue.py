@@ -11,10 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookcheck.probe.run import release
+from hookcheck.suite import conformance_folder
 from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.codec import canonical, decode
+from hookcheck.topology.corpus import read
 from hookcheck.topology.excused import EXCUSED
+from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.model import Apply
 from hookcheck.topology.primitive import Drawn, Layer, Op
@@ -51,6 +54,11 @@ def test_every_public_module_of_torch_is_covered_or_excused() -> None:
 def test_a_module_that_is_new_in_torch_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.nn, "Novel", type("Novel", (torch.nn.Module,), {}), raising=False)
     assert unanswered() == {"Novel"}
+
+
+def test_every_layer_and_operation_is_in_the_corpus() -> None:
+    corpus = "".join(canonical(t) for family in FAMILIES for t in read(conformance_folder() / "corpus", family))
+    assert [name for name in KINDS if f'"type":"{name}"' not in corpus] == []
 
 
 def test_what_is_covered_needs_no_excuse() -> None:

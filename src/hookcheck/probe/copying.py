@@ -42,6 +42,10 @@ def fields_of(value: Any) -> list[tuple[str, Any]]:
     return [(str(i), item) for i, item in enumerate(value)]
 
 
+_LAZY = hasattr(torch.Tensor, "resolve_neg")
+"""Whether this torch has tensors that are conjugated or negated only when their numbers are asked for."""
+
+
 def array_of(tensor: torch.Tensor) -> Array:
     """The tensor's numbers in its own dtype, in memory of their own.
 
@@ -52,8 +56,9 @@ def array_of(tensor: torch.Tensor) -> Array:
         plain = plain.cpu()
     if plain.dtype == torch.bfloat16:
         return plain.contiguous().view(torch.int16).numpy().view(np.uint16).copy()
-    exact = plain.resolve_conj() if plain.is_complex() and hasattr(plain, "resolve_conj") else plain
-    array: Array = exact.numpy().copy()
+    if _LAZY:
+        plain = plain.resolve_conj().resolve_neg()
+    array: Array = plain.numpy().copy()
     return array
 
 

@@ -43,6 +43,7 @@ PLAIN_OPS = (
     "FunctionalReLU",
     "FunctionalTanh",
     "FunctionalSigmoid",
+    "FunctionalGELU",
     "Sin",
     "Abs",
     "Clamp",
@@ -53,8 +54,17 @@ PLAIN_OPS = (
     "Maximum",
     "Where",
     "MatMul",
+    "Bmm",
+    "Einsum",
     "SumOver",
     "MeanOver",
+    "AMax",
+    "LogSumExp",
+    "Max",
+    "Norm",
+    "Prod",
+    "Log",
+    "Sqrt",
     "FunctionalSoftmax",
     "Cumsum",
     "Flip",
@@ -68,6 +78,7 @@ PLAIN_OPS = (
     "Unsqueeze",
     "Narrow",
     "Index",
+    "AdvancedIndex",
 )
 """The operations that a chain goes through: those of one output that cannot make numbers too large to hold."""
 

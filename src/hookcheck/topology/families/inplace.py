@@ -26,7 +26,7 @@ AGAIN = (
 )  # fmt: skip
 """The operations after which one may write again: they keep nothing of what they have written for backward."""
 
-ONCE = ("ReLUInplace", "SigmoidInplace", "ClampInplace")
+ONCE = ("ReLUInplace", "SigmoidInplace", "ClampInplace", "ExpInplace")
 
 VIEWS = ("Narrow", "Select", "Index", "Unsqueeze", "Transpose", "Permute", "Squeeze")
 """Views that show each element once, so that they can be written to."""

@@ -12,9 +12,9 @@ from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Input, Statement, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.arithmetic import Maximum, Sub
-from hookcheck.topology.ops.complex import Complex, Imag, Real, ViewAsReal
+from hookcheck.topology.ops.complex import Complex, Conj, Imag, Real, ViewAsReal
 from hookcheck.topology.ops.moving import To
-from hookcheck.topology.primitive import Operand
+from hookcheck.topology.primitive import Op, Operand
 from hookcheck.topology.tree import Ref
 
 PROMOTED = {
@@ -52,6 +52,9 @@ COMPLEX_STEPS = (
     "Add", "Mul", "Sub", "Neg", "Scale", "MatMul", "SumOver", "Transpose", "Where", "Flip", "Reshape",
 )  # fmt: skip
 """Steps that complex tensors go through."""
+
+PARTS: tuple[Op, ...] = (Real(), Imag())
+"""What takes a part of any complex tensor."""
 
 REAL = {"complex128": "float64", "complex64": "float32"}
 """The dtype of the parts of a complex tensor."""
@@ -115,8 +118,12 @@ def _complex(draw: Draw) -> Topology:
     writer = Writer(draw, draw(shapes()))
     (value,) = writer.step(writer.inputs[0], (Linear,))
     value = steps(writer, value, COMPLEX_STEPS)
+    ways: tuple[Op, ...] = (*PARTS, ViewAsReal())
+    if draw(st.integers(0, 3)) == 3:
+        (value,) = writer.op(Conj(), value)
+        ways = PARTS  # torch.view_as_real raises for what is conjugated only when its numbers are asked for
     if draw(st.booleans()):
-        return finished(draw, writer, made_real(writer, value), dtype, REAL[dtype])
+        return finished(draw, writer, made_real(writer, value, ways), dtype, REAL[dtype])
     return finished(draw, writer, value, dtype, dtype)
 
 
@@ -132,7 +139,7 @@ def _complex_inside(draw: Draw) -> Topology:
     inner = Writer(draw, value.shape)
     made = steps(inner, inner.inputs[0], ("Tanh", "Identity", "Neg", "Scale", "Flatten", "Transpose", "SumOver"))
     made = Value(Ref(writer.inner(inner, made.ref, value)), made.shape)
-    made = steps(writer, made_real(writer, made), ANYWHERE)
+    made = steps(writer, made_real(writer, made, (*PARTS, ViewAsReal())), ANYWHERE)
     dtype = draw(st.sampled_from(["float64", "float32"]))
     return finished(draw, writer, made, dtype, dtype)
 
@@ -155,9 +162,9 @@ def steps(writer: Writer, value: Value, names: tuple[str, ...]) -> Value:
     return value
 
 
-def made_real(writer: Writer, value: Value) -> Value:
-    """The real part of a complex value, its imaginary one, or both."""
-    ops = [op for op in (Real(), Imag(), ViewAsReal()) if op.takes(value.shape)]
+def made_real(writer: Writer, value: Value, ways: tuple[Op, ...]) -> Value:
+    """What one of the ``ways`` makes of a complex value: a part of it, or both."""
+    ops = [op for op in ways if op.takes(value.shape)]
     return writer.op(writer.draw(st.sampled_from(ops)), value)[0]
 
 

@@ -77,11 +77,16 @@ class Max(Rule):
 
 
 @dataclass(frozen=True)
-class Prod(_Whole):
+class Prod(Rule):
     """``x.prod()`` over everything; ``dx`` is ``v`` times the conjugated product of all the others."""
 
     complex_since = "1.9"
     _text = "{0}.prod()"
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any shape with an element and few of them: the product of many is soon too large or too small to hold."""
+        return 0 < prod(shape) <= 8
 
     def _value(self, x: Array) -> Arrays:
         return (x.prod(),)
