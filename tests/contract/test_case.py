@@ -17,6 +17,7 @@ from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.batch_norm import InstanceNorm2d
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Sequential, Topology, Within
+from hookcheck.topology.ops.arithmetic import Maximum, Minimum
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.views import Permute
 from hookcheck.topology.tree import Ref
@@ -274,3 +275,17 @@ def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(layer:
 )
 def test_what_a_network_runs_inside_of(call: Any, inside: str) -> None:
     assert case(main=(call,)).own["inside"] == {inside}
+
+
+def test_a_call_stands_for_all_uses_of_its_module() -> None:
+    """Hooks are counted by module, so the ledger must be able to go by what any use of it was given."""
+    found = case(TWICE, grad="")
+    uses = [call for call in found.expected.trace.calls if call.path == "a"]
+    assert [call_features(call)["inputs"] for call in uses] == [{"none"}, {"all"}]
+    assert [found.call_features(call)["inputs"] for call in uses] == [{"none", "all"}] * 2
+
+
+@pytest.mark.parametrize(("op", "other", "ties"), [(Maximum(), X, "yes"), (Minimum(), X, "yes"), (Maximum(), V, "no")])
+def test_a_network_that_compares_equal_numbers(op: Any, other: Any, ties: str) -> None:
+    found = case(main=(CALLED, Apply("z", op, (X, other)), FROM_Y))
+    assert found.own["ties"] == found.features["ties"] == {ties}

@@ -3,7 +3,7 @@ hooks; and the subjects that clauses judge in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -30,6 +30,7 @@ from hookcheck.topology.model import (
     statements,
     walk,
 )
+from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Array, Layer
 
@@ -257,15 +258,14 @@ class Case:
         return trace.doubled or any(within)
 
     def call_features(self, call: CallTrace) -> Features:
-        """The features of a call, and those of the firings that are due on its module."""
-        firings = [firing for firing in self.firings if firing.call.path == call.path]
-        reached = frozenset(word for firing in firings for word in firing_features(firing)["reached"])
-        return {**call_features(call), "reached": reached}
+        """The features of a call, and those of the firings that are due on its module: clauses on calls count them."""
+        due = self.due.get(call.path, ())
+        return _together([{"reached": frozenset()}, call_features(call), *map(firing_features, due)])
 
     @property
     def own(self) -> Features:
         """The features of the network as a whole, which all that is in it share; see `network_features`."""
-        return network_features(self.topology)
+        return network_features(self.expected)
 
     @property
     def features(self) -> Features:
@@ -295,14 +295,18 @@ def _asked(topology: Topology) -> frozenset[str]:
     return frozenset(s.out for s in statements(topology) if isinstance(s, Grad))
 
 
-@lru_cache(maxsize=256)
-def network_features(topology: Topology) -> Features:
+@lru_cache(maxsize=16)
+def network_features(expected: Expected) -> Features:
     """What matters about a network as a whole, as sets of words, for the ledger to name.
 
-    ``writes`` says whether any step works in place; ``layout`` is ``reordered`` where a normalisation of images may get
-    a gradient whose strides are in another order than its input's, and ``plain`` elsewhere; ``inside`` holds what the
-    network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
+    ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
+    works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
+    another order than its input's, and ``plain`` elsewhere; ``inside`` holds what the network runs inside of (see
+    `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
     """
+    topology = expected.topology
+    compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
+    ties = any(np.any(left.array == right.array) for left, right in (node.inputs for node in compared))
     callers = {s.through for s in statements(topology) if isinstance(s, Call)}
     contexts = {s.mode for s in statements(topology) if isinstance(s, Within)}
     inside = (callers | contexts).difference(GRAD_MODES, [""])
@@ -310,6 +314,7 @@ def network_features(topology: Topology) -> Features:
     modules = {type(module).__name__ for _, module in walk(topology.module)}
     reordered = not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES)
     return {
+        "ties": frozenset({"yes" if ties else "no"}),
         "writes": frozenset({"yes" if writes(topology) else "no"}),
         "layout": frozenset({"reordered" if reordered else "plain"}),
         "inside": frozenset(inside or {"nothing"}),
@@ -328,18 +333,21 @@ def run_features(expected: Expected) -> Features:
     joins = any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
     passes = expected.trace.passes
     asks = any(not backward.accumulates for backward in passes)
-    total: dict[str, frozenset[str]] = {
+    own = {
         "leaves": frozenset({"joined" if joins else "alone"}),
         "asks": frozenset({"grad" if asks else "backward"}),
         "roots": frozenset(map(expected.starts_at, passes)),
-        **network_features(expected.topology),
     }
-    for features in [
-        *(call_features(call) for call in expected.trace.calls),
-        *(firing_features(firing) for firing in expected.firings),
-    ]:
-        for key, found in features.items():
-            total[key] = total.get(key, frozenset()) | found
+    calls, firings = map(call_features, expected.trace.calls), map(firing_features, expected.firings)
+    return _together([own, network_features(expected), *calls, *firings])
+
+
+def _together(several: Iterable[Features]) -> Features:
+    """All words that any of ``several`` has for a feature."""
+    total: dict[str, frozenset[str]] = {}
+    for features in several:
+        for key, words in features.items():
+            total[key] = total.get(key, frozenset()) | words
     return total
 
 
