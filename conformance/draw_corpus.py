@@ -2,10 +2,10 @@
 
 Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one,
 and ``--all`` for every family: lines that are there are kept, and others added until there are N. First comes what
-has a layer or an operation that no line of any file has. What is worth a line then is a pair of features (see
-``hookcheck coverage``), a combination of those that the ledger names, or of layer settings, that no line before it has;
-the rest is filled up with what is new. Sides of length 1 count as size: where every side is 1, a transposed gradient
-looks like the right one.
+has a layer or an operation, or a setting of one, that no line of any file has. What is worth a line then is a pair of
+features (see ``hookcheck coverage``), a combination of those that the ledger names, or of layer settings, that no line
+before it has; the rest is filled up with what is new. Sides of length 1 count as size: where every side is 1, a
+transposed gradient looks like the right one.
 
 The files once held a third more. Of those lines stayed what shows a deviation that the ledger knows on any release, and
 what adds most for the time that it takes.
@@ -19,6 +19,7 @@ from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -34,8 +35,12 @@ from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
 
 FOLDER = Path(__file__).with_name("corpus")
-COUNT = 64
-COUNTS = {"single-layer": 410, "random-graph": 240}
+COUNT = 68
+COUNTS = {
+    "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
+    "keyword-input": 100, "inplace": 106, "shared-module": 90, "grad-of-some": 90, "double-backward": 84,
+    "multi-input": 84, "train-eval": 80,
+}  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
 SAME = ("hook kind", "family")
@@ -88,7 +93,7 @@ def combinations(topology: Topology) -> Combinations:
         for _, layer in walk(topology.module)
         if isinstance(layer, Layer)
     ]
-    own = {axis: found for axis, found in words("", expected).items() if axis not in SAME}
+    own = {tuple(each for each in use if each[0] not in SAME) for use in words("", expected)}
     found = {
         (("dtype", topology.dtype), ("training", topology.training)),
         *meeting(own),
@@ -101,10 +106,20 @@ def combinations(topology: Topology) -> Combinations:
     return {(("since", needs(topology)[0]), *combination) for combination in found}
 
 
-def steps(topology: Topology) -> set[str]:
-    """The layers and operations that a topology is made of."""
-    ops = {type(statement.op).__name__ for statement in statements(topology) if isinstance(statement, Apply)}
-    return ops | {type(layer).__name__ for _, layer in walk(topology.module) if isinstance(layer, Layer)}
+def told(setting: object) -> object:
+    """What is told apart of a setting: what it is, of a number or numbers whether any is other than 1."""
+    if isinstance(setting, (bool, str)) or setting is None:
+        return setting
+    numbers = setting if isinstance(setting, tuple) else (setting,)
+    return "1" if all(number == 1 for number in numbers) else "other"
+
+
+def steps(topology: Topology) -> set[Hashable]:
+    """The layers and operations that a topology is made of, and what is told apart of their settings."""
+    made: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
+    made += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
+    names = {type(step).__name__ for step in made}
+    return names | {(type(step).__name__, f.name, told(getattr(step, f.name))) for step in made for f in fields(step)}
 
 
 def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:

@@ -51,9 +51,8 @@ def test_a_pair_of_features_is_worth_a_line(script: Any) -> None:
 
 def test_a_step_that_no_file_has_comes_first(script: Any) -> None:
     large = HAND_MADE["nested sequential"]
-    worth_more = [replace(SHARED, seed=seed) for seed in range(3)]
-    new = script.steps(large) - script.steps(SHARED)
-    assert new
+    worth_more = [replace(HAND_MADE["recursion"], seed=seed) for seed in range(3)]
+    assert script.steps(large) - script.steps(worth_more[0])
     assert script.curated((LINEAR,), [*worth_more, large], 2) == [LINEAR, large]
     assert large not in script.curated((LINEAR,), [*worth_more, large], 2, [large])
 

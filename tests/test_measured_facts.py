@@ -184,3 +184,7 @@ def test_a_tensor_without_grad_beside_one_with_it_has_zeros(record: Record) -> N
         if release(record) >= Version("1.9"):
             assert case.judged["GI-02"]
             assert "GI-02" not in judged
+
+
+def test_as_many_topologies_are_explored_as_the_corpus_holds(record: Record) -> None:
+    assert record.footer.explored >= sum(map(len, CORPUS.values()))

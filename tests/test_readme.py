@@ -32,11 +32,11 @@ def test_every_command_is_in_the_readme() -> None:
 
 
 def test_the_profiles_are_as_the_readme_says() -> None:
-    assert PROFILES == {"smoke": 5, "default": 100, "thorough": 2000, "soak": ROUND}
+    assert PROFILES == {"smoke": 5, "default": 125, "thorough": 2000, "soak": ROUND}
     assert len(set(SMOKE) - {PROGRAM}) == 2
     told = " ".join(README.split())
     for text in (
-        "100 each, 2,000 with `--hypothesis-profile thorough`",
+        "125 each, 2,000 with `--hypothesis-profile thorough`",
         "two families with 5 new networks each",
         "With `--hypothesis-profile soak` it goes on, round after round, until it is stopped; `--topologies N` ends it",
     ):

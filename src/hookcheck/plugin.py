@@ -54,7 +54,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import size
 
-PROFILES = {"smoke": 5, "default": 100, "thorough": 2000, "soak": ROUND}
+PROFILES = {"smoke": 5, "default": 125, "thorough": 2000, "soak": ROUND}
 """How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
 
 for _name, _examples in PROFILES.items():

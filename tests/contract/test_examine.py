@@ -23,6 +23,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.dropout import Dropout
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import PoissonNLLLoss
 from hookcheck.topology.layers.loss_margins import SoftMarginLoss
@@ -79,6 +80,20 @@ def test_the_ledger_explains_what_it_knows() -> None:
     assert [(d.clause, d.ledger) for d in full.deviations] == [("GI-01", "known")]
     assert list(unexplained(legacy.deviations)) == list(legacy.deviations) != []
     assert list(unexplained(without[1].deviations)) == list(without[1].deviations) != []
+
+
+def test_a_dropout_that_does_not_scale_what_it_keeps_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = (Input("x", (2, 3), True), Input("v", (2, 3)))
+    masked = Topology(Dropout(keeps=(True, False, False, True, True, False)), inputs, PLAIN.main)
+
+    def deviating() -> set[str]:
+        results = examine(masked, "train-eval", ["full_backward"], CLAUSES.values(), Ledger(()))
+        return {deviation.clause for result in results for deviation in result.deviations}
+
+    assert deviating() == set()
+    dropout = torch.nn.functional.dropout
+    monkeypatch.setattr(torch.nn.functional, "dropout", lambda x, p, *settings: dropout(x, p, *settings) * (1 - p))
+    assert "GI-01" in deviating()
 
 
 def test_a_topology_about_another_device_is_not_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import e, log, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ from hookcheck.topology.layers.unary import Unary
 from hookcheck.topology.primitive import Array, Layer
 
 from .in_jax.activations import IN_JAX
-from .primitives import steps
+from .primitives import constructed, steps
 from .test_formulas import offered
 
 DROPOUTS = [Dropout, Dropout1d, Dropout2d, Dropout3d, AlphaDropout, FeatureAlphaDropout]
@@ -225,8 +226,63 @@ class TestDropouts:
         if not offered(kind().since):
             return
         x = torch.ones((2,) * ranks(kind)[0])
-        module = eval(kind().source(), {"nn": torch.nn}).eval()
-        assert module(x) is x
+        for layer in (kind(), kind(keeps=(True, False))):  # type: ignore[call-arg]
+            assert constructed(layer).eval()(x) is x
+
+    def test_what_a_mask_drops_has_no_gradient(self, kind: type[Layer]) -> None:
+        layer: Any = kind(p=0.25, keeps=(False, True))  # type: ignore[call-arg]
+        _, dx = of(layer, [[3, 6], [-3, 9]], [[1, 2], [3, 6]])
+        np.testing.assert_array_equal(dx, layer.factor * np.array([[0, 0], [3, 6]]))
+
+    @pytest.mark.parametrize("inplace", [False, True])
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+    @pytest.mark.parametrize("p", [0.5, 0.25])
+    def test_torch_keeps_what_the_mask_says_and_its_generator_stays_as_it_was(
+        self, kind: type[Layer], p: float, dtype: torch.dtype, inplace: bool
+    ) -> None:
+        keeps = (True, False, False, True, True, False)
+        layer: Any = kind(p=p, inplace=inplace, keeps=keeps)  # type: ignore[call-arg]
+        if not offered(layer.since):
+            return
+        shape = (3, 2, 2, 1, 2)[: ranks(kind)[-1] if layer.dimensions else 2]
+        module, numbers = constructed(layer), np.linspace(-3, 3, int(np.prod(shape))).reshape(shape)
+        torch.manual_seed(3)
+        before = torch.get_rng_state()
+        # In memory the last of these lies as no other: torch's draws go by that.
+        for x in (torch.tensor(numbers), torch.tensor(numbers.swapaxes(0, 1).copy()).transpose(0, 1)):
+            ones = module(torch.ones_like(x, dtype=dtype)).flatten(1).reshape(len(keeps), -1)
+            assert [bool((row > 0).all()) for row in ones] == list(keeps)
+            y = module(x.to(dtype) * 1)
+            assert y.dtype == dtype
+            np.testing.assert_allclose(y.numpy(), layer.value(numbers), rtol=0, atol=1e-5)
+        assert torch.equal(torch.get_rng_state(), before)
+
+    def test_a_mask_that_does_not_fit_is_refused(self, kind: type[Layer]) -> None:
+        layer: Any = kind(keeps=(True, False, True))  # type: ignore[call-arg]
+        if not offered(layer.since):
+            return
+        shape = (2,) * ranks(kind)[-1]
+        with pytest.raises(ValueError, match="no seed below 512 makes Masked"):
+            constructed(layer)(torch.ones(shape))
+        with pytest.raises(ValueError, match="reshape"):
+            layer.value(np.ones(shape))
+
+
+@pytest.mark.parametrize("p", [0.5, 0.25])
+@pytest.mark.parametrize("kind", DROPOUTS[:4])
+def test_a_dropout_keeps_the_mean(kind: Any, p: float) -> None:
+    kept, dropped = kind(p=p, keeps=(True, False)).value(np.array([3.0, 3.0]))
+    assert (1 - p) * kept + p * dropped == 3
+
+
+@pytest.mark.parametrize("p", [0.5, 0.25])
+@pytest.mark.parametrize("kind", DROPOUTS[4:])
+def test_an_alpha_dropout_keeps_a_mean_of_0_and_a_variance_of_1(kind: Any, p: float) -> None:
+    # what has them, 1 or -1, is kept with 1 - p; what is dropped becomes one number whatever it was
+    y = kind(p=p, keeps=(True, True, False, False)).value(np.array([1.0, -1.0, 1.0, -1.0]))
+    chances = np.array([1 - p, 1 - p, p, p]) / 2
+    assert y[2] == y[3]
+    np.testing.assert_allclose([chances @ y, chances @ y**2], [0, 1], rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in IN_JAX if issubclass(kind, Unary)], ids=lambda kind: kind.__name__)
@@ -241,7 +297,7 @@ def test_torch_writes_and_passes_on_what_the_layer_says(kind: type[Layer], data:
     x = torch.tensor(step.inputs[0], requires_grad=True)
     given_ = x * 1
     node = given_.grad_fn
-    y = eval(layer.source(), {"nn": torch.nn})(given_)
+    y = constructed(layer)(given_)
     assert (y is given_) == (layer.writes or layer.passes)
     assert (y.grad_fn is node) == layer.passes
     assert given_._version == layer.writes

@@ -300,6 +300,22 @@ class TestSeveralBackwards:
         assert fired(e) == {"net#0": ((15,), (5,))}
         assert leaves(e) == {"x": 15}
 
+    def test_to_fill_the_grad_of_an_intermediate_the_step_that_made_it_runs_and_leads_nowhere(self) -> None:
+        # y = 3x, z = y · w with w = 4: y.grad = 5 · 4; no gradient of x is computed, but a hook on y's Node is called.
+        main = [CALLED, Apply("z", Mul(), (Y, W)), Backward((Ref("z"),), (V,), inputs=(Y,), out="g")]
+        e = expected(TIMES, main, {"": 3}, x=2, w=4, v=5)
+        assert fired(e) == {}
+        assert [firing.call.path for firing in e.pre_firings] == [""]
+        assert [g.tolist() for _, _, g in e.of_first_output if g is not None] == [[20]]
+        assert leaves(e) == {}
+        assert [t.array.tolist() for t in e.trace.names["g"]] == [[20]]
+
+    def test_torch_grad_computes_the_gradient_of_an_intermediate_and_runs_no_step_for_it(self) -> None:
+        main = [CALLED, Apply("z", Mul(), (Y, W)), Grad("g", (Ref("z"),), (Y,), (V,))]
+        e = expected(TIMES, main, {"": 3}, x=2, w=4, v=5)
+        assert (fired(e), list(e.pre_firings), list(e.of_first_output)) == ({}, [], [])
+        assert [t.array.tolist() for t in e.trace.names["g"]] == [[20]]
+
     def test_asked_for_a_leaf_that_the_module_does_not_lead_to_nothing_fires(self) -> None:
         # z = 3x · w: only w is asked for, so backward does not enter the module.
         main = [CALLED, Apply("z", Mul(), (Y, W)), Backward((Z,), (V,), inputs=(W,))]

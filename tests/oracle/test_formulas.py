@@ -16,7 +16,7 @@ from hookcheck.topology.primitive import Array, Drawn, Layer, Op, Primitive
 from hookcheck.topology.source import expression
 from hookcheck.topology.tree import Ref
 
-from .primitives import Step, assert_close, existing, steps, with_cotangents
+from .primitives import Step, assert_close, constructed, existing, steps, with_cotangents
 
 KINDS = list(existing())
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -32,7 +32,7 @@ def applied(step: Step, training: bool = True) -> tuple[torch.nn.Module | None, 
     if not isinstance(step.primitive, Layer):
         assert isinstance(step.primitive, Op)
         return None, eval(step.primitive.source(*map(expression, refs)), names)
-    module = eval(step.primitive.source(), names)
+    module = constructed(step.primitive)
     floats = [x for x in (*step.inputs, *step.parameters.values()) if x.dtype.kind in "fc"]
     module.to(torch.complex128 if any(map(np.iscomplexobj, floats)) else torch.float64).train(training)
     with torch.no_grad():
@@ -66,6 +66,12 @@ def offered(since: str) -> bool:
     return Version(torch.__version__).release >= Version(since).release
 
 
+def taken(primitive: Primitive) -> bool:
+    """Whether this torch has it, and takes such inputs."""
+    assert isinstance(primitive, (Layer, Op))
+    return offered(primitive.since) and offered(primitive.unbatched_since or primitive.since)
+
+
 def assert_forward(step: Step) -> None:
     module, theirs = applied(step)
     outputs = step.primitive.forward(step.inputs, step.parameters)
@@ -91,7 +97,7 @@ def assert_forward(step: Step) -> None:
 @given(data=st.data())
 def test_the_forward_is_that_of_torch(kind: type[Primitive], data: st.DataObject) -> None:
     step = data.draw(steps(kind))
-    if offered(step.primitive.since):
+    if taken(step.primitive):
         assert_forward(step)
 
 
@@ -101,7 +107,7 @@ def test_the_forward_is_that_of_torch(kind: type[Primitive], data: st.DataObject
 def test_the_forward_in_eval_mode_is_that_of_torch(kind: type[Layer], data: st.DataObject) -> None:
     step = data.draw(steps(kind))
     assert isinstance(step.primitive, Layer)
-    if not offered(step.primitive.since):
+    if not taken(step.primitive):
         return
     updated = {**step.parameters, **step.primitive.updated(step.inputs, step.parameters)}
     trained = Step(step.primitive, step.inputs, updated, ())
@@ -185,7 +191,7 @@ complex_ones = pytest.mark.parametrize(
 @given(data=st.data())
 def test_the_formulas_hold_for_complex_numbers(kind: type[Primitive], data: st.DataObject) -> None:
     step = data.draw(steps(kind, "complex"))
-    if step.primitive.complex_since and offered(step.primitive.complex_since):
+    if step.primitive.complex_since and offered(step.primitive.complex_since) and taken(step.primitive):
         assert_forward(step)
         for gradient, slope in differentiated(step):
             assert_close(gradient, slope, 1e-6)

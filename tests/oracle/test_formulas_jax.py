@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.primitive import Primitive
 
 from . import in_jax
@@ -44,7 +45,11 @@ def test_forward_and_vjp_are_those_of_jax(kind: type[Primitive], data: st.DataOb
         given = list(step.inputs)
         for i, x in zip(floats, inputs):
             given[i] = x
-        return IN_JAX[kind](primitive, given, {**step.parameters, **parameters})
+        everything = {**step.parameters, **parameters}
+        if not isinstance(primitive, Batched):
+            return IN_JAX[kind](primitive, given, everything)
+        of_batch = IN_JAX[kind](primitive, primitive.batched(tuple(given), primitive.axes_in(len(given))), everything)
+        return primitive.bare(of_batch, primitive.axes_out)
 
     trained = {name: step.parameters[name] for name in primitive.parameters()}
     outputs, pull = jax.vjp(function, [step.inputs[i] for i in floats], trained)

@@ -208,10 +208,11 @@ class TestOverflow:
         assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).overflows is overflows
 
 
-def tied(x: list[float], u: list[float]) -> Expected:
-    """The largest of ``x + u``."""
+def tied(x: list[float], u: list[float], times: int = 1) -> Expected:
+    """The largest of ``x + u``, and so many backwards from it."""
     inputs = (Input("x", (len(x),), True), Input("u", (len(x),)))
-    main = (Apply("s", Add(), (X, U)), Apply("m", MaxOver(0, False), (Ref("s"),)), Backward((Ref("m", (0,)),)))
+    backwards = (Backward((Ref("m", (0,)),), retain_graph=True),) * times
+    main = (Apply("s", Add(), (X, U)), Apply("m", MaxOver(0, False), (Ref("s"),)), *backwards)
     numbers = {"x": np.array(x), "u": np.array(u)}
     return Expected(Topology(Composite((), (), (), X), inputs, main), numbers)
 
@@ -222,6 +223,13 @@ class TestTies:
         expected = oracle.leaf_gradients["x"]
         assert expected.tolist() == [1, 0, 0]
         assert oracle.close(np.array([0.0, 1.0, 0.0]), expected, "cpu")
+
+    def test_so_it_is_in_each_sum_of_several_passes(self) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.0, 0.0], times=3)
+        for number, call in enumerate(oracle.accumulations, 1):
+            assert call.gradient is not None
+            assert call.gradient.tolist() == [number, 0, 0]
+            assert oracle.close(np.array([0.0, number, 0.0]), call.gradient, "cpu")
 
     def test_a_third_that_is_smaller_may_not(self) -> None:
         oracle = tied([1.0, 2.0, 0.0], [1.0, 0.0, 0.0])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp
 from typing import Any
 
@@ -97,6 +98,14 @@ def test_the_vjp_of_a_vjp_by_hand() -> None:
     assert near(da, q * v)
     assert near(db, p * v)
     assert near(dv, p * b + q * a)
+
+
+def test_what_differences_lose_in_float32_is_not_taken_for_rounding() -> None:
+    topology = replace(penalised(Tanh(), (3,), *SQUARED), dtype="float32")
+    expected = Expected(topology, values(topology))
+    gradient = expected.leaf_gradients["x"]
+    assert expected.close(gradient.copy(), gradient, "cpu")
+    assert not expected.close(gradient * (1 + 2.0**-7), gradient, "cpu")
 
 
 def test_tensors_without_dimensions_have_slopes_too() -> None:

@@ -13,6 +13,7 @@ from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.attention import MultiheadAttention
 from hookcheck.topology.layers.batch_norm import BatchNorm1d
 from hookcheck.topology.layers.convolution import Conv2d
+from hookcheck.topology.layers.dropout import AlphaDropout, Dropout2d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.max_pool import MaxPool1d
 from hookcheck.topology.layers.recurrent import LSTM
@@ -324,6 +325,11 @@ HAND_MADE = {
         dtype="complex64",
         inputs=(Input("x", (2, 3), True), Input("w", (3,), True, dtype="float32"), Input("v", (2, 3))),
         main=(Apply("s", Mul(), (X, Ref("w"))), Call("y", "", (Ref("s"),)), Backward((Y,), (V,))),
+    ),
+    "dropouts with masks": plain(
+        Sequential((Dropout2d(keeps=(True, False)), Linear(2, 2), AlphaDropout(keeps=(False, True, True, False)))),
+        (1, 2, 1, 2),
+        (1, 2, 1, 2),
     ),
     "no elements": plain(Sequential((Linear(3, 2), ReLU())), (0, 3), (0, 2)),
     "in place on a view and on its base": plain(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import fields, replace
 
@@ -20,7 +21,7 @@ from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.model import Apply
-from hookcheck.topology.primitive import Drawn, Layer, Op
+from hookcheck.topology.primitive import Drawn, Layer, Op, SingleStep
 
 from .samples import CALLED, SMALL, X
 
@@ -37,6 +38,16 @@ def test_no_name_stands_for_two_things() -> None:
 def test_a_layer_has_the_name_of_its_class_in_torch() -> None:
     newer = {name for name in layer_classes() if not hasattr(torch.nn, name)}
     assert newer == set() or release(torch.__version__) < (2, 13)
+
+
+@pytest.mark.parametrize("name", [n for n, kind in layer_classes().items() if issubclass(kind, SingleStep)])
+def test_torch_takes_what_a_layer_is_called_with_by_those_names(name: str) -> None:
+    if not hasattr(torch.nn, name):
+        pytest.skip(f"this torch has no {name}")
+    kind = layer_classes()[name]
+    assert issubclass(kind, SingleStep)
+    takes = [*inspect.signature(getattr(torch.nn, name).forward).parameters][1:]
+    assert tuple(takes[: len(kind.keywords)]) == kind.keywords
 
 
 def unanswered() -> set[str]:
@@ -59,6 +70,31 @@ def test_a_module_that_is_new_in_torch_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_every_layer_and_operation_is_in_the_corpus() -> None:
     corpus = "".join(canonical(t) for family in FAMILIES for t in read(conformance_folder() / "corpus", family))
     assert [name for name in KINDS if f'"type":"{name}"' not in corpus] == []
+
+
+ALIKE = {
+    "training": "a layer in eval mode is this one with it unset, which no source prints",
+    "inplace": "the alpha dropouts take it, and do not hand it on",
+    "padding_mode": "transposed convolutions take zeros alone",
+    "dropout": "what it drops is random",
+    "unbatched": "NLLLoss2d is NLLLoss under an old name",
+}
+"""The settings of which some layers have one value only, with the reason."""
+
+
+def test_every_setting_of_a_layer_has_several_values_in_the_corpus() -> None:
+    found: dict[tuple[str, str], set[object]] = {}
+    for family in FAMILIES:
+        for topology in read(conformance_folder() / "corpus", family):
+            for layer in (module for _, module in model.walk(topology.module) if isinstance(module, Layer)):
+                for f in fields(layer):  # type: ignore[arg-type]  # every layer is a dataclass
+                    found.setdefault((type(layer).__name__, f.name), set()).add(getattr(layer, f.name))
+    alone = {each for each, values in found.items() if len(values) < 2}
+    assert {name for _, name in alone} == set(ALIKE)
+    assert {layer for layer, name in alone if name in ("inplace", "padding_mode", "dropout", "unbatched")} == {
+        "AlphaDropout", "FeatureAlphaDropout", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "NLLLoss2d",
+        "Transformer", "TransformerDecoderLayer", "TransformerEncoderLayer",
+    }  # fmt: skip
 
 
 def test_what_is_covered_needs_no_excuse() -> None:

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 
 from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
 from hookcheck.topology.families import (
     accumulate,
@@ -18,6 +19,8 @@ from hookcheck.topology.families import (
     frozen_parameters,
     grad_of_some,
     mixed_dtype,
+    no_grad_evaluation,
+    no_grad_input,
     parameter_as_input,
     partial_grad_inputs,
     retain_graph_twice,
@@ -26,11 +29,16 @@ from hookcheck.topology.families import (
     train_eval,
 )
 from hookcheck.topology.families.context import FORWARD, WHOLE
+from hookcheck.topology.families.double_backward import CURVED, reads_everywhere
+from hookcheck.topology.layers.convolution import Conv1d
+from hookcheck.topology.layers.convolving import Convolving
+from hookcheck.topology.layers.transposed import ConvTranspose1d
 from hookcheck.topology.model import (
     CALLERS,
     Apply,
     Backward,
     Call,
+    Composite,
     Grad,
     Statement,
     Topology,
@@ -65,6 +73,11 @@ FAMILIES = (
 
 def label(value: object) -> str:
     return value.__name__.rpartition(".")[2] if isinstance(value, ModuleType) else ""
+
+
+def reads_its_input(node: Node) -> bool:
+    layer = node.primitive
+    return not isinstance(layer, Convolving) or reads_everywhere(layer, node.inputs[0].array.shape)
 
 
 @cache
@@ -164,6 +177,12 @@ def receives_a_parameter(topology: Topology) -> bool:
     return any(id(t) in shared for call in trace.calls for t in call.args if t is not None)
 
 
+def steps(topology: Topology) -> set[str]:
+    """The layers and operations of a topology."""
+    ops = {type(s.op).__name__ for s in statements(topology) if isinstance(s, Apply)}
+    return ops | {type(module).__name__ for _, module in walk(topology.module)}
+
+
 def inside(topology: Topology) -> list[str]:
     """What the net runs inside of."""
     return [name for s in topology.main for name in (getattr(s, "through", ""), getattr(s, "mode", "")) if name]
@@ -183,7 +202,8 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and len(backwards(t)) > 1,
     grad_of_some: lambda t: bool(asked(t)),
     double_backward: lambda t: len([g for g in grads(t) if g.create_graph]) == 1
-    and len(worked_out(t).trace.passes) == 2,
+    and len(worked_out(t).trace.passes) == 2
+    and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
     context: lambda t: len(inside(t)) == 1 and t.dtype == "float64",
 }  # fmt: skip
@@ -245,7 +265,12 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
                                            for n in worked_out(t).trace.nodes)),
     *((mixed_dtype, name, lambda t, name=name: t.dtype == name) for name in (*REAL, *COMPLEX)),
     *((mixed_dtype, f"to {name}", lambda t, name=name: any(
-        isinstance(s, Apply) and s.op.casts == name for s in statements(t))) for name in REAL),
+        isinstance(s, Apply) and s.op.casts == name for s in statements(t))) for name in (*REAL, *COMPLEX)),
+    *((mixed_dtype, f"16 bits {name}", lambda t, name=name: t.dtype in REAL[2:] and any(
+        type(m).__name__ == name for _, m in walk(t.module))) for name in ("LayerNorm", "GELU", "Softmax")),
+    *((mixed_dtype, f"complex {name}", lambda t, name=name: t.dtype in COMPLEX and any(
+        type(m).__name__ == name for _, m in walk(t.module)))
+      for name in ("LSTM", "RMSNorm", "Conv3d", "ReplicationPad2d", "TripletMarginLoss")),
     *((mixed_dtype, name, lambda t, name=name: any(
         isinstance(s, Apply) and type(s.op).__name__ == name for s in statements(t)))
       for name in ("Complex", "Real", "Imag", "ViewAsReal")),
@@ -255,8 +280,14 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
      and worked_out(t).trace.calls[0].outputs[0].dtype in COMPLEX),
     (mixed_dtype, "0-dim beside another", lambda t: len(t.inputs) > 1 and t.inputs[1].shape == () != t.inputs[0].shape
      and bool(t.inputs[1].dtype)),
-    *((train_eval, name, lambda t, name=name: any(type(m).__name__ == name for _, m in walk(t.module)))
-      for name in train_eval.KINDS),
+    *((train_eval, name, lambda t, name=name: name in steps(t)) for name in train_eval.KINDS),
+    *((no_grad_evaluation, any_of[0], lambda t, any_of=any_of: bool(steps(t) & {*any_of})) for any_of in (
+        ("MultiheadAttention",), ("LSTM", "GRU", "RNN"), ("BatchNorm2d", "InstanceNorm2d", "GroupNorm"),
+        ("MaxPool2d", "AvgPool2d", "MaxPool1d"), ("CrossEntropyLoss", "MSELoss"))),
+    (no_grad_evaluation, "in a module", lambda t: any(isinstance(m, Composite) for p, m in walk(t.module) if p)),
+    *((no_grad_input, f"indices, then {any_of[0]}", lambda t, any_of=any_of: "Embedding" in steps(t)
+       and bool(steps(t) & {*any_of})) for any_of in (
+        ("LSTM", "GRU", "RNN"), ("MultiheadAttention", "TransformerEncoderLayer"), ("Linear",), ("LayerNorm",))),
     (train_eval, "one layer in eval", lambda t: any(s.target and not s.training for s in modes(t))),
     (train_eval, "train, eval, train", lambda t: [s.training for s in modes(t) if not s.target][-2:] == [False, True]),
     (train_eval, "no_grad", lambda t: any(isinstance(s, Within) for s in t.main)),
@@ -276,6 +307,8 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     (retain_graph_twice, "freed at last", lambda t: not backwards(t)[-1].retain_graph),
     (grad_of_some, "grad", lambda t: bool(grads(t))),
     (grad_of_some, "backward", lambda t: any(b.inputs for b in backwards(t))),
+    *((grad_of_some, f"backward for {what}", lambda t, what=what: any(r.name == what for b in backwards(t) if b.out
+       for r in b.inputs)) for what in ("y", "z", "leaked")),
     (grad_of_some, "then all", lambda t: any(not b.inputs for b in backwards(t))),
     (grad_of_some, "an input", lambda t: any(r.name == "x" for r in asked(t))),
     (grad_of_some, "a value of main", lambda t: any(r.name == "z" for r in asked(t))),
@@ -283,6 +316,10 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     (grad_of_some, "a leak", lambda t: any(r.name == "leaked" for r in asked(t))),
     (grad_of_some, "parameters alone", lambda t: all(r.name.startswith("net.") for r in asked(t))),
     (grad_of_some, "several", lambda t: len(asked(t)) > 2),
+    *((double_backward, any_of[0], lambda t, any_of=any_of: bool(steps(t) & {*any_of})) for any_of in (
+        *((name,) for name in CURVED), ("Linear",), ("LayerNorm", "GroupNorm"), ("Softmax", "Softmin", "LogSoftmax"),
+        ("Conv1d", "Conv2d"), ("ConvTranspose1d", "ConvTranspose2d"), ("AvgPool1d", "AvgPool2d"),
+        ("BatchNorm1d", "BatchNorm2d", "InstanceNorm1d", "InstanceNorm2d"), ("MSELoss", "CosineSimilarity"))),
     (double_backward, "for inputs", lambda t: any(r.name == "x" for r in grads(t)[0].inputs)),
     (double_backward, "for parameters", lambda t: any("." in r.name for r in grads(t)[0].inputs)),
     (double_backward, "backward", lambda t: any(not b.inputs for b in backwards(t))),
@@ -300,3 +337,9 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
 @pytest.mark.parametrize(("family", "corner", "condition"), CORNERS, ids=[f"{label(f)}: {c}" for f, c, _ in CORNERS])
 def test_every_variation_is_reached(family: ModuleType, corner: str, condition: Callable[[Topology], bool]) -> None:
     assert reaches(family.topologies, condition)
+
+
+def test_a_convolution_that_reads_padding_alone_is_told_from_one_that_reads_its_input() -> None:
+    assert reads_everywhere(Conv1d(1, 1, (2,), padding=(1,), bias=False), (1, 1, 2))
+    assert not reads_everywhere(Conv1d(1, 1, (1,), padding=(1,)), (1, 1, 2))
+    assert not reads_everywhere(ConvTranspose1d(1, 1, (1,), stride=(2,), unbatched=True), (1, 2))

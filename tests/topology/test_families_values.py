@@ -138,7 +138,7 @@ PROMISES: dict[ModuleType, Condition] = {
     non_tensor_argument: takes_a_literal,
     keyword_input: takes_a_keyword,
     view: makes_a_view,
-    inplace: lambda t: writes(t) or named("Dropout")(t),
+    inplace: lambda t: writes(t) or named("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")(t),
     detached_inside: cuts,
 }
 
@@ -267,6 +267,46 @@ def writing_layer(topology: Topology) -> bool:
     return any(isinstance(step, SingleStep) and step.writes for step in steps(topology))
 
 
+def written_by(*names: str) -> Condition:
+    return lambda t: any(type(s).__name__ in names and s.writes for s in steps(t) if isinstance(s, SingleStep))
+
+
+def written_after(names: tuple[str, ...]) -> Condition:
+    """Whether a layer that works in place comes right after one of those of these names."""
+
+    def follows(topology: Topology) -> bool:
+        kinds = dict(walk(topology.module))
+        for path, module in kinds.items():
+            made: dict[str, str] = {}
+            for s in module.body if isinstance(module, Composite) else ():
+                if isinstance(s, Call) and s.args and isinstance(s.args[0], Ref):
+                    layer = kinds[f"{path}.{s.target}" if path else s.target]
+                    if made.get(s.args[0].name) in names and isinstance(layer, SingleStep) and layer.writes:
+                        return True
+                    made[s.out] = type(layer).__name__
+        return False
+
+    return follows
+
+
+def write_to(argument: bool) -> Condition:
+    """Whether a module writes to its argument, or its caller to what a module was given or gave."""
+
+    def writes_so(topology: Topology) -> bool:
+        for path, module in walk(topology.module):
+            if not isinstance(module, Composite):
+                continue
+            met = set(module.takes) if argument and path else set()
+            for s in module.body:
+                if isinstance(s, Apply) and s.op.writes and isinstance(s.args[0], Ref) and s.args[0].name in met:
+                    return True
+                if isinstance(s, Call) and not argument:
+                    met |= {s.out, *(tree.name for tree in s.args if isinstance(tree, Ref))}
+        return False
+
+    return writes_so
+
+
 def write_under_no_grad(topology: Topology) -> bool:
     blocks = (s for s in statements(topology) if isinstance(s, Within))
     return any(isinstance(s, Apply) and s.op.writes for block in blocks for s in block.body)
@@ -318,6 +358,13 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
     (inplace, "forbidden", forbidden),
     (inplace, "allowed", lambda t: not forbidden(t)),
     (inplace, "by a layer", writing_layer),
+    *[(inplace, f"by {name}", written_by(name)) for name in inplace.LAYERS if name[:7] != "Dropout"],
+    (inplace, "by a dropout", written_by("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")),
+    (inplace, "by a layer after Linear", written_after(("Linear",))),
+    (inplace, "by a layer after a convolution", written_after(("Conv1d", "Conv2d", "Conv3d"))),
+    (inplace, "by a layer after a normalisation", written_after(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"))),
+    (inplace, "to the argument", write_to(argument=True)),
+    (inplace, "by the caller", write_to(argument=False)),
     (inplace, "under no_grad", write_under_no_grad),
     (inplace, "past a detach", lambda t: writes(t) and named("Detach")(t)),
     (inplace, "in main", write_in_main),

@@ -95,6 +95,26 @@ def test_offsets_begin_with_zero_and_never_fall(seed: int, count: int, below: in
     assert numbers == sorted(numbers)
 
 
+@given(SEEDS, st.integers(2, 9), st.integers(1, 9))
+def test_bounds_are_offsets_that_end_with_the_end(seed: int, count: int, below: int) -> None:
+    numbers = draw(seed, "x", (count,), "bounds", below).tolist()
+    assert (numbers[0], numbers[-1]) == (0, below)
+    assert numbers == sorted(numbers)
+
+
+@given(SEEDS, st.integers(1, 4), st.integers(1, 5))
+def test_indices_that_end_are_followed_by_nothing_else(seed: int, rows: int, below: int) -> None:
+    numbers = draw(seed, "x", (rows, 4), "ended", below)
+    assert (numbers.shape, numbers.dtype) == ((rows, 4), np.int64)
+    assert set(numbers.ravel().tolist()) <= {-1, *range(below)}
+    assert not ((numbers[:, :-1] == -1) & (numbers[:, 1:] != -1)).any()
+
+
+def test_indices_end_at_every_place() -> None:
+    counts = (draw(0, "x", (50, 3), "ended", 2) != -1).sum(1)
+    assert set(counts.tolist()) == {0, 1, 2, 3}
+
+
 @given(SEEDS, st.tuples(*[st.integers(1, 3)] * 4), st.integers(0, 4))
 def test_distinct_indices_are_all_different_within_their_first_two(
     seed: int, shape: tuple[int, ...], more: int
@@ -130,8 +150,8 @@ def test_log_probabilities_are_those_of_one_whole_along_the_last_axis(seed: int,
 
 def test_every_domain_has_its_test_here() -> None:
     assert set(DOMAINS) == {
-        "real", "positive", "unit", "complex", "sign", "index", "label", "offsets", "distinct", "mask",
-        "log_probability",
+        "real", "positive", "unit", "complex", "sign", "index", "label", "offsets", "bounds", "ended", "distinct",
+        "mask", "log_probability",
     }  # fmt: skip
 
 

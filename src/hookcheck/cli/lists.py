@@ -138,6 +138,7 @@ def coverage(shape: str) -> None:
     """Tell which pairs of features the corpus reaches, and why not the others.
 
     The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype and depth.
+    Two features meet where one call of a module has both.
     """
     from dataclasses import asdict
 

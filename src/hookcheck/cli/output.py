@@ -76,8 +76,8 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             word_a=("string", "a word of it"),
             axis_b=("string", "another axis"),
             word_b=("string", "a word of that"),
-            topologies=("integer", "how many topologies of the corpus have both"),
-            reason=("string", "why none has; empty where one has"),
+            topologies=("integer", "how many topologies of the corpus have both at one call of a module"),
+            reason=("string", "why none has; empty where one has; 'possible, …' where nothing stands in the way"),
         )
     ],
     "report": [_fields(file=("string", "a file that was written"))],

@@ -21,6 +21,7 @@ from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numb
 from hookcheck.topology.model import (
     GRAD_MODES,
     Apply,
+    Backward,
     Call,
     Composite,
     Grad,
@@ -235,7 +236,7 @@ class Case:
 
     @cached_property
     def asked(self) -> frozenset[str]:
-        """The names in main of what ``torch.autograd.grad`` gives."""
+        """The names in main of the gradients that the program goes on with."""
         return _asked(self.topology)
 
     @cached_property
@@ -292,7 +293,7 @@ def firing_features(firing: Firing) -> Features:
 
 @lru_cache(maxsize=256)
 def _asked(topology: Topology) -> frozenset[str]:
-    return frozenset(s.out for s in statements(topology) if isinstance(s, Grad))
+    return frozenset(s.out for s in statements(topology) if isinstance(s, (Backward, Grad)) and s.out)
 
 
 @lru_cache(maxsize=16)
@@ -326,13 +327,13 @@ def run_features(expected: Expected) -> Features:
     """The features of all calls and firings of a run taken together, those of its network, and its own.
 
     ``leaves`` is ``joined`` where joined boundaries give a gradient to a leaf that has none without hooks, and
-    ``alone`` elsewhere; ``asks`` is ``grad`` where a pass is one of ``torch.autograd.grad``, or ``backward``; ``roots``
-    tells what passes begin at (see `Expected.starts_at`).
+    ``alone`` elsewhere; ``asks`` is ``grad`` where the program goes on with what a pass gives, or ``backward``;
+    ``roots`` tells what passes begin at (see `Expected.starts_at`).
     """
     sweeps = zip(expected.hooked, expected.plain)
     joins = any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
     passes = expected.trace.passes
-    asks = any(not backward.accumulates for backward in passes)
+    asks = any(backward.named for backward in passes)
     own = {
         "leaves": frozenset({"joined" if joins else "alone"}),
         "asks": frozenset({"grad" if asks else "backward"}),

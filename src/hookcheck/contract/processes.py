@@ -1,11 +1,12 @@
-"""How do programs run torch in several processes? In a process group of one, or of two that are forked, over gloo."""
+"""How do programs run torch in several processes? In a process group of one, or of two, over gloo."""
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
-import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -46,22 +47,19 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
         distributed.destroy_process_group()
 
 
-def of_two(check: Check, act: Callable[[int], Result], warm_up: Callable[[], Any]) -> Result:
+def of_two(check: Check, act: Callable[[int], Result]) -> Result:
     """What ``act`` gives in the first of two processes of a group, which both call it with their rank.
 
-    The second one is forked, so that it need not import torch again: a program that asks for it runs alone. ``warm_up``
-    imports, in a group of one, what both would import.
+    The second one is started anew, since a fork has none of the threads that torch's state speaks of: on torch 2.15 one
+    in thirty died in its backward. So pickle must find ``act``, a function of a module; and since importing torch once
+    more takes its time, a program that asks for it runs alone.
 
     Raises:
-        NotRun: as `process_group` does; and where the system has no fork.
+        NotRun: as `process_group` does.
     """
-    if "fork" not in multiprocessing.get_all_start_methods():
-        raise NotRun("this system has no fork, which makes a process that need not import torch again")
-    with process_group(check):
-        warm_up()
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
-        other = multiprocessing.get_context("fork").Process(target=_second, args=(check, act, store), daemon=True)
+        other = multiprocessing.get_context("spawn").Process(target=_second, args=(act, store), daemon=True)
         other.start()
         try:
             return _one(check, act, store, 0)
@@ -76,12 +74,12 @@ def _one(check: Check, act: Callable[[int], Result], store: str, rank: int) -> R
         return act(rank)
 
 
-def _second(check: Check, act: Callable[[int], Any], store: str) -> None:
-    """What the second process does until it is killed; the alarm ends it whatever it waits for."""
-    signal.alarm(SECONDS + 5)
+def _second(act: Callable[[int], Any], store: str) -> None:
+    """What the second process does until it is killed; the watchdog ends it whatever it waits for."""
+    faulthandler.dump_traceback_later(SECONDS + 5, exit=True)
 
     def stay(rank: int) -> None:
         act(rank)
-        signal.pause()  # its going would cut off what the first process has not read yet
+        threading.Event().wait()  # its going would cut off what the first process has not read yet
 
-    _one(check, stay, store, 1)
+    _one(Check(), stay, store, 1)

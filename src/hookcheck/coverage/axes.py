@@ -1,57 +1,88 @@
-"""In which ways do networks under hooks differ? Ten axes, each with its words, and which of them a topology has."""
+"""In which ways do networks under hooks differ? Ten axes, each with its words, and which a use of a module has.
+
+What hooks watch is one call of a module, so words meet where one call has both: a layer meets no_grad when it runs
+there, not when something else in the same network does. What is true of the whole network is true of its every call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from hookcheck.oracle.dtypes import FLOATING
-from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import Tensor, Trace
+from hookcheck.oracle.graph import CallTrace, Tensor, tensors_in
+from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Apply, Recurse, statements, walk
-from hookcheck.topology.primitive import Layer, SingleStep
+from hookcheck.topology.model import Composite, Recurse, Topology, walk
+from hookcheck.topology.primitive import Layer
 
-Words = Mapping[str, frozenset[str]]
-"""For each axis the words of it that a topology has."""
+Word = tuple[str, str]
+"""An axis and a word of it."""
+
+Words = tuple[tuple[str, frozenset[str]], ...]
+"""Axis by axis the words of it that a use has."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """One call of a module in a topology of ``family``: its ``firings``, and how often that module is ``called``."""
+
+    family: str
+    expected: Expected
+    call: CallTrace
+    firings: tuple[Firing, ...]
+    called: int
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: all its ``words``, and ``of``, which gives those of a topology from its family and its oracle."""
+    """One axis: all its ``words``, and ``of``, which gives those of a use."""
 
     name: str
     words: tuple[str, ...]
-    of: Callable[[str, Expected], Iterable[str]]
+    of: Callable[[Use], Iterable[str]]
 
 
 @lru_cache(maxsize=1)
 def axes() -> tuple[Axis, ...]:
     """The axes, in the order in which they are listed."""
     return (
-        Axis("hook kind", tuple(KINDS), lambda family, expected: KINDS),
-        Axis("family", tuple(FAMILIES), lambda family, expected: (family,)),
-        Axis("layer group", (*_groups(), "none"), lambda family, expected: _layer_groups(expected.trace)),
-        Axis("grad mode", ("grad", "no_grad", "inference_mode"), lambda family, expected: _modes(expected.trace)),
-        Axis("arity", (*_INPUTS, *_OUTPUTS), lambda family, expected: _arity(expected.trace)),
-        Axis("None pattern", (*_PATTERNS, "no firing"), lambda family, expected: _patterns(expected)),
-        Axis("in-place", ("none", "allowed", "forbidden"), lambda family, expected: (_in_place(expected),)),
-        Axis("reuse", _REUSE, lambda family, expected: _reuse(expected)),
-        Axis("dtype", (*FLOATING, "mixed"), lambda family, expected: _dtypes(expected.trace)),
-        Axis("depth", _DEPTHS, lambda family, expected: (_depth(expected),)),
+        Axis("hook kind", tuple(KINDS), lambda use: KINDS),
+        Axis("family", tuple(FAMILIES), lambda use: (use.family,)),
+        Axis("layer group", (*_groups(), _CONTAINER), lambda use: (_layer_group(use),)),
+        Axis("grad mode", ("grad", "no_grad", "inference_mode"), lambda use: (use.call.mode,)),
+        Axis("arity", (*_INPUTS, *_OUTPUTS), _arity),
+        Axis("None pattern", (*_PATTERNS, "no firing"), _patterns),
+        Axis("in-place", ("none", "allowed", "forbidden"), lambda use: (_in_place(use),)),
+        Axis("reuse", _REUSE, _reuse),
+        Axis("dtype", (*FLOATING, "mixed"), _dtypes),
+        Axis("depth", _DEPTHS, lambda use: (_depth(use),)),
     )
 
 
-def words(family: str, expected: Expected) -> Words:
-    """The words of a topology of ``family``, axis by axis; every topology is run with every hook kind."""
-    return {axis.name: frozenset(axis.of(family, expected)) for axis in axes()}
+def words(family: str, expected: Expected) -> frozenset[Words]:
+    """The words of every use in a topology of ``family``, axis by axis; every topology is run with every hook kind."""
+    calls = expected.trace.calls
+    called = Counter(call.path for call in calls)
+    firings: dict[int, list[Firing]] = {id(call): [] for call in calls}
+    for firing in expected.firings:
+        firings[id(firing.call)].append(firing)
+    uses = (Use(family, expected, call, tuple(firings[id(call)]), called[call.path]) for call in calls)
+    return frozenset(tuple((axis.name, frozenset(axis.of(use))) for axis in axes()) for use in uses)
 
 
+def group(layer: type) -> str:
+    """The room that a layer's class stands in."""
+    return layer.__module__.rpartition(".")[2]
+
+
+_CONTAINER = "container"
 _INPUTS = ("0 in", "1 in", "2 in", "3+ in")
 _OUTPUTS = ("1 out", "2+ out")
 _DEPTHS = ("1", "2", "3", "4+")
@@ -60,36 +91,25 @@ _STATES = ("all tensors", "some None", "all None", "empty")
 _PATTERNS = tuple(f"{side} {state}" for side in ("grad_input", "grad_output") for state in _STATES)
 
 
-def _group(layer: type) -> str:
-    """The room that a layer's class stands in."""
-    return layer.__module__.rpartition(".")[2]
-
-
 def _groups() -> list[str]:
-    return sorted({_group(layer) for layer in layer_classes().values()})
+    return sorted({group(layer) for layer in layer_classes().values()})
 
 
-def _layer_groups(trace: Trace) -> set[str]:
-    """Those of the layers that are called."""
-    return {_group(type(call.module)) for call in trace.calls if isinstance(call.module, Layer)} or {"none"}
+def _layer_group(use: Use) -> str:
+    """That of the layer that is called; a container is a module that calls others, and operations."""
+    return group(type(use.call.module)) if isinstance(use.call.module, Layer) else _CONTAINER
 
 
-def _modes(trace: Trace) -> set[str]:
-    return {call.mode for call in trace.calls}
+def _arity(use: Use) -> tuple[str, str]:
+    """How many positional arguments the call takes, and how many outputs it gives: as many as a hook is told of."""
+    return _INPUTS[min(len(use.call.args), 3)], _OUTPUTS[len(use.call.outputs) > 1]
 
 
-def _arity(trace: Trace) -> Iterator[str]:
-    """How many positional arguments each call takes, and how many outputs it gives: as many as a hook is told of."""
-    for call in trace.calls:
-        yield _INPUTS[min(len(call.args), 3)]
-        yield _OUTPUTS[len(call.outputs) > 1]
-
-
-def _patterns(expected: Expected) -> set[str]:
+def _patterns(use: Use) -> set[str]:
     """Which entries of grad_input and grad_output are None, in each firing that is due."""
     found = {
         f"{side} {_state(gradients)}"
-        for firing in expected.firings
+        for firing in use.firings
         for side, gradients in (("grad_input", firing.grad_input), ("grad_output", firing.grad_output))
     }
     return found or {"no firing"}
@@ -102,42 +122,47 @@ def _state(gradients: tuple[Gradient, ...]) -> str:
     return "all tensors" if not absent else "all None" if absent == len(gradients) else "some None"
 
 
-def _in_place(expected: Expected) -> str:
-    """Whether a step works in place; forbidden is one that writes to what a hooked module was given or gives."""
-    ops = [statement.op for statement in statements(expected.topology) if isinstance(statement, Apply)]
-    layers = [call.module for call in expected.trace.calls if isinstance(call.module, SingleStep)]
-    if expected.trace.allowed is not None:
-        return "forbidden"
-    return "allowed" if any(step.writes for step in (*ops, *layers)) else "none"
+def _in_place(use: Use) -> str:
+    """Whether a step within the call works in place, or one writes to what the call was given or gives.
+
+    It is forbidden in a network that writes to what a hooked module was given or gives.
+    """
+    trace, topology = use.expected.trace, use.expected.topology
+    if not writes(topology):
+        return "none"
+    written = any(tensor.newer is not None for tensor in _tensors(use.call))
+    if not written and not writes(Topology(use.call.module, (), ())):
+        return "none"
+    return "allowed" if trace.allowed is None else "forbidden"
 
 
-def _reuse(expected: Expected) -> set[str]:
-    """What is used more than once: a module, by one name or two; a parameter by two names; a module by itself."""
-    topology = expected.topology
-    modules = {path for path, _ in walk(topology.module)}
-    found = {"shared module" if target in modules else "shared parameter" for target, _ in topology.ties}
-    if any(isinstance(statement, Recurse) for statement in statements(topology)):
+def _reuse(use: Use) -> set[str]:
+    """What is used more than once: the module, by one name or two, or by itself; a parameter of it by two names."""
+    topology, path, module = use.expected.topology, use.call.path, use.call.module
+    found = {"module called again"} if use.called > 1 else set()
+    if isinstance(module, Composite) and any(isinstance(statement, Recurse) for statement in module.body):
         found.add("recursive")
-    if any(call.number for call in expected.trace.calls):
-        found.add("module called again")
+    modules = {name for name, _ in walk(topology.module)} if topology.ties else ()
+    for target, source in topology.ties:
+        if target in modules:
+            found |= {"shared module"} if f"{path}.".startswith(f"{source}.") else set()
+        elif path in (target.rpartition(".")[0], source.rpartition(".")[0]):
+            found.add("shared parameter")
     return found or {"once"}
 
 
-def _dtypes(trace: Trace) -> set[str]:
-    found = {tensor.dtype for tensor in _tensors(trace)} & {*FLOATING}
+def _dtypes(use: Use) -> set[str]:
+    """Those of the tensors that hooks see of the call; more than one are mixed."""
+    found = {tensor.dtype for tensor in _tensors(use.call)} & {*FLOATING}
     return {*found, "mixed"} if len(found) > 1 else found
 
 
-def _tensors(trace: Trace) -> Iterator[Tensor]:
-    """The tensors that there are; ``trace.dtypes`` counts the constants of formulas too, which no hook sees."""
-    yield from trace.leaves.values()
-    several: list[tuple[Any, ...]] = [node.inputs for node in trace.nodes]
-    several += [call.outputs for call in trace.calls]
-    several += [backward.roots for backward in trace.passes]
-    yield from (tensor for tensors in several for tensor in tensors if tensor is not None)
+def _tensors(call: CallTrace) -> Iterator[Tensor]:
+    """The arguments and outputs of a call, those in containers too."""
+    return tensors_in((call.given, dict(call.keywords), call.result))
 
 
-def _depth(expected: Expected) -> str:
-    """How many modules lie in one another, containers counted."""
-    levels = (len(path.split(".")) if path else 0 for path, _ in walk(expected.topology.module))
-    return _DEPTHS[min(max(levels), 3)]
+def _depth(use: Use) -> str:
+    """How deep the module lies: 1 is the root, containers count."""
+    level = len(use.call.path.split(".")) if use.call.path else 0
+    return _DEPTHS[min(level, 3)]

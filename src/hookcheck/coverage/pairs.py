@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain, combinations, product
+from functools import cache
+from itertools import combinations, product
 
-from hookcheck.coverage.axes import Words, axes, words
-from hookcheck.coverage.rules import NOT_DRAWN, RULES, Rule, Word
+from hookcheck.coverage.axes import Word, Words, axes, words
+from hookcheck.coverage.rules import APART, NOT_DRAWN, RULES, Rule
 from hookcheck.oracle.expected import Expected
+from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Words of two axes, how many topologies have both, and the reason where none has (else empty)."""
+    """Words of two axes, how many topologies have both at one use, and the reason where none has (else empty)."""
 
     axis_a: str
     word_a: str
@@ -26,10 +28,14 @@ class Pair:
     reason: str
 
 
-def meeting(words: Words) -> Iterator[tuple[Word, Word]]:
-    """Every two words of different axes."""
-    named = [[(axis, word) for word in found] for axis, found in words.items()]
-    return chain.from_iterable(product(one, other) for one, other in combinations(named, 2))
+def meeting(uses: Iterable[Words]) -> set[tuple[Word, Word]]:
+    """Every two words of different axes that one of the uses has."""
+    sides = {pair for use in uses for pair in combinations(use, 2)}
+    return {
+        ((axis, word), (other, another))
+        for (axis, found), (other, beside) in sides
+        for word, another in product(found, beside)
+    }
 
 
 def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[Rule, ...] = RULES) -> tuple[Pair, ...]:
@@ -45,8 +51,16 @@ def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[Rule, ...] = RU
 
 
 def reason(a: Word, b: Word, rules: tuple[Rule, ...] = RULES) -> str:
-    """Why no topology has both words."""
-    return next((rule.why for rule in rules if rule.speaks_of(a, b)), NOT_DRAWN)
+    """Why no topology has both words at one use."""
+    found = next((rule.why for rule in rules if rule.speaks_of(a, b)), "")
+    apart = _without(a, rules) | _without(b, rules) == {*FAMILIES}
+    return found or (APART if apart else NOT_DRAWN)
+
+
+@cache
+def _without(word: Word, rules: tuple[Rule, ...]) -> frozenset[str]:
+    """The families that never have the word."""
+    return frozenset(name for name in FAMILIES if any(rule.speaks_of(("family", name), word) for rule in rules))
 
 
 def untrue(pairs: Iterable[Pair], rules: tuple[Rule, ...] = RULES) -> list[str]:

@@ -1,15 +1,26 @@
-"""Why can two features never meet? A short table of rules, each with the pairs that it speaks of and its reason."""
+"""Why do two features never meet? A short table of rules, each with the pairs that it speaks of and its reason.
+
+A rule states what torch or a family's own statement makes impossible. What is merely not drawn is no rule.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 
-Word = tuple[str, str]
-"""An axis and a word of it."""
+from hookcheck.coverage.axes import Word, group
+from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.primitive import SingleStep
 
-NOT_DRAWN = "not drawn yet"
-"""The reason of an unreached pair that no rule speaks of: nothing stands in the way."""
+NOT_DRAWN = "possible, and in no line of the corpus"
+"""The reason of an unreached pair that no rule speaks of."""
+
+APART = "possible, but no one family is about both"
+"""The reason of one where a rule keeps every family from one of the two words."""
+
+POSSIBLE = (APART, NOT_DRAWN)
+"""The reasons of pairs in whose way nothing stands."""
 
 
 @dataclass(frozen=True)
@@ -31,35 +42,154 @@ class Rule:
         )
 
 
+@cache
 def _matches(word: Word, patterns: tuple[str, ...]) -> bool:
     matching = [pattern for pattern in patterns if fnmatchcase("=".join(word), pattern.lstrip("!"))]
     return bool(matching) and not matching[-1].startswith("!")
 
 
+def _layers(names: str) -> tuple[str, ...]:
+    """The layer groups of those names."""
+    return tuple(f"layer group={name}" for name in names.split())
+
+
+def _without_parameters() -> tuple[str, ...]:
+    """The groups of which no layer has parameters of its own, other than in its children."""
+    having = {
+        group(kind)
+        for kind in layer_classes().values()
+        if issubclass(kind, SingleStep) and kind.parameters is not SingleStep.parameters
+    }
+    return tuple(f"layer group={name}" for name in sorted({*map(group, layer_classes().values())} - having))
+
+
+ONE = _layers(
+    "activation adjustable average_pool batch_norm convolution dropout folding fractional_pool identity linear lp_pool "
+    "max_pool normalisation padding response_norm shuffling softmax structure upsampling"
+)
+"""The groups whose forward has a single parameter."""
+
+LAYER = ("layer group=*", "!layer group=container")
+
 RULES = (
+    # What torch makes so.
     Rule("a hook fires only where an output requires grad, so there is one", ("None pattern=grad_output empty",)),
-    Rule("a module by itself has no second name", ("reuse=shared module",), ("depth=1",)),
+    Rule(
+        "no gradient comes back to a call that was made without grad",
+        ("grad mode=no_grad", "grad mode=inference_mode"),
+        ("None pattern=grad_*",),
+    ),
+    Rule(
+        "no positional argument, no entry of grad_input",
+        ("arity=0 in",),
+        ("None pattern=grad_input *", "!None pattern=grad_input empty"),
+    ),
+    Rule("each positional argument has an entry", ("arity=* in", "!arity=0 in"), ("None pattern=grad_input empty",)),
+    Rule("one argument is not some of several", ("arity=1 in",), ("None pattern=grad_input some None",)),
+    Rule("one output is not some of several", ("arity=1 out",), ("None pattern=grad_output some None",)),
+    Rule("forward of these layers takes one argument", ONE, ("arity=2 in", "arity=3+ in", "*=grad_input some None")),
+    Rule(
+        "forward of these layers takes two arguments at most",
+        _layers("bilinear cells distance loss_classes recurrent transposed"),
+        ("arity=3+ in",),
+    ),
+    Rule(
+        "these layers give one tensor",
+        (*LAYER, *(f"!{each}" for each in _layers("attention cells fractional_pool max_pool recurrent"))),
+        ("arity=2+ out", "None pattern=grad_output some None"),
+    ),
+    Rule("these layers give two things in any case", _layers("attention recurrent"), ("arity=1 out",)),
+    Rule(
+        "without parameters, what they give requires grad because of the argument",
+        tuple(sorted({*ONE} & {*_without_parameters()})),
+        ("None pattern=grad_input all None",),
+    ),
+    Rule(
+        "each argument of these layers is a tensor, and all have gradients as soon as one has",
+        _layers("bilinear distance loss_classes loss_margins loss_triplets"),
+        ("None pattern=grad_input some None",),
+    ),
+    Rule(
+        "their slope is the same all around an input, so that no second backward enters past the output",
+        _layers(
+            "average_pool dropout folding fractional_pool identity max_pool padding shuffling structure unpool "
+            "upsampling"
+        ),
+        ("None pattern=grad_output all None",),
+    ),
+    Rule("these layers have no parameters", _without_parameters(), ("reuse=shared parameter",)),
+    Rule("no layer of torch calls itself", LAYER, ("reuse=recursive",)),
+    Rule(
+        "torch refuses complex tensors there, or their gradient (seen on 2.13.0)",
+        _layers(
+            "adjustable attention batch_norm bilinear embedding fractional_pool loss_classes loss_ctc loss_margins "
+            "lp_pool max_pool softmax transformer transformer_layer unpool upsampling"
+        ),
+        ("dtype=complex*",),
+    ),
+    Rule(
+        "torch computes it with float32 and float64 alone (seen on 2.13.0)",
+        _layers("loss_ctc"),
+        ("dtype=float16", "dtype=bfloat16"),
+    ),
+    Rule(
+        "without autocast these layers take and give one dtype; only losses and distances promote",
+        (*LAYER, "!layer group=distance", "!layer group=loss_*", "layer group=loss_ctc"),
+        ("dtype=mixed",),
+    ),
+    Rule("the root has no second name", ("reuse=shared module",), ("depth=1",)),
+    Rule(
+        "autograd refuses to go on with what inference_mode has made",
+        ("family=detached-inside",),
+        ("grad mode=inference_mode",),
+    ),
+    # What a family's own statement or the grammar makes so.
+    Rule(
+        "a module that calls itself takes a tensor, and how deep to go",
+        ("reuse=recursive",),
+        ("arity=* in", "!arity=2 in", "*=grad_input all tensors", "*=grad_input empty"),
+    ),
+    Rule(
+        "its input is an index, which no step hands on",
+        _layers("embedding"),
+        ("family=*", "!family=single-layer", "!family=shared-parameter", "!family=no-grad-input"),
+    ),
+    Rule(
+        "its input must be log-probabilities, which no step hands on",
+        _layers("loss_ctc"),
+        ("family=*", "!family=single-layer", "depth=*", "!depth=1"),
+    ),
     Rule(
         "single-node is one convolution",
         ("family=single-node",),
-        ("layer group=*", "!layer group=convolution", "depth=3", "depth=4+"),
+        (*LAYER, "!layer group=convolution", "depth=3", "depth=4+"),
     ),
-    Rule("intermediate-loss takes its loss from what a child gives", ("family=intermediate-loss",), ("depth=1",)),
-    Rule("nested is modules in modules in a module", ("family=nested",), ("depth=1", "depth=2")),
     Rule(
-        "these families call or share a module more than once",
-        ("family=shared-module", "family=train-eval", "family=accumulate"),
-        ("reuse=once",),
+        "multi-node is Linear and activations in small containers",
+        ("family=multi-node",),
+        (*LAYER, "!layer group=linear", "!layer group=activation", "depth=4+"),
+    ),
+    Rule("single-layer is a layer by itself", ("family=single-layer",), ("layer group=container",)),
+    Rule(
+        "their inputs require grad, and the loss is on the output",
+        ("family=single-node", "family=multi-node", "family=nested"),
+        ("*=grad_input all None", "*=grad_output all None", "*=no firing"),
+    ),
+    Rule(
+        "in a chain each module hands one tensor on to the next",
+        ("family=single-node", "family=multi-node", "family=intermediate-loss", "family=nested"),
+        (
+            *("arity=*", "!arity=1 *", "None pattern=* some None", "reuse=module called again"),
+            *_layers("attention bilinear distance loss_* recurrent unpool"),
+        ),
+    ),
+    Rule(
+        "these families call every module more than once", ("family=train-eval", "family=accumulate"), ("reuse=once",)
     ),
     Rule(
         "calls without positional arguments are what keyword-input and container-input are about",
         ("family=*", "!family=keyword-input", "!family=container-input"),
         ("arity=0 in", "None pattern=grad_input empty"),
-    ),
-    Rule(
-        "a chain hands on one tensor",
-        ("family=single-node", "family=multi-node", "family=intermediate-loss", "family=no-grad-evaluation"),
-        ("arity=*", "!arity=1 *"),
     ),
     Rule(
         "grad mode is switched off in families that are about that",
@@ -68,14 +198,21 @@ RULES = (
     ),
     Rule("steps in place are what inplace is about", ("family=*", "!family=inplace"), ("in-place=*", "!in-place=none")),
     Rule(
-        "sharing is what shared-module and shared-parameter are about",
-        ("family=*", "!family=shared-*"),
-        ("reuse=shared *", "reuse=recursive"),
+        "sharing a module, or calling itself, is what shared-module is about",
+        ("family=*", "!family=shared-module"),
+        ("reuse=shared module", "reuse=recursive"),
+    ),
+    Rule(
+        "sharing a parameter is what shared-parameter is about",
+        ("family=*", "!family=shared-parameter"),
+        ("reuse=shared parameter",),
     ),
     Rule(
         "dtypes are what mixed-dtype is about, all others have float64 or float32",
         ("family=*", "!family=mixed-dtype"),
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
+    Rule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
 )
-"""The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus, and be of use."""
+"""The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus and of what the
+families draw, and be of use."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from hookcheck.coverage.axes import axes
 from hookcheck.coverage.pairs import Pair
-from hookcheck.coverage.rules import NOT_DRAWN
+from hookcheck.coverage.rules import POSSIBLE
 
 
 def columns() -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def missing(pairs: Iterable[Pair]) -> list[str]:
             between = by_reason.setdefault(pair.reason, {}).setdefault((pair.axis_a, pair.axis_b), {})
             between.setdefault(pair.word_a, []).append(pair.word_b)
     lines = []
-    for reason in sorted(by_reason, key=lambda reason: reason == NOT_DRAWN):
+    for reason in sorted(by_reason, key=POSSIBLE.count):
         found = by_reason[reason]
         lines += ["", f"{reason} ({_plural(sum(len(bs) for each in found.values() for bs in each.values()))}):"]
         for (a, b), each in found.items():
@@ -50,10 +50,10 @@ def missing(pairs: Iterable[Pair]) -> list[str]:
 
 def summary(pairs: Iterable[Pair], topologies: int) -> str:
     """How many pairs are reached, ruled out, and neither."""
-    found = Counter("reached" if pair.topologies else pair.reason == NOT_DRAWN for pair in pairs)
+    found = Counter("reached" if pair.topologies else pair.reason in POSSIBLE for pair in pairs)
     return (
         f"{found['reached']:,} of {_plural(sum(found.values()))} reached by {topologies:,} topologies; "
-        f"{found[False]:,} ruled out, {found[True]:,} {NOT_DRAWN}"
+        f"{found[False]:,} ruled out, {found[True]:,} possible"
     )
 
 

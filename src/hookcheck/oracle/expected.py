@@ -101,10 +101,10 @@ class Expected:
     def acting(self, acts: Acts) -> Expected:
         """The same network where hooks on every module change ``acts``; what those leave alone is not worked out again.
 
-        Hooks that scale gradients leave forward alone, unless it goes on with what ``torch.autograd.grad`` gives; if it
+        Hooks that scale gradients leave forward alone, unless it goes on with what a backward gives; if it
         differentiates that, nothing is `worked_out`.
         """
-        alone = self.trace.doubled or all(backward.accumulates for backward in self.trace.passes)
+        alone = self.trace.doubled or not any(backward.named for backward in self.trace.passes)
         return Expected(self.topology, self.numbers, acts=acts, unchanged=self if acts.backward and alone else None)
 
     @cached_property
@@ -190,8 +190,8 @@ class Expected:
     def gradients(self) -> list[Gradient]:
         """Every gradient that is given out here, in an order that depends on the topology alone."""
         fired = [g for firing in (*self.firings, *self.pre_firings) for g in (*firing.grad_input, *firing.grad_output)]
-        of_tensors = [call.gradient for call in (*self.leaf_calls, *self.output_calls, *self.retained)]
-        return [*fired, *(g for _, _, g in self.of_first_output), *self.leaf_gradients.values(), *of_tensors]
+        calls = (*self.leaf_calls, *self.accumulations, *self.output_calls, *self.retained)
+        return [*fired, *(g for _, _, g in self.of_first_output), *(call.gradient for call in calls)]
 
     @cached_property
     def arrays(self) -> list[Gradient]:

@@ -113,7 +113,8 @@ class Pass:
     """One backward: its roots with a cotangent each, and the gradients asked for (None for those of all leaves).
 
     ``accumulates`` is False for ``torch.autograd.grad``, which leaves ``.grad`` alone. ``second`` says that the pass
-    goes through a backward before it, so that its numbers rest on central differences.
+    goes through a backward before it, so that its numbers rest on central differences, and ``named`` that the program
+    has a name for what it gives.
     """
 
     roots: tuple[Tensor, ...]
@@ -121,6 +122,7 @@ class Pass:
     wanted: frozenset[Key] | None
     accumulates: bool = True
     second: bool = False
+    named: bool = False
 
 
 @dataclass

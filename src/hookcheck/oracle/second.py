@@ -1,8 +1,9 @@
 """What graph does a backward leave behind that records itself (``create_graph=True``)?
 
 Each step of the backward becomes a node of its own: from the step's operands and the gradients of its outputs to the
-gradients of its operands. Its own gradients are central differences of the step's hand-written VJP, and it leads to
-those operands on which that VJP depends. Boundaries hand on what they receive and add nothing. Real tensors alone.
+gradients of its operands. Its own gradients are those of the step's hand-written VJP, in the operands by central
+differences, and it leads to those on which that VJP depends. Boundaries hand on what they receive and add nothing. Real
+tensors alone.
 """
 
 from __future__ import annotations
@@ -57,18 +58,30 @@ class Transposed(Primitive):
     def vjp(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """Central differences, element by element, of the sum of cotangents times outputs; None for an index."""
+        """The slopes of the sum of cotangents times outputs, element by element; None for an index.
+
+        The VJP of the node is linear in what it receives, so what it gives for a unit there is the slope. For an
+        operand they are central differences, in float64 even for numbers in float32: over so short a step those tell
+        nothing.
+        """
+        count = len(self.node.inputs)
+        operands, received = inputs[:count], tuple(np.zeros_like(v) for v in inputs[count:])
+        wide = tuple(x.astype(np.float64) if x.dtype.kind == "f" else x for x in inputs)
 
         def weighed(arrays: tuple[Array, ...]) -> float:
             return float(sum((v * y).sum() for v, y in zip(cotangents, self.forward(arrays, {}))))
 
         def slope(place: int, index: tuple[int, ...]) -> float:
-            above, below = (_moved(inputs, place, index, step) for step in (self.apart, -self.apart))
+            if place >= count:
+                return weighed((*operands, *_moved(received, place - count, index, 1)))
+            above, below = (_moved(wide, place, index, step) for step in (self.apart, -self.apart))
             return (weighed(above) - weighed(below)) / (2 * self.apart)
 
         def slopes(place: int, x: Array) -> Array | None:
             if x.dtype.kind != "f":
                 return None
+            if not any(d and v.any() for d, v in zip(self._dependence[place], cotangents)):
+                return np.zeros_like(x)
             return np.array([slope(place, index) for index in np.ndindex(*x.shape)]).reshape(x.shape)
 
         return tuple(slopes(place, x) for place, x in enumerate(inputs)), {}

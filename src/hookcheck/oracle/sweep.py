@@ -41,7 +41,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     masks: dict[int, int] = {}
     asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
     wanted = None if backward.wanted is None else frozenset(asked.values())
-    needed = _leading_to(trace, wanted, joined)
+    needed = None if wanted is None else _leading_to(trace, wanted, joined, backward.accumulates)
 
     def give(tensor: Tensor, gradient: Gradient, mask: int) -> None:
         if not tensor.requires_grad:
@@ -154,14 +154,13 @@ def through(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ..
     return (*gradients, *(of_parameters[name] for name in node.parameters))
 
 
-def _leading_to(trace: Trace, wanted: frozenset[Key] | None, joined: bool) -> set[int] | None:
-    """The nodes from which a wanted gradient can be reached, or None where those of all leaves are wanted.
+def _leading_to(trace: Trace, wanted: frozenset[Key], joined: bool, accumulates: bool) -> set[int]:
+    """The nodes from which a wanted gradient can be reached.
 
-    What comes out of a boundary that joins its tensors leads to all that goes in; of a transparent one, to its own.
+    What comes out of a boundary that joins its tensors leads to all that goes in; of a transparent one, to its own. To
+    leave a gradient in ``.grad`` of an intermediate, the node that made it runs, as that of a leaf does.
     """
-    if wanted is None:
-        return None
-    leading: set[int] = set()
+    leading = {key[0] for key in wanted if accumulates and isinstance(key, tuple)}
 
     def leads(tensor: Tensor) -> bool:
         tensor = tensor if joined else origin(tensor)

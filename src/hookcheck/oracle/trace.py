@@ -127,10 +127,11 @@ class _Tracer:
         )
         given = tuple(v.array for v in cotangents) or tuple(np.ones_like(root.array) for root in outputs)
         wanted = frozenset(map(_key, inputs)) or None
-        noted = Pass(outputs, given, wanted, isinstance(statement, Backward), self.result.doubled)
+        accumulates, named = isinstance(statement, Backward), bool(statement.out)
+        noted = Pass(outputs, given, wanted, accumulates, self.result.doubled, named)
         self.result.passes.append(noted)
         self.result.recorded |= statement.create_graph
-        if isinstance(statement, Grad):
+        if named:
             swept = sweep(self.result, noted, joined=self.acts.backward)
             made = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}
             found = (made.get(_key(t)) or _constant(swept.asked.get(_key(t)), t) for t in inputs)

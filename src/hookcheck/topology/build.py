@@ -12,7 +12,7 @@ import torch
 
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.source import main_source, modules_source
+from hookcheck.topology.source import definitions_source, main_source, modules_source
 from hookcheck.topology.values import WHOLE
 
 
@@ -53,8 +53,8 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     Raises:
         HookcheckError: never; a source that does not run is a fault of hookcheck.
     """
-    modules, main = _compiled(topology)
-    names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    definitions, modules, main = _compiled(topology)
+    names = {**_defined(definitions)}
     exec(modules, names)
     net: torch.nn.Module = names["net"] if device == "cpu" else names["net"].to(device)
     parameters = dict(net.named_parameters())
@@ -76,9 +76,18 @@ def _dtype(i: Input, topology: Topology) -> torch.dtype | None:
 
 
 @lru_cache(maxsize=256)
-def _compiled(topology: Topology) -> tuple[CodeType, CodeType]:
-    """The code that constructs ``net`` and the code of main; the text is the file name, for tracebacks."""
+def _compiled(topology: Topology) -> tuple[str, CodeType, CodeType]:
+    """The text of the definitions, the code that constructs ``net`` and that of main; tracebacks name them as files."""
     return (
+        definitions_source(topology),
         compile(modules_source(topology), "<topology modules>", "exec"),
         compile(main_source(topology), "<topology main>", "exec"),
     )
+
+
+@lru_cache(maxsize=256)
+def _defined(definitions: str) -> dict[str, Any]:
+    """The names that programs with these definitions begin with: made once, so that classes keep what they found."""
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    exec(compile(definitions, "<topology definitions>", "exec"), names)
+    return names

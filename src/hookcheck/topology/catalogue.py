@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -38,3 +38,9 @@ def layer_classes() -> dict[str, type[Drawn]]:
 def op_classes() -> dict[str, type[Drawn]]:
     """The class of every operation between modules, by name."""
     return _all(Op, ops.__name__, list(ops.__path__))
+
+
+def known(names: Iterable[str]) -> tuple[type[Drawn], ...]:
+    """The classes of the layers and operations of these names, in this order."""
+    every = {**layer_classes(), **op_classes()}
+    return tuple(every[name] for name in names)

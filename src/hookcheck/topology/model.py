@@ -82,7 +82,8 @@ class Train:
 class Backward:
     """``torch.autograd.backward(outputs, cotangents)``; ``cotangents`` is empty for a scalar loss (main only).
 
-    ``inputs`` are the leaves whose gradients are asked for; empty means all of them.
+    ``inputs`` are the leaves whose gradients are asked for; empty means all of them. Where ``out`` is given they are
+    intermediates, and ``out`` is a tuple of what this leaves in their ``.grad``.
     """
 
     outputs: tuple[Ref, ...]
@@ -90,6 +91,7 @@ class Backward:
     inputs: tuple[Ref, ...] = ()
     retain_graph: bool = False
     create_graph: bool = False
+    out: str = ""
 
 
 @dataclass(frozen=True)
@@ -318,8 +320,11 @@ def needs(topology: Topology) -> tuple[str, str]:
         elif isinstance(statement, Call) and statement.through:
             used.append((CALLERS[statement.through].since, statement.through))
         elif isinstance(statement, Backward) and statement.inputs:
-            used.append(("1.8", "backward(inputs=…)"))
+            used.append(("1.9" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, type(step).__name__) for step in steps]
+    used += [
+        (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
+    ]
     used += [(DTYPES[dtype], dtype) for dtype in sorted(dtypes)]
     if any(dtype.startswith("complex") for dtype in dtypes):
         used += [

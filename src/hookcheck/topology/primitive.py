@@ -118,6 +118,11 @@ class Drawn(ABC):
         return ""
 
     @property
+    def unbatched_since(self) -> str:
+        """The first torch release in which it takes inputs without a batch axis; empty if its inputs have one."""
+        return ""
+
+    @property
     def constant(self) -> tuple[int, ...]:
         """The places of floating inputs that torch lets require no grad."""
         return ()
@@ -153,13 +158,22 @@ class Layer(Drawn):
     def source(self) -> str:
         """The expression that constructs the module, with ``nn`` bound to ``torch.nn``."""
 
+    def definitions(self) -> tuple[str, ...]:
+        """The classes that `source` names besides those of torch, as text, each after those that it derives from."""
+        return ()
+
     def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
         """How a call passes its tensors, positionally and by keyword; in that order they are ``inputs``."""
         return operands, ()
 
 
 class SingleStep(Layer, Primitive):
-    """A layer that is one step: it calls no other module, and has formulas of its own."""
+    """A layer that is one step: it calls no other module, and has formulas of its own.
+
+    ``keywords`` are the names that torch's forward has for what `call` passes by position.
+    """
+
+    keywords: ClassVar[tuple[str, ...]] = ("input",)
 
     def buffers(self) -> dict[str, Array]:
         """Name and first value of every buffer that a formula needs."""

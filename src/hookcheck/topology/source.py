@@ -56,8 +56,14 @@ class Source:
         return f"import torch\nfrom torch import nn\n\n\n{self.modules}\n\n{self.data}\n\n{self.main}\n"
 
 
+def definitions_source(topology: Topology) -> str:
+    """The classes that its layers name besides those of torch, each once."""
+    layers = (module for _, module in walk(topology.module) if isinstance(module, Layer))
+    return "\n\n\n".join(dict.fromkeys(text for layer in layers for text in layer.definitions()))
+
+
 def modules_source(topology: Topology) -> str:
-    """The definition of every class, the root's last, and the lines that construct ``net``."""
+    """The definition of every class of its own, the root's last, and the lines that construct ``net``."""
     classes: dict[Composite, str] = {}
     construction = f"net = {_construct(topology.module, 'Net', classes)}"
     definitions = [_class(module, name, classes) for module, name in classes.items()]
@@ -89,7 +95,8 @@ def source(topology: Topology) -> Source:
     ]
     tensors = [f"{name} = {_input(i, numbers[name], topology)}" for name, i in inputs.items()]
     fill = ["with torch.no_grad():", *parameters] if parameters else []
-    return Source(modules_source(topology), "\n".join([*fill, *tensors]), main_source(topology))
+    modules = "\n\n\n".join(filter(None, [definitions_source(topology), modules_source(topology)]))
+    return Source(modules, "\n".join([*fill, *tensors]), main_source(topology))
 
 
 def _input(i: Input, array: Array, topology: Topology) -> str:
@@ -213,11 +220,13 @@ def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Backward):
         settings = [f"inputs={_list(statement.inputs)}"] if statement.inputs else []
         settings += _graph(statement)
+        held = ", ".join(f"{expression(ref)}.grad" for ref in statement.inputs)
+        read = f"\n{statement.out} = ({held},)" if statement.out else ""
         if len(statement.outputs) == 1:
             cotangents = [expression(c) for c in statement.cotangents]
-            return f"{expression(statement.outputs[0])}.backward({', '.join([*cotangents, *settings])})"
+            return f"{expression(statement.outputs[0])}.backward({', '.join([*cotangents, *settings])}){read}"
         cotangents = [_list(statement.cotangents)] if statement.cotangents else []
-        return f"torch.autograd.backward({', '.join([_list(statement.outputs), *cotangents, *settings])})"
+        return f"torch.autograd.backward({', '.join([_list(statement.outputs), *cotangents, *settings])}){read}"
     raise TypeError(f"{type(statement).__name__} is no simple statement")
 
 

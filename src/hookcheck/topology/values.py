@@ -73,6 +73,18 @@ def _offsets(shape: Shape, below: int) -> Array:
     return drawn
 
 
+def _bounds(shape: Shape, below: int) -> Array:
+    drawn = _offsets(shape, below)
+    drawn[-1:] = below
+    return drawn
+
+
+def _ended(shape: Shape, below: int) -> Array:
+    drawn = _index(shape, below)
+    ends = _STREAM.randint(0, shape[-1] + 1, size=(*shape[:-1], 1))
+    return np.where(np.arange(shape[-1]) < ends, drawn, -1)
+
+
 def _log_probability(shape: Shape, below: int) -> Array:
     x = _real(shape, below)
     return np.asarray(x - np.log(np.exp(x).sum(-1, keepdims=True)))
@@ -92,16 +104,20 @@ DOMAINS: dict[str, Callable[[Shape, int], Array]] = {
     "index": _index,
     "label": _label,
     "offsets": _offsets,
+    "bounds": _bounds,
+    "ended": _ended,
     "distinct": _distinct,
     "mask": _mask,
 }
 """What an input's numbers can be: ``real``; ``positive`` (between 0 and 3); ``unit`` (between 0 and 1); ``sign`` (-1.0
 or 1.0); ``log_probability`` (along the last axis); ``complex`` (both parts real); ``index`` (integers from 0, less than
-``below``); ``label`` (the same from 1); ``offsets`` (the same, first 0 and never falling); ``distinct`` (indices, all
+``below``); ``label`` (the same from 1); ``offsets`` (the same, first 0 and never falling);
+``bounds`` (offsets, the last one ``below``); ``ended`` (indices and from any place on -1, along the last axis);
+``distinct`` (indices, all
 different among those that share the first two of their own); ``mask`` (bool, the first of the last axis False)."""
 
 
-WHOLE = ("index", "label", "offsets", "distinct", "mask")
+WHOLE = ("index", "label", "offsets", "bounds", "ended", "distinct", "mask")
 """The domains whose numbers are integers or bools, whatever the topology's dtype."""
 
 

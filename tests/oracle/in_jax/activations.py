@@ -65,7 +65,21 @@ def softplus(layer: Any, x: Any) -> Any:
 
 
 def dropout(layer: Any, x: Any) -> Any:
-    return jnp.zeros_like(x) if layer.p else x
+    return jnp.where(mask(layer, x), x, 0) / (1 - layer.p) if layer.p < 1 else jnp.zeros_like(x)
+
+
+def alpha_dropout(layer: Any, x: Any) -> Any:
+    if layer.p == 1:
+        return jnp.zeros_like(x)
+    low, q = -1.7580993408473766, 1 - layer.p
+    a = (q + low**2 * q * (1 - q)) ** -0.5
+    return a * jnp.where(mask(layer, x), x, low) - a * low * (1 - q)
+
+
+def mask(layer: Any, x: Any) -> Any:
+    """Elements that are kept; a channel comes with all of its elements."""
+    keeps = jnp.array(layer.keeps or (True,))
+    return jnp.broadcast_to(keeps[:, None], (keeps.size, x.size // keeps.size)).reshape(x.shape)
 
 
 IN_JAX = {
@@ -102,7 +116,7 @@ IN_JAX = {
     Dropout1d: of(dropout),
     Dropout2d: of(dropout),
     Dropout3d: of(dropout),
-    AlphaDropout: of(dropout),
-    FeatureAlphaDropout: of(dropout),
+    AlphaDropout: of(alpha_dropout),
+    FeatureAlphaDropout: of(alpha_dropout),
 }
 NOT_IN_JAX: dict[type, str] = {}

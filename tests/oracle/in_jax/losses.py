@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, product
+from itertools import groupby, product, takewhile
 from typing import Any
 
 import jax
@@ -119,6 +119,7 @@ def multi_label_margin(layer: Any, inputs: Any, _: Any) -> Any:
     x, y = inputs
 
     def loss(row: Any, labels: list[int]) -> Any:
+        labels = [*takewhile(lambda label: label >= 0, labels)]
         others = [i for i in range(len(row)) if i not in labels]
         return sum((relu(1 - row[j] + row[i]) for j in labels for i in others), jnp.zeros(())) / len(row)
 

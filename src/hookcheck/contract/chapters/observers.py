@@ -100,7 +100,8 @@ def changes_no_object(case: Case, _: None) -> Judgement:
     """An observing hook leaves which object each tensor is, its version and strides, and whether it is a view and a
     leaf, and the strides of each ``.grad`` and whether it requires grad; but a full backward hook puts a view in the
     place of what goes into or comes out of a module, the stride of an axis of one entry means nothing, and what
-    ``torch.autograd.grad`` gives is whatever backward came to, be it the cotangent itself."""
+    ``torch.autograd.grad`` gives, or a backward leaves in the ``.grad`` of an intermediate, is whatever backward came
+    to, be it the cotangent itself."""
     if case.observed.raised or case.plain.raised:
         return NOTHING
     standings = _changed(case.plain.standings, case.observed.standings)

@@ -219,47 +219,49 @@ def one_comm_hook_at_most(check: Check) -> None:
         check.equal("gradient", net.w.grad, [30])
 
 
+def _step_that_sums(rank: int) -> tuple[list[Any], Any]:
+    """The buckets that a comm hook gets in one of two processes, and the gradient after it has summed over both."""
+    log: list[Any] = []
+
+    def total(bucket: Any) -> Any:
+        tensor, _ = _reduced(bucket)
+        log.append(tensor.tolist())
+        torch.distributed.all_reduce(tensor)
+        return completed(bucket, 1)
+
+    net = scale()
+    wrapper = nn.parallel.DistributedDataParallel(net)
+    wrapper.register_comm_hook(None, lambda state, bucket: total(bucket))
+    wrapper(torch.tensor([(3.0, 5.0)[rank]])).backward()
+    return log, net.w.grad.tolist()
+
+
 @program("DS-06", PROMISE, since="1.8", source=f"{COMM}; 'gradients are not pre-divided by world size'", alone=True)
 def buckets_are_not_divided(check: Check) -> None:
     """The gradients in a bucket are those of the process, not divided by the number of processes."""
-
-    def act(rank: int) -> tuple[list[Any], Any]:
-        log: list[Any] = []
-
-        def total(bucket: Any) -> Any:
-            tensor, _ = _reduced(bucket)
-            log.append(tensor.tolist())
-            torch.distributed.all_reduce(tensor)
-            return completed(bucket, 1)
-
-        net = scale()
-        wrapper = nn.parallel.DistributedDataParallel(net)
-        wrapper.register_comm_hook(None, lambda state, bucket: total(bucket))
-        wrapper(torch.tensor([(3.0, 5.0)[rank]])).backward()
-        return log, net.w.grad.tolist()
-
-    buckets, gradient = of_two(check, act, lambda: nn.parallel.DistributedDataParallel(scale()))
+    buckets, gradient = of_two(check, _step_that_sums)
     check.equal("the buckets of one process", buckets, [[3.0]])
     check.equal("gradient after a sum over both", gradient, [8.0])
+
+
+def _step_with_hooks(rank: int) -> tuple[dict[str, Any], list[Any]]:
+    """What hooks on a module and on its parameter see in one of two processes, and the gradients of the process."""
+    net, log = scale(), {"calls of the module's hook": []}  # type: tuple[Any, dict[str, Any]]
+    wrapper = nn.parallel.DistributedDataParallel(net)
+    net.register_forward_hook(lambda module, args, output: log.update(output=output.item()))
+    net.register_full_backward_hook(
+        lambda module, gi, go: log["calls of the module's hook"].append((gi[0].item(), go[0].item()))
+    )
+    net.w.register_hook(lambda grad: log.update({"gradient that the hook on w gets": grad.item()}))
+    x = torch.tensor([(3.0, 5.0)[rank]], requires_grad=True)
+    (7 * wrapper(x)).backward()
+    return log, [x.grad.tolist(), net.w.grad.tolist()]
 
 
 @program("DS-19", PROMISE, since="1.8", source=f"{DISTRIBUTED}, 'Internal Design'; pytorch#66229", alone=True)
 def hooks_see_the_gradients_of_their_process(check: Check) -> None:
     """With two processes, hooks get the gradients of their own; ``.grad`` is the mean of both."""
-
-    def act(rank: int) -> tuple[dict[str, Any], list[Any]]:
-        net, log = scale(), {"calls of the module's hook": []}  # type: tuple[Any, dict[str, Any]]
-        wrapper = nn.parallel.DistributedDataParallel(net)
-        net.register_forward_hook(lambda module, args, output: log.update(output=output.item()))
-        net.register_full_backward_hook(
-            lambda module, gi, go: log["calls of the module's hook"].append((gi[0].item(), go[0].item()))
-        )
-        net.w.register_hook(lambda grad: log.update({"gradient that the hook on w gets": grad.item()}))
-        x = torch.tensor([(3.0, 5.0)[rank]], requires_grad=True)
-        (7 * wrapper(x)).backward()
-        return log, [x.grad.tolist(), net.w.grad.tolist()]
-
-    log, gradients = of_two(check, act, lambda: nn.parallel.DistributedDataParallel(scale()))
+    log, gradients = of_two(check, _step_with_hooks)
     check.equal("output in the first process", log.get("output"), 6.0)
     check.order("calls of the module's hook", log["calls of the module's hook"], [(14.0, 7.0)])
     check.equal("gradient that the hook on w gets", log.get("gradient that the hook on w gets"), 21.0)

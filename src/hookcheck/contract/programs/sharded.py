@@ -126,22 +126,23 @@ def _weighted() -> Any:
     return net
 
 
+def _step_sharded(rank: int) -> tuple[dict[str, Any], list[Any]]:
+    """What hooks of a sharded module see in one of two processes; what the process holds, and its gradients."""
+    net, log = _sharded(_weighted(), 2), {"calls": []}  # type: tuple[Any, dict[str, Any]]
+    held = net.w.to_local().tolist()
+    net.register_forward_pre_hook(lambda module, args: log.update({"weight in the pre-hook": module.w.tolist()}))
+    net.register_forward_hook(lambda module, args, output: log.update(output=output.tolist()))
+    net.register_full_backward_hook(lambda module, gi, go: log["calls"].append((gi[0].tolist(), go[0].tolist())))
+    x = torch.tensor([1.0, 10.0]).mul(rank + 3).requires_grad_()
+    net(x).mul(7).sum().backward()
+    return log, [held, x.grad.tolist(), net.w.grad.to_local().tolist()]
+
+
 @program("DS-20", PROMISE, since="2.6", source=FSDP2, alone=True)
 def hooks_in_two_processes(check: Check) -> None:
     """With two processes, hooks on the module meet the whole weight and the gradients of their own process; after
     backward each process has its shard of the mean."""
-
-    def act(rank: int) -> tuple[dict[str, Any], list[Any]]:
-        net, log = _sharded(_weighted(), 2), {"calls": []}  # type: tuple[Any, dict[str, Any]]
-        held = net.w.to_local().tolist()
-        net.register_forward_pre_hook(lambda module, args: log.update({"weight in the pre-hook": module.w.tolist()}))
-        net.register_forward_hook(lambda module, args, output: log.update(output=output.tolist()))
-        net.register_full_backward_hook(lambda module, gi, go: log["calls"].append((gi[0].tolist(), go[0].tolist())))
-        x = torch.tensor([1.0, 10.0]).mul(rank + 3).requires_grad_()
-        net(x).mul(7).sum().backward()
-        return log, [held, x.grad.tolist(), net.w.grad.to_local().tolist()]
-
-    log, (held, of_x, of_w) = of_two(check, act, lambda: _sharded(_weighted()))
+    log, (held, of_x, of_w) = of_two(check, _step_sharded)
     check.equal("what the first process holds", held, [2.0])
     check.equal("weight in the pre-hook", log.get("weight in the pre-hook"), [2.0, 3.0])
     check.equal("output", log.get("output"), [6.0, 90.0])

@@ -13,7 +13,7 @@ from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.contraction import MatMul
 from hookcheck.topology.ops.joining import Cat, Stack
 from hookcheck.topology.ops.views import Transpose
-from hookcheck.topology.primitive import Op
+from hookcheck.topology.primitive import MOST, Op
 
 
 @st.composite
@@ -35,8 +35,8 @@ def _merged(writer: Writer, values: list[Value]) -> Value:
     shape = values[0].shape
     values = [projected(writer, value, shape) for value in values]
     known: list[Op] = [Add(), Mul(), Maximum()]
-    known += [Stack(0)] if len(shape) < 5 else []
-    known += [Cat(-1), MatMul()] if shape else []
+    known += [Stack(dim) for dim in range(len(shape) + 1) if len(shape) < MOST]
+    known += [Cat(dim) for dim in reversed(range(len(shape)))] + [MatMul()] * bool(shape)
     op = writer.draw(st.sampled_from(known))
     if isinstance(op, (Cat, Stack)):
         return writer.op(op, *values)[0]

@@ -19,6 +19,9 @@ FORWARD, WHOLE = ("autocast", "save_on_cpu"), ("detect_anomaly",)
 def topologies(draw: Draw) -> Topology:
     """A network of float64, which autocast leaves alone, called and differentiated once.
 
+    None of float32: what autocast casts, and the float32 copies that it keeps, torch's documentation lists by operation
+    and changes from release to release, and the oracle knows no dtype but by promotion.
+
     No RReLU is in a checkpoint: its backward may there find any numbers (pytorch#193671).
     """
     net = draw(networks())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.drawing import Draw, repeated
-from hookcheck.topology.families.grammar import Value, Writer
+from hookcheck.topology.families.fitting import that_take
+from hookcheck.topology.families.grammar import Value, Writer, fitted
 from hookcheck.topology.families.networks import Network, network, topology
+from hookcheck.topology.layers.convolving import Convolving
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Grad, Input, Statement, Topology
 from hookcheck.topology.ops import Add, Mean, Mul, Sum
 from hookcheck.topology.ops.elementwise import Pow
-from hookcheck.topology.primitive import Drawn, Operand
+from hookcheck.topology.primitive import Drawn, Operand, Shape
 from hookcheck.topology.tree import Ref
 
 CURVED = (
@@ -23,6 +28,7 @@ CURVED = (
     "Mish",
     "Softplus",
     "LogSigmoid",
+    "Tanhshrink",
     "Sin",
     "FunctionalTanh",
     "FunctionalSigmoid",
@@ -34,6 +40,21 @@ SMOOTH = (
     "Linear",
     "LayerNorm",
     "Softmax",
+    "Softmin",
+    "LogSoftmax",
+    "Conv1d",
+    "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "GroupNorm",
+    "AvgPool1d",
+    "AvgPool2d",
+    "MSELoss",
+    "CosineSimilarity",
     "Bilinear",
     "Add",
     "Sub",
@@ -43,7 +64,8 @@ SMOOTH = (
     "MeanOver",
 )
 """Steps whose derivative of second order torch and formulas know alike. Torch gives piecewise linear ones, such as
-ReLU, a second derivative of zeros, where a formula has none."""
+ReLU, a second derivative of zeros, where a formula has none; and it follows the zeros that a recurrent cell starts
+from."""
 
 
 @st.composite
@@ -98,7 +120,7 @@ def _squared(draw: Draw, count: int) -> list[Apply]:
 @st.composite
 def nets(draw: Draw) -> Network:
     """A Linear, perhaps steps or a module of them, and a curved step, so that every gradient has a gradient."""
-    shape = tuple(draw(st.lists(st.integers(2, 3), min_size=1, max_size=2)))
+    shape = tuple(draw(st.lists(st.integers(2, 3), min_size=1, max_size=4)))
     if draw(st.sampled_from([False, False, True])):
         writer = Writer(draw, shape, shape)
         return network(writer, paired(writer))
@@ -132,19 +154,35 @@ def paired(writer: Writer) -> Value:
     return Value(Ref(writer.inner(inner, met.ref, *writer.inputs)), met.shape)
 
 
-def known(names: tuple[str, ...]) -> tuple[type[Drawn], ...]:
-    """The classes of those names."""
-    every = {**layer_classes(), **op_classes()}
-    return tuple(every[name] for name in names)
-
-
 def through(writer: Writer, value: Value, kinds: tuple[type[Drawn], ...]) -> Value:
     """One step of those kinds that take the value; none along a side of 1, where there is nothing to normalise."""
-    fit = tuple(
-        kind for kind in kinds if kind.takes(value.shape) and (1 not in value.shape or kind.__name__ not in NORMS)
-    )
-    (value,) = writer.step(value, fit)
-    return value
+    fit = that_take(kinds, value.shape)
+    if 1 in value.shape:
+        fit = tuple(kind for kind in fit if kind.__name__ not in NORMS)
+    primitive, operands = fitted(writer.draw, writer.draw(st.sampled_from(fit)), value.shape)
+    if isinstance(primitive, Convolving) and not reads_everywhere(primitive, value.shape):
+        primitive = pointwise(primitive)
+    return writer.draw(st.sampled_from(writer.placed(value, primitive, operands)))
 
 
-NORMS = ("LayerNorm", "Softmax")
+def pointwise(layer: Any) -> Drawn:
+    """The convolution of one element by one, of as many channels."""
+    settings = {"groups": layer.groups, "bias": layer.bias, "unbatched": layer.unbatched}
+    convolution: Drawn = type(layer)(layer.in_channels, layer.out_channels, (1,) * layer.axes, **settings)
+    return convolution
+
+
+def reads_everywhere(layer: Convolving, shape: Shape) -> bool:
+    """Whether each number that a convolution gives reads its input, and not padding alone.
+
+    What reads none is constant, and no numbers tell on what its gradient depends, where torch goes by its formula; and
+    of zeros a cosine has no second derivative.
+    """
+    weights = {name: np.full(of, float(name != "bias")) for name, of in layer.parameters().items()}
+    return bool(layer.forward((np.ones(shape),), weights)[0].all())
+
+
+NORMS = (
+    "LayerNorm", "Softmax", "Softmin", "LogSoftmax", "BatchNorm1d", "BatchNorm2d", "InstanceNorm1d", "InstanceNorm2d",
+    "GroupNorm",
+)  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
@@ -23,6 +24,11 @@ def shapes_for(draw: st.DrawFn, kind: type[Drawn], longest: int = 4) -> Shape:
     rank = draw(st.sampled_from(sorted(ranks(kind), key=lambda rank: (not rank, rank))))  # a scalar is a special case
     sides = st.tuples(*[st.integers(1, longest)] * max(rank, 1)).map(lambda sides: sides[:rank])
     return draw(sides.filter(kind.takes))
+
+
+def that_take(kinds: Iterable[type[Drawn]], shape: Shape) -> tuple[type[Drawn], ...]:
+    """Those of ``kinds`` that take a first input of ``shape``."""
+    return tuple(kind for kind in kinds if kind.takes(shape))
 
 
 def placeholder(operand: Operand) -> Array:

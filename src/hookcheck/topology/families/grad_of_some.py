@@ -17,8 +17,8 @@ from hookcheck.topology.tree import Ref
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """Gradients for inputs, parameters or intermediates, one or several, asked for once or twice, by autograd.grad (or
-    for leaves by a backward), perhaps with a whole backward in the end."""
+    """Gradients for inputs, parameters or intermediates, one or several, asked for once or twice, by autograd.grad or a
+    backward, perhaps with a whole backward in the end."""
     writer = Writer(draw, draw(shapes()))
     (value,) = writer.step(writer.inputs[0], (Linear,))
     writer.statements.append(Leak("h", value.ref))
@@ -38,18 +38,24 @@ def topologies(draw: Draw) -> Topology:
         asked = tuple(draw(st.lists(st.sampled_from(some), min_size=1, max_size=3, unique=True)))
         more, backward = backed(draw, tuple((f"{label}_{i}", v) for label, v in net.named("y")))
         inputs += more
-        main = [*main, *(_asking(draw, s, asked, f"g{i}") for s in retaining(backward))]
+        main = [*main, *(_asking(draw, s, asked, i) for s in retaining(backward))]
     if draw(st.booleans()):
         more, backward = backed(draw, net.named("y"))
         inputs, main = [*inputs, *more], [*main, *backward]
     return topology(draw, net.module, tuple(inputs), tuple(main))
 
 
-def _asking(draw: Draw, statement: Statement, asked: tuple[Ref, ...], out: str) -> Statement:
-    """A backward turned into one for those gradients alone; other statements as they are."""
+def _asking(draw: Draw, statement: Statement, asked: tuple[Ref, ...], number: int) -> Statement:
+    """A backward turned into one for those gradients alone; other statements as they are.
+
+    An intermediate that a backward gave ``.grad`` adds up in later passes too, so that only the first one is asked.
+    """
     if not isinstance(statement, Backward):
         return statement
-    leaves = all(ref.name == "x" or ref.name.startswith("net.") for ref in asked)
-    if leaves and draw(st.booleans()):
+    out = f"g{number}"
+    leaves = {ref.name == "x" or ref.name.startswith("net.") for ref in asked}
+    if leaves == {True} and draw(st.booleans()):
         return replace(statement, inputs=asked)
+    if leaves == {False} and not number and draw(st.booleans()):
+        return replace(statement, inputs=asked, out=out)
     return Grad(out, statement.outputs, asked, statement.cotangents, statement.retain_graph)

@@ -13,9 +13,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.catalogue import known, layer_classes
 from hookcheck.topology.families.drawing import repeated
-from hookcheck.topology.families.fitting import output_shapes
+from hookcheck.topology.families.fitting import output_shapes, that_take
 from hookcheck.topology.model import Apply, Call, Composite, Input, Module, Statement
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.functional import FunctionalSigmoid, FunctionalTanh
@@ -51,7 +51,9 @@ PLAIN_OPS = (
     "Add",
     "Sub",
     "Mul",
+    "Div",
     "Maximum",
+    "Minimum",
     "Where",
     "MatMul",
     "Bmm",
@@ -79,13 +81,21 @@ PLAIN_OPS = (
     "Narrow",
     "Index",
     "AdvancedIndex",
+    "Select",
+    "Squeeze",
+    "Expand",
+    "Cat",
+    "Stack",
+    "Split",
+    "Chunk",
+    "Unbind",
 )
-"""The operations that a chain goes through: those of one output that cannot make numbers too large to hold."""
+"""The operations that a chain goes through: those that cannot make numbers too large to hold."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A real tensor that a body has: how it is referred to, and its shape."""
+    """A floating or complex tensor that a body has: how it is referred to, and its shape."""
 
     ref: Ref
     shape: Shape
@@ -94,15 +104,13 @@ class Value:
 @lru_cache(maxsize=4096)
 def layers_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The layers that a chain may go through from a tensor of ``shape``, simple ones first."""
-    known = layer_classes()
-    names = [*FIRST, *sorted(known.keys() - {*FIRST, *ALONE})]
-    return tuple(known[name] for name in names if known[name].takes(shape))
+    return that_take(known([*FIRST, *sorted(layer_classes().keys() - {*FIRST, *ALONE})]), shape)
 
 
 @lru_cache(maxsize=4096)
 def ops_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The operations that a chain may go through from a tensor of ``shape``, simple ones first."""
-    return tuple(op_classes()[name] for name in PLAIN_OPS if op_classes()[name].takes(shape))
+    return that_take(known(PLAIN_OPS), shape)
 
 
 def fitted(draw: Draw, kind: type[Drawn], shape: Shape) -> tuple[Drawn, tuple[Operand, ...]]:
@@ -146,28 +154,31 @@ class Writer:
         return name
 
     def op(self, op: Op, *values: Value | Ref) -> list[Value]:
-        """Applies an operation; gives its real outputs."""
+        """Applies an operation; gives its floating outputs."""
         shapes = [v.shape for v in values if isinstance(v, Value)]
         operands = tuple(Operand(shape) for shape in shapes)
         refs = tuple(v.ref if isinstance(v, Value) else v for v in values)
         return self.applied(op, refs, operands)
 
     def applied(self, op: Op, refs: tuple[Ref, ...], operands: tuple[Operand, ...]) -> list[Value]:
-        """Applies an operation to what the operands describe; gives its real outputs."""
+        """Applies an operation to what the operands describe; gives its floating outputs."""
         out = self.named()
         self.statements.append(Apply(out, op, refs))
         return outputs_of(op, out, operands)
 
     def call(self, name: str, layer: Layer, refs: tuple[Tree, ...], operands: tuple[Operand, ...]) -> list[Value]:
-        """Calls the child of that name, which is ``layer``; gives its real outputs."""
+        """Calls the child of that name, which is ``layer``; gives its floating outputs."""
         out = self.named()
         args, kwargs = layer.call(refs)
         self.statements.append(Call(out, name, args, kwargs))
         return outputs_of(layer, out, operands)
 
     def step(self, value: Value, kinds: tuple[type[Drawn], ...]) -> list[Value]:
-        """A new layer or operation of one of ``kinds`` on ``value``; gives its real outputs."""
-        primitive, operands = fitted(self.draw, self.draw(st.sampled_from(kinds)), value.shape)
+        """A new layer or operation of one of ``kinds`` on ``value``; gives its floating outputs."""
+        return self.placed(value, *fitted(self.draw, self.draw(st.sampled_from(kinds)), value.shape))
+
+    def placed(self, value: Value, primitive: Drawn, operands: tuple[Operand, ...]) -> list[Value]:
+        """That layer or operation, drawn for ``value``, on it; gives its floating outputs."""
         if operands[0].domain in ("unit", "positive"):
             (value,) = self.op(FunctionalTanh(), value)  # so near 0 or 1 that rounding decides, nothing can be judged
             (value,) = self.op(FunctionalSigmoid(), value)
@@ -189,7 +200,8 @@ class Writer:
             last = values[-1]
             operation = self.draw(st.integers(0, 3)) == 3
             kinds = (operation and ops_for(last.shape)) or layers_for(last.shape)
-            values.append(self.draw(st.sampled_from(self.step(last, kinds))))
+            made = self.step(last, kinds)
+            values.append(self.draw(st.sampled_from([value for value in made if all(value.shape)] or made)))
 
         repeated(self.draw, step, least, most)
         return values[-1]
@@ -225,7 +237,7 @@ class Writer:
 
 
 def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> list[Value]:
-    """The real tensors among what a step gives under the name ``out``."""
+    """The floating and complex tensors among what a step gives under the name ``out``."""
     if isinstance(primitive, Assembled):
         return [Value(Ref(out), primitive.gives(operands))]
     assert isinstance(primitive, Primitive)
@@ -236,7 +248,7 @@ def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> lis
         if isinstance(part, tuple):
             for i, item in enumerate(part):
                 visit(item, (*path, i))
-        elif part is not None and made[part][1] == "f":
+        elif part is not None and made[part][1] in "fc":
             found.append(Value(Ref(out, path), made[part][0]))
 
     visit(primitive.result(tuple(range(len(made)))), ())

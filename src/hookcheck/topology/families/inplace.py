@@ -8,16 +8,17 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, linears, losses, shapes
+from hookcheck.topology.families.fitting import that_take
 from hookcheck.topology.families.grammar import Value, Writer, merged
 from hookcheck.topology.model import Apply, Call, Input, Module, Sequential, Topology, Within
 from hookcheck.topology.ops.elementwise import Neg, Scale, Shift
 from hookcheck.topology.ops.inplace import ClampInplace, ReLUInplace, ScaleInplace, SigmoidInplace
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.ops.views import Detach
-from hookcheck.topology.primitive import Layer, Op, Operand, SingleStep
+from hookcheck.topology.primitive import Drawn, Layer, Op, Operand, SingleStep
 from hookcheck.topology.tree import Ref
 
 AGAIN = (
@@ -31,8 +32,17 @@ ONCE = ("ReLUInplace", "SigmoidInplace", "ClampInplace", "ExpInplace")
 VIEWS = ("Narrow", "Select", "Index", "Unsqueeze", "Transpose", "Permute", "Squeeze")
 """Views that show each element once, so that they can be written to."""
 
-LAYERS = ("ReLU", "LeakyReLU", "ELU", "SELU", "Hardtanh", "ReLU6", "SiLU", "Mish", "Hardswish", "Threshold", "Dropout")
+LAYERS = (
+    "ReLU", "LeakyReLU", "ELU", "SELU", "Hardtanh", "ReLU6", "SiLU", "Mish", "Hardswish", "Threshold", "Dropout",
+    "CELU", "Hardsigmoid", "RReLU", "Dropout1d", "Dropout2d", "Dropout3d",
+)  # fmt: skip
 """The layers that are told to work in place."""
+
+BEFORE = (
+    "Linear", "Conv1d", "Conv2d", "Conv3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "ConvTranspose1d",
+    "ConvTranspose2d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "AvgPool1d", "AvgPool2d",
+)  # fmt: skip
+"""The layers whose output may be overwritten: they do not need it for backward."""
 
 
 @st.composite
@@ -40,7 +50,7 @@ def topologies(draw: Draw) -> Topology:
     """A write where nothing forbids it, or to the input, to the output or to a view of either of a module."""
     if draw(st.integers(0, 7)) == 7:
         return draw(_by_main())
-    inputs = (Input("x", draw(shapes()), True),)
+    inputs = (Input("x", draw(st.one_of(shapes(), shapes(least=3, most=5))), True),)
     writer = taking(draw, plain(inputs), inputs)
     value = draw(st.sampled_from(PLACES))(draw, writer, writer.inputs[0])
     last = writer.chain(value, 0, 1)
@@ -67,7 +77,8 @@ def _to_input(draw: Draw, writer: Writer, value: Value) -> Value:
 def _by_layer(draw: Draw, writer: Writer, value: Value) -> Value:
     """By a layer that is told to, to what the layer before it gave, or to what an operation made."""
     value = (_given if draw(st.booleans()) else _fresh)(draw, writer, value)
-    drawn: Any = layer_classes()[draw(st.sampled_from(LAYERS))].fitting(draw, value.shape)[0]
+    kind: type[Drawn] = draw(st.sampled_from(that_take(known(LAYERS), value.shape)))
+    drawn: Any = kind.fitting(draw, value.shape)[0]
     layer: Layer = replace(drawn, inplace=True)
     return writer.call(writer.child(layer), layer, (value.ref,), (Operand(value.shape),))[0]
 
@@ -108,6 +119,7 @@ PLACES: tuple[Callable[[Draw, Writer, Value], Value], ...] = (
     _inside,
     _beside_a_view,
     _by_layer,
+    _by_layer,  # twice: the commonest place, and of many layers
     _to_input,
     _to_output,
     _after,
@@ -123,9 +135,9 @@ def _fresh(draw: Draw, writer: Writer, value: Value) -> Value:
 
 def _given(draw: Draw, writer: Writer, value: Value) -> Value:
     """What a module makes of ``value`` and does not need for backward."""
-    if len(value.shape) > 0 and draw(st.booleans()):
-        layer: SingleStep = draw(linears(value.shape[-1]))
-        return writer.call(writer.child(layer), layer, (value.ref,), (Operand(value.shape),))[0]
+    kinds = that_take(known(BEFORE), value.shape)
+    if len(kinds) > 0 and draw(st.booleans()):
+        return writer.step(value, kinds)[0]
     inner = Writer(draw, value.shape)
     return Value(Ref(writer.inner(inner, _fresh(draw, inner, inner.inputs[0]).ref, value)), value.shape)
 
@@ -151,8 +163,7 @@ def _view_written(draw: Draw, writer: Writer, value: Value) -> Value:
 
 def _applied(draw: Draw, writer: Writer, names: tuple[str, ...], value: Value) -> Value:
     """One of the operations of these names on ``value``; `Writer.step` would not let it work in place."""
-    kinds = [kind for kind in map(op_classes().__getitem__, names) if kind.takes(value.shape)]
-    op, operands = draw(st.sampled_from(kinds)).fitting(draw, value.shape)
+    op, operands = draw(st.sampled_from(that_take(known(names), value.shape))).fitting(draw, value.shape)
     assert isinstance(op, Op)
     return writer.applied(op, (value.ref, *(writer.need(operand) for operand in operands[1:])), operands)[0]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from hookcheck.topology.families.calling import Argument, finished, plain, taking
 from hookcheck.topology.families.container_input import alike, combined
 from hookcheck.topology.families.drawing import Draw, shapes
-from hookcheck.topology.families.grammar import FIRST, fitted, layers_for, outputs_of
+from hookcheck.topology.families.grammar import fitted, layers_for
 from hookcheck.topology.model import Call, Input, Topology
-from hookcheck.topology.primitive import Layer
+from hookcheck.topology.primitive import SingleStep
 from hookcheck.topology.tree import Ref
 
 
@@ -37,14 +39,17 @@ def _argument(draw: Draw, i: Input, keyword: bool) -> Argument:
 
 @st.composite
 def _of_torch(draw: Draw) -> Topology:
-    """A layer, whose tensor torch calls ``input``, inside a module of our own."""
+    """A layer inside a module of our own, some or all of its tensors by the names that torch has for them."""
     inputs = (Input("x", draw(shapes(most=4)), True),)
     writer = taking(draw, plain(inputs), inputs)
     value = writer.chain(writer.inputs[0], 0, 1)
-    kinds = [kind for kind in layers_for(value.shape) if kind.__name__ in FIRST]
+    kinds = [kind for kind in layers_for(value.shape) if issubclass(kind, SingleStep)]
     layer, operands = fitted(draw, draw(st.sampled_from(kinds)), value.shape)
-    assert isinstance(layer, Layer)
-    out = writer.named()
-    writer.statements.append(Call(out, writer.child(layer), (), (("input", value.ref),)))
-    (last,) = outputs_of(layer, out, operands)
+    assert isinstance(layer, SingleStep)
+    last = draw(st.sampled_from(writer.placed(value, layer, operands)))
+    call = writer.statements[-1]
+    assert isinstance(call, Call)
+    named = [*zip(layer.keywords, call.args)][draw(st.integers(0, len(call.args) - 1)) :]
+    kept = call.args[: len(call.args) - len(named)]
+    writer.statements[-1] = replace(call, args=kept, kwargs=(*named, *call.kwargs))
     return finished(draw, writer, last.ref, [last], inputs)

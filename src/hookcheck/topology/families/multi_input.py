@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.drawing import Draw
+from hookcheck.topology.families.fitting import that_take
 from hookcheck.topology.families.grammar import Value, Writer, fitted
 from hookcheck.topology.families.wiring import SMALL, finished, learned, projected
 from hookcheck.topology.model import Call, Topology
@@ -32,6 +33,11 @@ SEVERAL = (
     "LSTM",
     "GRU",
     "TransformerDecoderLayer",
+    "L1Loss",
+    "HuberLoss",
+    "CrossEntropyLoss",
+    "TransformerDecoder",
+    "Transformer",
 )
 """Layers that take more than one tensor, or may."""
 
@@ -62,7 +68,7 @@ def _by_op(writer: Writer, left: Value, right: Value) -> Value:
 
 def _by_layer(writer: Writer, left: Value, right: Value) -> Value:
     """A layer on ``left``; whatever else it needs and can have a gradient is made of ``right``."""
-    kinds = tuple(kind for kind in map(layer_classes().__getitem__, SEVERAL) if kind.takes(left.shape))
+    kinds = that_take(known(SEVERAL), left.shape)
     if not kinds:
         return _by_op(writer, left, right)
     layer, operands = fitted(writer.draw, writer.draw(st.sampled_from(kinds)), left.shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes, op_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, latest, repeated, shapes
 from hookcheck.topology.families.fitting import shapes_for
@@ -62,7 +62,7 @@ def _elsewhere(draw: Draw, items: list[Tree]) -> tuple[int, Tree]:
 def _of_one_step(draw: Draw) -> Topology:
     """What an operation or a layer with several outputs gives, as it is or taken apart."""
     what = draw(st.sampled_from(list(SEVERAL)))
-    kind = {**op_classes(), **layer_classes()}[draw(st.sampled_from(SEVERAL[what]))]
+    (kind,) = known([draw(st.sampled_from(SEVERAL[what]))])
     inputs = (Input("x", draw(shapes_for(kind)), True),)
     writer = taking(draw, plain(inputs), inputs)
     whole, values = _stepped(draw, writer, kind, writer.inputs[0])

@@ -54,7 +54,7 @@ def network(writer: Writer, *outputs: Value, requires_grad: bool | tuple[bool, .
 
 def graphed(draw: Draw, writer: Writer, value: Value) -> list[Value]:
     """A module of any shape, called on ``value``; gives its outputs."""
-    inner, gives, outputs = written(draw, draw(st.integers(0, 1)), value)
+    inner, gives, outputs = draw(written(draw(st.integers(0, 1)), value))
     name = writer.inner(inner, gives, value)
     return [Value(Ref(name, ref.path), output.shape) for ref, output in outputs]
 

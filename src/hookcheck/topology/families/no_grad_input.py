@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 
 from hookcheck.topology.families.drawing import (
@@ -18,6 +20,9 @@ from hookcheck.topology.families.drawing import (
     shapes,
     trained,
 )
+from hookcheck.topology.families.grammar import Writer
+from hookcheck.topology.families.networks import backed, network, topology
+from hookcheck.topology.layers.embedding import Embedding
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Call, Composite, Input, Sequential, Topology
 from hookcheck.topology.ops import Add
@@ -27,7 +32,7 @@ from hookcheck.topology.tree import Ref
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """One of the ways in which an input can be without gradient."""
-    return draw(st.one_of(_data_only(), _convolution(), _beside_another(), _frozen_stem()))
+    return draw(st.one_of(_data_only(), _convolution(), _beside_another(), _frozen_stem(), _looked_up()))
 
 
 @st.composite
@@ -44,6 +49,18 @@ def _data_only(draw: Draw) -> Topology:
 def _convolution(draw: Draw) -> Topology:
     layer, shape = draw(convolutions())
     return draw(trained(layer, shape, output_shape(layer, shape), requires_grad=False))
+
+
+@st.composite
+def _looked_up(draw: Draw) -> Topology:
+    """Indices, which an Embedding turns into vectors, and any layers on those, as in models of language."""
+    writer = Writer(draw)
+    layer, (indices,) = Embedding.fitting(draw, draw(shapes(most=2)))
+    assert isinstance(layer, Embedding)
+    (value,) = writer.call(writer.child(layer), layer, (writer.need(indices),), (indices,))
+    net = network(writer, writer.chain(value, 1, 2))
+    inputs, backward = backed(draw, net.named("y"))
+    return topology(draw, net.module, (*net.arguments, *inputs), (net.call(), *backward))
 
 
 @st.composite
@@ -77,11 +94,8 @@ def _frozen_stem(draw: Draw) -> Topology:
     head = draw(linears(stem.out_features))
     module = draw(contained((stem, head)))
     prefix = _path_of_first(module)
-    topology = draw(trained(module, shape, output_shape(Sequential((stem, head)), shape), requires_grad=False))
-    frozen = tuple(f"{prefix}.{name}" for name in stem.parameters())
-    return Topology(
-        topology.module, topology.inputs, topology.main, dtype=topology.dtype, seed=topology.seed, frozen=frozen
-    )
+    plain = draw(trained(module, shape, output_shape(Sequential((stem, head)), shape), requires_grad=False))
+    return replace(plain, frozen=tuple(f"{prefix}.{name}" for name in stem.parameters()))
 
 
 def _path_of_first(module: object) -> str:

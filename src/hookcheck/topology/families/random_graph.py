@@ -10,8 +10,12 @@ from hookcheck.topology.model import Call, Topology
 from hookcheck.topology.tree import Pack, Ref, Tree
 
 
+@st.composite
 def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[tuple[Ref, Value]]]:
-    """A module on values of such shapes, what it gives, and each output by where it lies in that."""
+    """A module on values of such shapes, what it gives, and each output by where it lies in that.
+
+    A strategy of its own, so that shrinking can put a module inside it in its place.
+    """
     writer = Writer(draw, *(value.shape for value in given))
     values = list(writer.inputs)
 
@@ -20,7 +24,7 @@ def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[t
         partners = [other for other in values if other.shape == value.shape and other is not value]
         nests, merges = draw(st.integers(0, 2)) == 2, draw(st.booleans())
         if depth and nests:
-            inner, gives, outputs = written(draw, depth - 1, value)
+            inner, gives, outputs = draw(written(depth - 1, value))
             name = writer.inner(inner, gives, value)
             values.extend(Value(Ref(name, ref.path), output.shape) for ref, output in outputs)
         elif partners and merges:
@@ -40,7 +44,7 @@ def written(draw: Draw, depth: int, *given: Value) -> tuple[Writer, Tree, list[t
 def topologies(draw: Draw) -> Topology:
     """A module to depth three, with one or two outputs, and a loss on one or both of them."""
     shape = draw(shapes(least=1, most=4))
-    writer, gives, outputs = written(draw, draw(st.integers(0, 2)), Value(Ref("x"), shape))
+    writer, gives, outputs = draw(written(draw(st.integers(0, 2)), Value(Ref("x"), shape)))
     chosen = outputs if draw(st.booleans()) else outputs[:1]
     inputs, backward = draw(losses(tuple((f"y{i}", ref, value.shape) for i, (ref, value) in enumerate(chosen))))
     arguments = writer.arguments()

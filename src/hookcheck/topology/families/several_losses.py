@@ -12,6 +12,7 @@ from hookcheck.topology.model import Input, Leak, Statement, Topology
 from hookcheck.topology.tree import Ref
 
 Labelled = tuple[str, Value]
+Leaked = tuple[Labelled, bool]
 
 GRADS = st.sampled_from([True, True, False])
 
@@ -21,7 +22,7 @@ def topologies(draw: Draw) -> Topology:
     """A chain of modules that leaks what is between them and gives its end or its middle and its end, with losses."""
     writer = Writer(draw, draw(shapes()))
     values = writer.step(writer.inputs[0], (Linear,))
-    leaks: list[Labelled] = []
+    leaks: list[Leaked] = []
 
     def step() -> None:
         leaks.append(leaked(writer, values[-1], f"h{len(leaks)}"))
@@ -29,19 +30,22 @@ def topologies(draw: Draw) -> Topology:
 
     repeated(draw, step, 1, 2)
     net = network(writer, *draw(st.sampled_from([values[-1:], [values[-1], values[0]]])), requires_grad=draw(GRADS))
-    places = [*net.named("y"), *leaks]
-    chosen = draw(st.lists(st.sampled_from(places), min_size=2, max_size=3, unique_by=lambda place: place[0]))
+    outputs, every = [*net.named("y")], [place for place, _ in leaks]
+    chosen = [*outputs, *(place for place, wanted in leaks if wanted)]
+    chosen = (chosen if len(chosen) > 1 else [*outputs, *every])[: draw(st.sampled_from([3, 2]))]
+    if draw(st.booleans()):
+        chosen.reverse()
     inputs, losses = draw(st.sampled_from([together, one_by_one]))(draw, chosen)
     return topology(draw, net.module, (*net.arguments, *inputs), (net.call(), *losses))
 
 
-def leaked(writer: Writer, value: Value, name: str) -> Labelled:
-    """Leaks ``value`` under that name; gives how main sees it."""
+def leaked(writer: Writer, value: Value, name: str) -> Leaked:
+    """Leaks ``value`` under that name; gives how main sees it, and whether there is a loss on it."""
     writer.statements.append(Leak(name, value.ref))
-    return name, Value(Ref("leaked", (name,)), value.shape)
+    return (name, Value(Ref("leaked", (name,)), value.shape)), writer.draw(st.booleans())
 
 
-def inside(writer: Writer, value: Value, leaks: list[Labelled]) -> Value:
+def inside(writer: Writer, value: Value, leaks: list[Leaked]) -> Value:
     """A module of our own on ``value``, which leaks too; gives its output."""
     inner = Writer(writer.draw, value.shape)
     middle = inner.chain(inner.inputs[0], 1, 1)

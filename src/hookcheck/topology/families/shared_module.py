@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.drawing import ACTIVATIONS, Draw
-from hookcheck.topology.families.grammar import FIRST, Value, Writer, merged
+from hookcheck.topology.families.fitting import that_take
+from hookcheck.topology.families.grammar import FIRST, Value, Writer, fitted, layers_for, merged
 from hookcheck.topology.families.wiring import SMALL, branch, ended, finished, projected
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Call, Module, ModuleList, Recurse, Topology
@@ -31,7 +32,7 @@ def _called_again(draw: Draw) -> Topology:
     """Each call on an input, on what is made of one, or on what a call before it gave; of the results any is used."""
     shape = draw(SMALL)
     writer = Writer(draw, *[shape] * draw(st.integers(1, 2)))
-    module, use = draw(st.sampled_from([_activation, _linear, _written]))(writer, shape)
+    module, use = draw(st.sampled_from([_activation, _linear, _written, _any]))(writer, shape)
     names, ties = _names(writer, module)
     values, given = list(writer.inputs), []
     for i in range(draw(st.integers(2, 3))):
@@ -63,6 +64,18 @@ def _layer(writer: Writer, layer: Layer) -> tuple[Module, Use]:
     return layer, lambda name, value: writer.call(name, layer, (value.ref,), (Operand(value.shape),))[0]
 
 
+def _any(writer: Writer, shape: Shape) -> tuple[Module, Use]:
+    """Any layer that takes numbers of all sizes; each call is given the same of what it takes besides."""
+    layer, operands = fitted(writer.draw, writer.draw(st.sampled_from(layers_for(shape))), shape)
+    assert isinstance(layer, Layer)
+    if operands[0].domain != "real":
+        return _activation(writer, shape)
+    refs = tuple(map(writer.need, operands[1:]))
+    return layer, lambda name, value: projected(
+        writer, writer.call(name, layer, (value.ref, *refs), operands)[0], shape
+    )
+
+
 def _written(writer: Writer, shape: Shape) -> tuple[Module, Use]:
     """A module of our own that keeps the shape."""
     inner = Writer(writer.draw, shape)
@@ -86,7 +99,7 @@ def _recursive(draw: Draw) -> Topology:
     shape = draw(SMALL)
     inner = Writer(draw, shape)
     inner.takes.append("depth")
-    kinds = tuple(kind for kind in map(layer_classes().__getitem__, FIRST) if kind.takes(shape))
+    kinds = that_take(known(FIRST), shape)
     (value,) = inner.inputs
     for _ in range(draw(st.integers(1, 2))):
         value = projected(inner, inner.step(value, kinds)[0], shape)

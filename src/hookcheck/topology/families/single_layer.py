@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.catalogue import known, layer_classes
 from hookcheck.topology.families.drawing import SEEDS, Draw, losses
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.families.grammar import FIRST, fitted, outputs_of
@@ -24,8 +24,7 @@ def _requires(draw: Draw, layer: Layer, place: int) -> bool:
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """One layer as the root, trained or evaluated, with a loss on one or all of its outputs."""
-    known = layer_classes()
-    kind = known[draw(st.sampled_from([*FIRST, *sorted(known.keys() - set(FIRST))]))]
+    (kind,) = known([draw(st.sampled_from([*FIRST, *sorted(layer_classes().keys() - set(FIRST))]))])
     primitive, operands = fitted(draw, kind, draw(shapes_for(kind)))
     assert isinstance(primitive, Layer)
     inputs = tuple(

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.drawing import WIDTHS, Draw
+from hookcheck.topology.families.fitting import that_take
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.families.networks import Network, backed, network, topology
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Input, Statement, Topology, Train, Within
 from hookcheck.topology.tree import Ref
 
-KINDS = ("BatchNorm1d", "Dropout", "InstanceNorm1d", "BatchNorm2d", "InstanceNorm2d", "Dropout2d", "AlphaDropout")
+KINDS = (
+    "BatchNorm1d", "Dropout", "InstanceNorm1d", "BatchNorm2d", "InstanceNorm2d", "Dropout2d", "AlphaDropout", "RReLU",
+    "Dropout1d", "BatchNorm3d", "InstanceNorm3d", "Dropout3d", "FeatureAlphaDropout",
+)  # fmt: skip
 """The layers whose training differs from their evaluation, simple ones first."""
 
 
@@ -42,7 +46,7 @@ def topologies(draw: Draw) -> Topology:
 @st.composite
 def nets(draw: Draw) -> tuple[Network, tuple[str, ...]]:
     """A net with one or two such layers, each perhaps in a module inside, and the paths of these layers."""
-    spatial = draw(st.lists(st.integers(2, 3), max_size=2))
+    spatial = draw(st.lists(st.integers(2, 3), max_size=3))
     writer = Writer(draw, (draw(st.integers(2, 3)), draw(WIDTHS), *spatial))
     value, paths = writer.inputs[0], []
     for _ in range(draw(st.integers(1, 2))):
@@ -61,6 +65,5 @@ def switching(draw: Draw, writer: Writer, value: Value) -> tuple[Value, str]:
     """A Linear or nothing, then one of the layers, on ``value``; gives its output and its path."""
     if draw(st.booleans()):
         (value,) = writer.step(value, (Linear,))
-    kinds = tuple(layer_classes()[name] for name in KINDS if layer_classes()[name].takes(value.shape))
-    (value,) = writer.step(value, kinds)
+    (value,) = writer.step(value, that_take(known(KINDS), value.shape))
     return value, writer.children[-1][0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import op_classes
+from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import Draw, shapes
+from hookcheck.topology.families.fitting import that_take
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.tree import Pack, Ref
@@ -44,6 +45,6 @@ def _viewed(draw: Draw, writer: Writer, value: Value, ordered: bool) -> Value:
     """A view of ``value``, or a view of a view."""
     for number in range(draw(st.integers(1, 2))):
         names = [*VIEWS[:1], *(["View"] * 2 if ordered and not number else []), *VIEWS[1:]]
-        kinds = tuple(kind for kind in map(op_classes().__getitem__, names) if kind.takes(value.shape))
+        kinds = that_take(known(names), value.shape)
         value = draw(st.sampled_from(writer.step(value, kinds)))
     return value

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
+from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sgn, sigmoid
 from hookcheck.topology.primitive import Array
 
 
@@ -38,10 +38,7 @@ class Sigmoid(Elementwise):
 class Tanh(Elementwise):
     """``nn.Tanh``: ``tanh' = 1 − tanh²``."""
 
-    @property
-    def complex_since(self) -> str:
-        """The complex derivative of tanh is in every release from this one on."""
-        return "1.9"
+    complex_since = "1.8"
 
     def value(self, x: Array) -> Array:
         """``tanh(x)``."""
@@ -94,8 +91,7 @@ class Softsign(Unary):
     def pullback(self, x: Array, v: Array) -> Array:
         """``v / (1 + |x|) − sgn(x) Re(v̄ x) / (1 + |x|)²``."""
         size = np.abs(x)
-        sign = x / np.where(size == 0, 1, size)
-        dx: Array = v / (1 + size) - sign * (np.conj(v) * x).real / (1 + size) ** 2
+        dx: Array = v / (1 + size) - sgn(x) * (np.conj(v) * x).real / (1 + size) ** 2
         return dx
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
+from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Tree
 
 MASKS = {"bool": "mask", "float": "real"}
 """The kinds of mask, and the domain that each one's numbers come from."""
+
+MASK_AXES: dict[str, Axis] = {"attn_mask": None, "key_padding_mask": 0}
+"""Where each mask has the axis of the batch."""
 
 PROJECTIONS = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
 
@@ -51,7 +56,7 @@ class _Attended(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MultiheadAttention(SingleStep):
+class MultiheadAttention(BatchedSequence):
     """``nn.MultiheadAttention``: query (L, N, E), key (S, N, kdim), value (S, N, vdim) to output (L, N, E) and weights.
 
     Batch and sequence change places under ``batch_first``. For each head ``A = softmax(Q Kᵀ / √d + mask)`` with
@@ -64,6 +69,7 @@ class MultiheadAttention(SingleStep):
     Sources: the documentation of ``torch.nn.MultiheadAttention``; Vaswani et al., arXiv:1706.03762.
     """
 
+    keywords = ("query", "key", "value")
     embed_dim: int
     num_heads: int
     bias: bool = True
@@ -77,6 +83,7 @@ class MultiheadAttention(SingleStep):
     key_padding_mask: str = ""
     need_weights: bool = True
     average_attn_weights: bool = True
+    unbatched: bool = False
 
     @property
     def since(self) -> str:
@@ -87,15 +94,19 @@ class MultiheadAttention(SingleStep):
             return "1.11"
         return "1.9" if self.batch_first or not self.bias else "1.7"
 
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """(L, N, E), or (N, L, E)."""
-        return len(shape) == 3 and all(shape)
+    def axes_in(self, count: int) -> Iterable[Axis]:
+        """The sequences'; the first of padding; an attention mask is for one sample, or has the heads there too."""
+        return *(self.first_axis,) * (count - len(self._masks)), *(MASK_AXES[name] for name in self._masks)
+
+    @property
+    def axes_out(self) -> Iterable[Axis]:
+        """The sequence's, and the first of the weights."""
+        return self.first_axis, 0
 
     @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_sequence(cls, draw: DrawFn, shape: Shape, batch_first: bool) -> tuple[Layer, tuple[Operand, ...]]:
         """Heads that divide the features, one to four keys and widths of their own where they are given, any masks."""
-        embed, batch_first, sources = shape[-1], draw(booleans()), draw(sampled_from([3, 2, 1]))
+        embed, sources = shape[-1], draw(sampled_from([3, 2, 1]))
         batch, length = shape[:2] if batch_first else (shape[1], shape[0])
         keys = length if sources == 1 else draw(integers(1, 4))
         widths = [draw(sampled_from([None, 1, 2, 3])) for _ in range(sources - 1)]
@@ -158,14 +169,14 @@ class MultiheadAttention(SingleStep):
         masks, parameters = (True for _ in self._masks), (name not in unreached for name in self.parameters())
         return (True, True, False, *masks, *parameters)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """Query, key and value (or those of them that are sources) and masks to output and weights."""
         attended = self._attended(inputs, parameters)
         output = self._turned(attended.merged @ parameters["out_proj.weight"].T + parameters.get("out_proj.bias", 0.0))
         weights = attended.weights.mean(1) if self.average_attn_weights else attended.weights
         return (output, weights) if self.need_weights else (output,)
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
         """The gradients of the sources, of the masks (None for bool ones) and of the parameters."""
@@ -191,7 +202,7 @@ class MultiheadAttention(SingleStep):
     @property
     def _masks(self) -> tuple[str, ...]:
         """The names of the masks that are given, in order."""
-        return tuple(name for name in ("attn_mask", "key_padding_mask") if getattr(self, name))
+        return tuple(name for name in MASK_AXES if getattr(self, name))
 
     @property
     def _stacked(self) -> bool:

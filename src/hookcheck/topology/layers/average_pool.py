@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.pooling_windows import (
     Pool,
     Size,
@@ -53,7 +54,7 @@ class AveragePool(Pool):
 
 
 @dataclass(frozen=True)
-class AvgPool1d(Sliding, AveragePool):
+class AvgPool1d(Batched, Sliding, AveragePool):
     """``nn.AvgPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), as `AveragePool` writes it, of sliding windows.
 
     The padding is zeros. A window's sum is divided by the number of its positions: those of the padding among them if
@@ -68,9 +69,10 @@ class AvgPool1d(Sliding, AveragePool):
     padding: Size = 0
     ceil_mode: bool = False
     count_include_pad: bool = True
+    unbatched: bool = False
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Windows that the input covers."""
         return cls(*cls._settings(draw, shape)), (Operand(shape),)
 
@@ -102,15 +104,16 @@ class AvgPool2d(AvgPool1d):
     With ``divisor_override`` every sum is divided by that number. Source: the documentation of ``torch.nn.AvgPool2d``.
     """
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 2
 
     divisor_override: int | None = None
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Windows that the input covers, and any divisor."""
         settings = cls._settings(draw, shape)
-        return cls(*settings, draw(st.none() | st.integers(1, 5))), (Operand(shape),)
+        return cls(*settings, divisor_override=draw(st.none() | st.integers(1, 5))), (Operand(shape),)
 
     def weights(self, extent: Shape) -> list[Array]:
         """As for `AvgPool1d`, or with the one divisor, which the first dimension's factor carries."""
@@ -124,11 +127,12 @@ class AvgPool2d(AvgPool1d):
 class AvgPool3d(AvgPool2d):
     """``nn.AvgPool3d``: `AvgPool2d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 3
 
 
 @dataclass(frozen=True)
-class AdaptiveAvgPool1d(AveragePool):
+class AdaptiveAvgPool1d(Batched, AveragePool):
     """``nn.AdaptiveAvgPool1d``: ``x`` (N, C, L) to ``y`` (N, C, output_size), as `AveragePool` writes it.
 
     The windows are those of `adaptive`. Source: the documentation of ``torch.nn.AdaptiveAvgPool1d``.
@@ -137,9 +141,10 @@ class AdaptiveAvgPool1d(AveragePool):
     dims: ClassVar[int] = 1
 
     output_size: Sizes
+    unbatched: bool = False
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Any number of windows."""
         return cls(drawn_sizes(draw, shape[2:])), (Operand(shape),)
 
@@ -152,6 +157,7 @@ class AdaptiveAvgPool1d(AveragePool):
 class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
     """``nn.AdaptiveAvgPool2d``: `AdaptiveAvgPool1d` over the two dimensions of ``x`` (N, C, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 2
 
 
@@ -159,4 +165,5 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
 class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
     """``nn.AdaptiveAvgPool3d``: `AdaptiveAvgPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 3

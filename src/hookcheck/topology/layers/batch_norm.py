@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.normalisation import (
     AFFINE,
     EPS,
@@ -172,7 +173,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 @dataclass(frozen=True)
-class InstanceNorm1d(_InstanceNorm):
+class InstanceNorm1d(Batched, _InstanceNorm):
     """``nn.InstanceNorm1d``: ``x`` (N, C, L), each channel of each instance standardised over its own elements.
 
     The formulas of `BatchNorm1d`, with mean and variance over the axes after the channels alone.
@@ -188,10 +189,11 @@ class InstanceNorm1d(_InstanceNorm):
     track_running_stats: bool = False
     bias: bool = True
     training: bool = True
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
-class InstanceNorm2d(_InstanceNorm):
+class InstanceNorm2d(Batched, _InstanceNorm):
     """``nn.InstanceNorm2d``: ``x`` (N, C, H, W), with the formulas of `InstanceNorm1d`.
 
     Source: the documentation of ``torch.nn.InstanceNorm2d``.
@@ -205,10 +207,11 @@ class InstanceNorm2d(_InstanceNorm):
     track_running_stats: bool = False
     bias: bool = True
     training: bool = True
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
-class InstanceNorm3d(_InstanceNorm):
+class InstanceNorm3d(Batched, _InstanceNorm):
     """``nn.InstanceNorm3d``: ``x`` (N, C, D, H, W), with the formulas of `InstanceNorm1d`.
 
     Source: the documentation of ``torch.nn.InstanceNorm3d``.
@@ -222,3 +225,4 @@ class InstanceNorm3d(_InstanceNorm):
     track_running_stats: bool = False
     bias: bool = True
     training: bool = True
+    unbatched: bool = False

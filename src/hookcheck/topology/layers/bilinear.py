@@ -20,6 +20,7 @@ class Bilinear(SingleStep):
     ``db = Σ v``, the last two over all leading axes. Source: the documentation of ``torch.nn.Bilinear``.
     """
 
+    keywords = ("input1", "input2")
     in1_features: int
     in2_features: int
     out_features: int

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.layers.unary import conjugated
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 from hookcheck.topology.tree import Pack, Tree
 
 State = tuple[Array, ...]
@@ -26,9 +28,11 @@ class Rule(ABC):
     """A step of recurrence, element by element: gate pre-activations ``a`` and ``b`` and a state to the next state.
 
     ``a = W_ih x + b_ih`` comes from the input, ``b = W_hh h + b_hh`` from the hidden state, each (N, gates · hidden);
-    the state's first tensor is ``h``.
+    the state's first tensor is ``h``. Of complex numbers each step that torch takes is differentiable from
+    ``complex_since`` on.
     """
 
+    complex_since = "1.10"  # that of the sigmoid
     gates = 1
     states = 1
 
@@ -46,6 +50,7 @@ class _Plain(Rule):
 
     def __init__(self, nonlinearity: str) -> None:
         self.tanh = nonlinearity == "tanh"
+        self.complex_since = "1.9" if self.tanh else ""  # relu compares, and complex numbers have no order
 
     def step(self, a: Array, b: Array, state: State) -> State:
         return (np.tanh(a + b) if self.tanh else np.maximum(a + b, 0),)
@@ -154,9 +159,10 @@ class Run:
         return das @ weights["weight_ih"], d, {name: gradients[name] for name in weights}
 
 
-class _Cell(SingleStep):
+class _Cell(Batched):
     """A single step, ``x`` (N, input_size) and a state of (N, hidden_size) tensors, zeros if it is not given."""
 
+    keywords = ("input", "hx")
     input_size: int
     hidden_size: int
     bias: bool
@@ -167,13 +173,18 @@ class _Cell(SingleStep):
     def rule(self) -> Rule:
         """The step."""
 
+    @property
+    def complex_since(self) -> str:
+        """The rule's."""
+        return self.rule.complex_since
+
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, input_size)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """One to three hidden features; the state given or not."""
         layer = cls.drawn(draw, shape[-1], draw(integers(1, 3)))
         given = (Operand((shape[0], layer.hidden_size)),) * layer.rule.states if layer.state else ()
@@ -192,15 +203,15 @@ class _Cell(SingleStep):
         """The constructor call."""
         return constructor(self, "state")
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x`` (N, input_size) and the state to the next state."""
         return self._run(inputs, parameters).last
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """The gradients of ``x``, of the given state and of the parameters."""
-        run = self._run(inputs, parameters)
+        run = self._run(*conjugated(inputs, parameters))
         dx, first, gradients = run.back(np.zeros_like(run.outputs), cotangents)
         return ((dx[0], *first) if self.state else (dx[0],)), gradients
 
@@ -223,6 +234,7 @@ class RNNCell(_Cell):
     bias: bool = True
     nonlinearity: str = "tanh"
     state: bool = False
+    unbatched: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -250,6 +262,7 @@ class LSTMCell(_Cell):
     hidden_size: int
     bias: bool = True
     state: bool = False
+    unbatched: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -284,6 +297,7 @@ class GRUCell(_Cell):
     hidden_size: int
     bias: bool = True
     state: bool = False
+    unbatched: bool = False
 
     @property
     def rule(self) -> Rule:

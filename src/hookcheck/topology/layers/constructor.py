@@ -9,13 +9,14 @@ from typing import Any
 def constructor(layer: Any, *usage: str) -> str:
     """The constructor call of a layer whose fields are named as torch names them.
 
-    Fields without a default are positional; ``usage`` names the fields that are no arguments of the constructor.
+    Fields without a default are positional; ``usage`` names the fields that are no arguments of the constructor, as
+    ``unbatched`` never is.
     """
     shown = []
     for f in fields(layer):
         value = getattr(layer, f.name)
         if f.default is MISSING:
             shown.append(repr(value))
-        elif value != f.default and f.name not in usage:
+        elif value != f.default and f.name not in ("unbatched", *usage):
             shown.append(f"{f.name}={value!r}")
     return f"nn.{type(layer).__name__}({', '.join(shown)})"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -20,7 +21,7 @@ MOST: dict[str, Callable[[int], int]] = {
 no second turn of a circle."""
 
 
-class _Convolution(Convolving):
+class _Convolution(Batched, Convolving):
     @property
     def since(self) -> str:
         """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10.
@@ -34,12 +35,17 @@ class _Convolution(Convolving):
         return "1.8" if self.axes == 3 and max(self.kernel_size) == 1 else "1.7"
 
     @property
+    def unbatched_since(self) -> str:
+        """A circle without a batch is closed since 2.1 (pytorch#104860)."""
+        return "2.1" if self.unbatched and self.padding_mode == "circular" else super().unbatched_since
+
+    @property
     def complex_since(self) -> str:
         """Complex convolutions are documented from 1.12 on."""
         return "1.12"
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A kernel that the padded input covers."""
         channels, sides = shape[1], shape[2:]
         groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0]))
@@ -63,12 +69,12 @@ class _Convolution(Convolving):
         settings = zip(sides, self.margins, self.dilation, self.kernel_size, self.stride)
         return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in settings)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
         (x,) = inputs
         return (self.shifted(self.narrowed(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
@@ -94,6 +100,7 @@ class Conv1d(_Convolution):
     groups: int = 1
     bias: bool = True
     padding_mode: str = "zeros"
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +124,7 @@ class Conv2d(_Convolution):
     groups: int = 1
     bias: bool = True
     padding_mode: str = "zeros"
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,3 +144,4 @@ class Conv3d(_Convolution):
     groups: int = 1
     bias: bool = True
     padding_mode: str = "zeros"
+    unbatched: bool = False

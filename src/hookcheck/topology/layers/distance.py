@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.layers.unary import sgn
+from hookcheck.topology.ops.rule import like
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
@@ -22,6 +25,7 @@ class CosineSimilarity(SingleStep):
     ``|a| < eps``); else the quotient rule.
     """
 
+    keywords = ("x1", "x2")
     dim: int = 1
     eps: float = 1e-8
 
@@ -73,24 +77,33 @@ class CosineSimilarity(SingleStep):
 
 
 @dataclass(frozen=True)
-class PairwiseDistance(SingleStep):
+class PairwiseDistance(Batched):
     """``nn.PairwiseDistance``: ``a``, ``b`` (N, D) to (N,), or (N, 1) with ``keepdim``.
 
-    ``y = (Σ |d|ᵖ)^(1/p)`` with ``d = a - b + eps``. ``da = v sign(d) |d|^(p - 1) y^(1 - p)`` and ``db = -da``. Source:
-    the documentation of ``torch.nn.PairwiseDistance``; the VJP is the chain rule.
+    ``y = (Σ |d|ᵖ)^(1/p)`` with ``d = a - b + eps``. ``da = v sgn(d) |d|^(p - 1) y^(1 - p)`` and ``db = -da``, also of
+    complex numbers, whose distance is real. Source: the documentation of ``torch.nn.PairwiseDistance``; the VJP is the
+    chain rule.
     """
 
+    keywords = ("x1", "x2")
+    sample_since = "1.12"
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
+    unbatched: bool = False
+
+    @property
+    def complex_since(self) -> str:
+        """torch tests it on complex numbers (OpInfo); their norm is differentiable from this release on."""
+        return "1.9"
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, D)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Any norm with a slope; no difference is 0, as ``b`` is off the grid of ``a``, or ``eps`` off that of both."""
         eps, domain = draw(st.sampled_from([(1e-6, "unit"), (1 / 32, "real")]))
         layer = cls(draw(st.sampled_from([2.0, 1.0, 3.0, -1.0])), eps, draw(st.booleans()))
@@ -100,18 +113,18 @@ class PairwiseDistance(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``a``, ``b`` (N, D) to (N,) or (N, 1)."""
         a, b = inputs
         powers = np.abs(a - b + self.eps) ** self.p
         return (powers.sum(-1, keepdims=self.keepdim) ** (1 / self.p),)
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``da`` and ``db`` (N, D)."""
         a, b = inputs
-        y, v = (t.reshape(-1, 1) for t in (*self.forward(inputs, parameters), *cotangents))
+        y, v = (t.reshape(-1, 1) for t in (*self.forward_batch(inputs, parameters), *cotangents))
         d = a - b + self.eps
-        da = v * np.sign(d) * np.abs(d) ** (self.p - 1) * y ** (1 - self.p)
-        return (da, -da), {}
+        da = v * sgn(d) * np.abs(d) ** (self.p - 1) * y ** (1 - self.p)
+        return (like(da, a), like(-da, b)), {}

@@ -125,15 +125,19 @@ class EmbeddingBag(_Table):
         rows = draw(st.integers(1, 4))
         mode = draw(st.sampled_from(["mean", "sum", "max"]))
         weighted = mode == "sum" and draw(st.booleans())
+        last = len(shape) == 1 and draw(st.booleans())
         layer = cls(
             rows,
             draw(st.integers(1, 3)),
             mode != "max" and not weighted and _single(shape) and draw(st.booleans()),  # the first two torch refuses
             mode,
+            last,
             padding_idx=draw(st.one_of(st.none(), st.integers(0, rows - 1), st.integers(-rows, -1))),
             weighted=weighted,
         )
-        offsets = (Operand((draw(st.integers(1, 3)),), "offsets", shape[0]),) if len(shape) == 1 else ()
+        bags = draw(st.integers(1, 3))
+        starts = Operand((bags + 1,), "bounds", shape[0]) if last else Operand((bags,), "offsets", shape[0])
+        offsets = (starts,) if len(shape) == 1 else ()
         return layer, (Operand(shape, "index", rows), *offsets, *([Operand(shape)] if weighted else []))
 
     def source(self) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.max_pool import MaximumPool, may_tie
 from hookcheck.topology.layers.pooling_windows import Size, drawn_kernel, members, per_dimension, settled
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -16,7 +17,7 @@ Samples = tuple[tuple[tuple[float, ...], ...], ...]
 
 
 @dataclass(frozen=True)
-class FractionalMaxPool2d(MaximumPool):
+class FractionalMaxPool2d(Batched, MaximumPool):
     """``nn.FractionalMaxPool2d``: ``x`` (N, C, H, W) to ``y`` (N, C, *output_size), as `MaximumPool` writes it.
 
     Along a dimension of ``n`` positions the ``m`` windows of ``k`` start at ``⌊(o + u) α⌋ − ⌊u α⌋``, where ``α`` is
@@ -26,6 +27,7 @@ class FractionalMaxPool2d(MaximumPool):
     section 2, for the sequences; which sample belongs to which dimension was seen on torch 2.13.
     """
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 2
     order: ClassVar[tuple[int, ...]] = (1, 0)
     spare: ClassVar[int] = 0
@@ -34,14 +36,15 @@ class FractionalMaxPool2d(MaximumPool):
     output_size: Size
     samples: Samples
     return_indices: bool = False
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """Room for one window along each dimension, and for the positions to ``spare``."""
-        return super().takes(shape) and min(shape[2:]) > cls.spare
+        return super().takes_batch(shape) and min(shape[2:]) > cls.spare
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Kernel and output that the input has room for; kernels of 1 where numbers may tie.
 
         Samples are odd multiples of 1/32, for which no ``(o + u) α`` is a whole number while ``n − k < 32``: rounding

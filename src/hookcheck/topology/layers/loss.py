@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Axis, Batched
 from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 REDUCTIONS = st.sampled_from(["mean", "none", "sum"])
@@ -28,6 +30,7 @@ class _Loss(SingleStep):
     """
 
     reduction: str
+    keywords: ClassVar[tuple[str, ...]] = ("input", "target")
     usage: ClassVar[tuple[str, ...]] = ()
     """The fields that are settings of a call, not of the constructor."""
 
@@ -37,7 +40,7 @@ class _Loss(SingleStep):
         shown = [
             f"{f.name}={self._setting(f.name)}"
             for f in settings
-            if f.name not in self.usage and getattr(self, f.name) != f.default
+            if f.name not in ("unbatched", *self.usage) and getattr(self, f.name) != f.default
         ]
         return f"nn.{type(self).__name__}({', '.join(shown)})"
 
@@ -104,6 +107,18 @@ class _Elementwise(_Loss):
     @abstractmethod
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂f/∂x`` for each input ``x``."""
+
+
+class BatchedLoss(Batched):
+    """A criterion that takes one sample, whose loss is one number; what is reduced has no batch axis in any case."""
+
+    sample_since = "1.12"  # at the latest
+    reduction: str
+
+    @property
+    def axes_out(self) -> Iterable[Axis]:
+        """That of the losses."""
+        return (0 if self.reduction == "none" else None,)
 
 
 def _unbroadcast(gradient: Array, shape: Shape) -> Array:

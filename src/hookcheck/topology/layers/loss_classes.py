@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.layers.loss import REDUCTIONS, _Loss, weights
+from hookcheck.topology.layers.loss import REDUCTIONS, BatchedLoss, _Loss, weights
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
@@ -116,7 +116,7 @@ def _indices(draw: st.DrawFn, shape: Shape, classes: int, reduction: str) -> tup
 
 
 @dataclass(frozen=True)
-class NLLLoss(_Classification):
+class NLLLoss(BatchedLoss, _Classification):
     """``nn.NLLLoss``: `_Classification` of ``x`` (N, C, d...), which are scores already, and indices ``y`` (N, d...).
 
     ``L = −w_y x_y``. Source: the documentation of ``torch.nn.NLLLoss``.
@@ -125,14 +125,15 @@ class NLLLoss(_Classification):
     weight: tuple[float, ...] | None = None
     ignore_index: int = -100
     reduction: str = "mean"
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C, d...)."""
         return len(shape) > 1 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """An index for each sample and place."""
         reduction, weight = draw(REDUCTIONS), draw(weights(shape[1]))
         target, ignored = _indices(draw, (shape[0], *shape[2:]), shape[1], reduction)
@@ -150,7 +151,7 @@ class NLLLoss2d(NLLLoss):
 
 
 @dataclass(frozen=True)
-class CrossEntropyLoss(_CrossEntropy):
+class CrossEntropyLoss(BatchedLoss, _CrossEntropy):
     """``nn.CrossEntropyLoss``: `_Classification` of logits ``x`` (N, C, d...), whose scores are ``ln softmax(x)``.
 
     ``y`` holds indices (N, d...) or probabilities (N, C, d...). Source: the documentation of ``nn.CrossEntropyLoss``.
@@ -161,6 +162,7 @@ class CrossEntropyLoss(_CrossEntropy):
     reduction: str = "mean"
     label_smoothing: float = 0.0
     probabilities: bool = False
+    unbatched: bool = False
 
     @property
     def since(self) -> str:
@@ -168,12 +170,12 @@ class CrossEntropyLoss(_CrossEntropy):
         return "1.10" if self.probabilities or self.label_smoothing else "1.7"
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C, d...)."""
         return len(shape) > 1 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """An index for each sample and place, or a probability for each class besides."""
         reduction, weight = draw(REDUCTIONS), draw(weights(shape[1]))
         smoothing, probabilities = draw(st.sampled_from([0.0, 0.25, 1.0])), draw(st.booleans())

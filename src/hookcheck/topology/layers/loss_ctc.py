@@ -27,6 +27,7 @@ class CTCLoss(_Loss):
     Source: Graves et al. 2006, equations 6 to 16; the documentation of ``torch.nn.CTCLoss``.
     """
 
+    keywords = ("log_probs", "targets", "input_lengths", "target_lengths")
     blank: int = 0
     reduction: str = "mean"
     zero_infinity: bool = False
@@ -42,16 +43,16 @@ class CTCLoss(_Loss):
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Labels that fit into the time even if all are alike, or ``zero_infinity``; they are less than the blank."""
+        """Labels on one side of the blank that fit into the time even if all are alike, or ``zero_infinity``."""
         steps, samples, classes = shape
-        blank, zero_infinity = draw(st.integers(1, classes - 1)), draw(st.booleans())
+        blank, zero_infinity = draw(st.integers(0, classes - 1)), draw(st.booleans())
         ends = draw(st.tuples(*[st.integers(1, steps)] * samples))
         most = [steps if zero_infinity else (end + 1) // 2 for end in ends]
         lengths = draw(st.tuples(st.integers(1, most[0]), *[st.integers(0, m) for m in most[1:]]))
         layer = cls(blank, draw(REDUCTIONS), zero_infinity, ends, lengths)
         padded, joined = (samples, max(lengths)), (sum(lengths),)
-        operands = Operand(shape, "log_probability"), Operand(draw(st.sampled_from([padded, joined])), "index", blank)
-        return layer, operands
+        labels = Operand(draw(st.sampled_from([padded, joined])), *(("index", blank) if blank else ("label", classes)))
+        return layer, (Operand(shape, "log_probability"), labels)
 
     def call(self, operands: tuple[Tree, ...]) -> tuple[tuple[Tree, ...], tuple[tuple[str, Tree], ...]]:
         """The tensors, then the lengths of every sample's input and target."""

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.unary import sgn
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
@@ -61,9 +62,7 @@ class L1Loss(_OfDifference):
 
     def slope_of(self, d: Array) -> Array:
         """``d / |d|``, and 0 at 0."""
-        size = np.abs(d)
-        slope: Array = d / np.where(size == 0, 1, size)
-        return slope
+        return sgn(d)
 
 
 @dataclass(frozen=True)
@@ -153,6 +152,7 @@ class PoissonNLLLoss(_Elementwise):
     Source: the documentation of ``torch.nn.PoissonNLLLoss``.
     """
 
+    keywords = ("log_input", "target")
     log_input: bool = True
     full: bool = False
     eps: float = 1e-8
@@ -190,6 +190,7 @@ class GaussianNLLLoss(_Elementwise):
     Source: the documentation of ``torch.nn.GaussianNLLLoss``.
     """
 
+    keywords = ("input", "target", "var")
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"

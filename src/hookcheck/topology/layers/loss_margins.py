@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, BatchedLoss, _Elementwise, _Loss, weights
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
@@ -88,6 +88,7 @@ class MarginRankingLoss(_Elementwise):
     Where ``m > 0``: ``∂a = −y``, ``∂b = y``, ``∂y = b − a``. Source: the documentation of ``nn.MarginRankingLoss``.
     """
 
+    keywords = ("input1", "input2", "target")
     margin: float = 0.0
     reduction: str = "mean"
 
@@ -116,7 +117,7 @@ class MarginRankingLoss(_Elementwise):
 
 
 @dataclass(frozen=True)
-class MultiLabelSoftMarginLoss(_Loss):
+class MultiLabelSoftMarginLoss(BatchedLoss, _Loss):
     """``nn.MultiLabelSoftMarginLoss``: for each of ``x`` (N, C), ``Σ w (y ln(1 + e⁻ˣ) + (1 − y) ln(1 + eˣ)) / C``.
 
     ``∂x = w (σ(x) − y) / C`` and ``∂y = −w x / C``, by ``ln(1 + eˣ) = ln(1 + e⁻ˣ) + x``.
@@ -125,14 +126,15 @@ class MultiLabelSoftMarginLoss(_Loss):
 
     weight: tuple[float, ...] | None = None
     reduction: str = "mean"
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A target between 0 and 1; a weight for each class."""
         return cls(draw(weights(shape[1])), draw(REDUCTIONS)), (Operand(shape), Operand(shape, "unit"))
 
@@ -154,25 +156,27 @@ class MultiLabelSoftMarginLoss(_Loss):
 
 
 @dataclass(frozen=True)
-class MultiMarginLoss(_Loss):
+class MultiMarginLoss(BatchedLoss, _Loss):
     """``nn.MultiMarginLoss``: for each of ``x`` (N, C) with class ``y``, ``Σ_{i ≠ y} w_y max(0, m_i)ᵖ / C``.
 
     ``m_i = margin − x_y + x_i``, ``p`` is 1 or 2. ``∂x_i = w_y p max(0, m_i)ᵖ⁻¹ / C`` where ``m_i > 0``, and ``∂x_y``
     is minus their sum. Source: the documentation of ``torch.nn.MultiMarginLoss``.
     """
 
+    sample_since = "1.8"
     p: int = 1
     margin: float = 1.0
     weight: tuple[float, ...] | None = None
     reduction: str = "mean"
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A margin that no difference is: above 1 for numbers between 0 and 1, else off the grid of differences."""
         domain, margins = draw(st.sampled_from([("real", [0.53125, 1.03125, 2.03125]), ("unit", [1.0, 1.5])]))
         layer = cls(draw(st.integers(1, 2)), draw(st.sampled_from(margins)), draw(weights(shape[1])), draw(REDUCTIONS))
@@ -204,25 +208,28 @@ class MultiMarginLoss(_Loss):
 
 
 @dataclass(frozen=True)
-class MultiLabelMarginLoss(_Loss):
+class MultiLabelMarginLoss(BatchedLoss, _Loss):
     """``nn.MultiLabelMarginLoss``: for each of ``x`` (N, C) with labels ``y`` (N, C), ``Σ_{ij} max(0, m_ij) / C``.
 
     ``m_ij = 1 − x_{y_j} + x_i``, ``j`` over the labels before the first −1, ``i`` over the classes that are no label. A
     term with ``m_ij > 0`` adds 1 / C to ``∂x_i`` and takes it from ``∂x_{y_j}``.
+    sample_since = "1.8"
     Source: the documentation of ``torch.nn.MultiLabelMarginLoss``.
     """
 
     reduction: str = "mean"
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Numbers between 0 and 1, whose differences are not the margin; C labels, some of them repeated."""
-        return cls(draw(REDUCTIONS)), (Operand(shape, "unit"), Operand(shape, "index", shape[1]))
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+        """Numbers between 0 and 1, whose differences are not the margin; up to C labels, some of them repeated."""
+        labels = Operand(shape, draw(st.sampled_from(["index", "ended"])), shape[1])
+        return cls(draw(REDUCTIONS)), (Operand(shape, "unit"), labels)
 
     def extent(self, inputs: tuple[Array, ...]) -> Shape:
         """(N,)."""
@@ -250,7 +257,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 @dataclass(frozen=True)
-class CosineEmbeddingLoss(_Loss):
+class CosineEmbeddingLoss(BatchedLoss, _Loss):
     """``nn.CosineEmbeddingLoss``: of ``a``, ``b`` (N, D), ``1 − c`` where ``y`` is 1, ``max(0, c − margin)`` where −1.
 
     ``c = a·b / √(A B)`` with ``A = a·a + 10⁻¹²`` and ``B`` likewise, which keeps torch from dividing by 0.
@@ -258,8 +265,10 @@ class CosineEmbeddingLoss(_Loss):
     Source: the documentation of ``torch.nn.CosineEmbeddingLoss``.
     """
 
+    keywords = ("input1", "input2", "target")
     margin: float = 0.0
     reduction: str = "mean"
+    unbatched: bool = False
     scalable: ClassVar[bool] = False
 
     @property
@@ -268,12 +277,12 @@ class CosineEmbeddingLoss(_Loss):
         return (2,)
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, D)."""
         return len(shape) == 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A margin other than 0, which is the cosine of a vector of zeros: at that kink releases differ."""
         margin = draw(st.sampled_from([0.25, 0.5, -0.25]))
         return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape), Operand(shape[:1], "sign"))

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.distance import PairwiseDistance
-from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
+from hookcheck.topology.layers.loss import REDUCTIONS, BatchedLoss, _Loss
+from hookcheck.topology.layers.unary import sgn
 from hookcheck.topology.model import Apply, Call, Composite, Module, Statement
 from hookcheck.topology.ops.arithmetic import Minimum, Sub
 from hookcheck.topology.ops.elementwise import Clamp, Shift
 from hookcheck.topology.ops.reduction import Mean, Sum
+from hookcheck.topology.ops.rule import like
 from hookcheck.topology.primitive import Array, Assembled, Layer, Operand, Shape
 from hookcheck.topology.tree import Ref
 
@@ -25,11 +27,18 @@ class _Triplet(_Loss):
     """``max(0, margin + d(a, p) − d(a, n))`` of ``a``, ``p``, ``n`` (N, D), ``d(x, y) = (Σ |x − y + eps|ᵖ)^{1/p}``.
 
     With ``swap``, ``min(d(a, n), d(p, n))`` stands for ``d(a, n)``. With ``e = x − y + eps``, ``∂d/∂x`` is
-    ``sign(e) (|e| / d)ᵖ⁻¹`` and ``∂d/∂y`` its negative; where the two of the minimum are equal, each has half.
+    ``sgn(e) (|e| / d)ᵖ⁻¹`` and ``∂d/∂y`` its negative; where the two of the minimum are equal, each has half.
+    Of complex numbers the distances are real, and so is the loss.
     """
 
+    keywords = ("anchor", "positive", "negative")
     margin: float
     swap: bool
+
+    @property
+    def complex_since(self) -> str:
+        """As for the distance, and tested like it."""
+        return PairwiseDistance().complex_since
 
     @property
     def norm(self) -> float:
@@ -69,7 +78,7 @@ class _Triplet(_Loss):
     def slope(self, x: Array, y: Array) -> Array:
         """``∂d/∂x`` (N, D)."""
         e = x - y + self.shift
-        slope: Array = np.sign(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
+        slope: Array = sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
         return slope
 
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
@@ -79,7 +88,7 @@ class _Triplet(_Loss):
         swaps = self._swaps(a, p, n)[:, None]
         near = kept * self.slope(a, p)
         far, swapped = kept * (1 - swaps) * self.slope(a, n), kept * swaps * self.slope(p, n)
-        return near - far, -near - swapped, far + swapped
+        return like(near - far, a), like(-near - swapped, p), like(far + swapped, n)
 
     def _swaps(self, a: Array, p: Array, n: Array) -> Array:
         """The share that ``d(p, n)`` has in the minimum: 1, 0 or a half."""
@@ -98,7 +107,7 @@ def _margins(shape: Shape, norm: float = 2.0) -> st.SearchStrategy[float]:
 
 
 @dataclass(frozen=True)
-class TripletMarginLoss(_Triplet):
+class TripletMarginLoss(BatchedLoss, _Triplet):
     """``nn.TripletMarginLoss``: the triplet loss of `_Triplet`, with the exponent ``p`` and ``eps`` as settings.
 
     Source: the documentation of ``torch.nn.TripletMarginLoss``.
@@ -109,6 +118,7 @@ class TripletMarginLoss(_Triplet):
     eps: float = EPS
     swap: bool = False
     reduction: str = "mean"
+    unbatched: bool = False
 
     @property
     def norm(self) -> float:
@@ -121,7 +131,7 @@ class TripletMarginLoss(_Triplet):
         return self.eps
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Distances that the minimum can tell apart: no sums of absolute differences where it is taken."""
         swap = draw(st.booleans())
         p = draw(st.sampled_from([2.0, 3.0, *([] if swap else [1.0])]))
@@ -140,6 +150,11 @@ class TripletMarginWithDistanceLoss(Assembled):
     margin: float = 1.0
     swap: bool = False
     reduction: str = "mean"
+
+    @property
+    def complex_since(self) -> str:
+        """As for the distance, and tested like it."""
+        return PairwiseDistance().complex_since
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

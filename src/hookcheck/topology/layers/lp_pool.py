@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.pooling_windows import (
     Size,
     Sliding,
@@ -25,7 +26,7 @@ from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
 
 @dataclass(frozen=True)
-class LPPool1d(Sliding):
+class LPPool1d(Batched, Sliding):
     """``nn.LPPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), ``y = s^(1/p)``, ``s[o] = Σ A[o, i] x[i]ᵖ``, p the norm.
 
     ``A[o, i]`` is 1 where window ``o`` holds position ``i``. One that goes off-bounds, as ``ceil_mode`` lets it, is
@@ -42,22 +43,23 @@ class LPPool1d(Sliding):
     kernel_size: Size
     stride: Size | None = None
     ceil_mode: bool = False
+    unbatched: bool = False
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Windows that the input covers; for the odd norms positive numbers, whose sums are positive."""
         norm = draw(st.sampled_from([2, 1, 3]))
         layer = cls(norm, settled(drawn_kernel(draw, shape[2:])), drawn_stride(draw, cls.dims), draw(st.booleans()))
         return layer, (Operand(shape, "real" if norm == 2 else "positive"),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
         (x,) = inputs
         weights = self._weights(x.shape[2:])
         y = (spread(x) ** self.norm_type @ joined(weights).T.astype(x.dtype)) ** (1 / self.norm_type)
         return (y.reshape(output_shape(x, weights)),)
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape."""

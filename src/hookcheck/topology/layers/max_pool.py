@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.pooling_windows import (
     Pool,
     Size,
@@ -83,7 +84,7 @@ class MaximumPool(Pool):
 
 
 @dataclass(frozen=True)
-class MaxPool1d(Sliding, MaximumPool):
+class MaxPool1d(Batched, Sliding, MaximumPool):
     """``nn.MaxPool1d``: ``x`` (N, C, L) to ``y`` (N, C, L'), as `MaximumPool` writes it, of sliding windows.
 
     Window ``o`` holds ``o·stride − padding + j·dilation`` for ``j < kernel_size``; the padding never is the maximum.
@@ -98,9 +99,10 @@ class MaxPool1d(Sliding, MaximumPool):
     dilation: Size = 1
     return_indices: bool = False
     ceil_mode: bool = False
+    unbatched: bool = False
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Windows each of which holds a position of the input; of one position where numbers may tie.
 
         Positions no further apart than the input is long never step over it.
@@ -139,6 +141,7 @@ class MaxPool1d(Sliding, MaximumPool):
 class MaxPool2d(MaxPool1d):
     """``nn.MaxPool2d``: `MaxPool1d` over the two dimensions of ``x`` (N, C, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 2
 
 
@@ -146,11 +149,12 @@ class MaxPool2d(MaxPool1d):
 class MaxPool3d(MaxPool1d):
     """``nn.MaxPool3d``: `MaxPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 3
 
 
 @dataclass(frozen=True)
-class AdaptiveMaxPool1d(MaximumPool):
+class AdaptiveMaxPool1d(Batched, MaximumPool):
     """``nn.AdaptiveMaxPool1d``: ``x`` (N, C, L) to ``y`` (N, C, output_size), as `MaximumPool` writes it.
 
     The windows are those of `adaptive`. Source: the documentation of ``torch.nn.AdaptiveMaxPool1d``.
@@ -160,9 +164,10 @@ class AdaptiveMaxPool1d(MaximumPool):
 
     output_size: Sizes
     return_indices: bool = False
+    unbatched: bool = False
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Any number of windows; where numbers may tie, one for each position."""
         sizes = settled(shape[2:]) if may_tie(shape) else drawn_sizes(draw, shape[2:])
         return cls(sizes, draw(st.booleans())), (Operand(shape),)
@@ -181,6 +186,7 @@ class AdaptiveMaxPool1d(MaximumPool):
 class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
     """``nn.AdaptiveMaxPool2d``: `AdaptiveMaxPool1d` over the two dimensions of ``x`` (N, C, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 2
 
 
@@ -188,4 +194,5 @@ class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
 class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
     """``nn.AdaptiveMaxPool3d``: `AdaptiveMaxPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    sample_since = "1.8"
     dims: ClassVar[int] = 3

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
+from hookcheck.topology.layers.unary import conjugated
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 Axes = tuple[int, ...]
@@ -51,7 +52,7 @@ class Normalisation(SingleStep):
     """What all normalisations share: ``y = x̂ γ + β``, where ``γ`` (weight) and ``β`` (bias) may be absent.
 
     With cotangent ``v``: ``dx`` is ``x̂``'s VJP of ``v γ``, ``dγ = Σ v x̂`` and ``dβ = Σ v``, both over the axes that
-    share one parameter. It is no layer itself.
+    share one parameter; for complex numbers at their conjugates (see `conjugated`). It is no layer itself.
     """
 
     @abstractmethod
@@ -76,7 +77,7 @@ class Normalisation(SingleStep):
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape; ``dγ`` and ``dβ`` of the parameters' shapes."""
-        (x,), (v,) = inputs, cotangents
+        ((x,), parameters), (v,) = conjugated(inputs, parameters), cotangents
         y, pull = self.standard(x, parameters)
         unsummed = {"weight": v * y, "bias": v}
         gradients = {name: unsummed[name].sum(self.shared(x)) for name in self.parameters()}
@@ -156,6 +157,7 @@ class RMSNorm(_OverLastAxes):
     (2019).
     """
 
+    keywords = ("x",)
     normalized_shape: Shape
     eps: float
     elementwise_affine: bool = True
@@ -164,6 +166,11 @@ class RMSNorm(_OverLastAxes):
     def since(self) -> str:
         """The release that brought it."""
         return "2.4"
+
+    @property
+    def complex_since(self) -> str:
+        """torch tests it on complex numbers (OpInfo), with the squares themselves and not their absolute values."""
+        return self.since
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.axes import Separable, selection
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -18,7 +19,7 @@ Padding = Union[int, tuple[int, ...]]
 """One number for every side, or a pair (before, after) for each axis, the last axis first."""
 
 
-class _Pad(Separable):
+class _Pad(Batched, Separable):
     """``y[n, c, i] = x[n, c, reads(i)]`` with ``i`` counted from the input's first place, for each axis after (N, C).
 
     ``dx[n, c, k]`` is the sum of ``v[n, c, i]`` over all ``i`` with ``reads(i) = k``; a place that reads nothing has no
@@ -26,16 +27,17 @@ class _Pad(Separable):
     """
 
     axes: ClassVar[int]
+    sample_since = "1.10"  # pytorch pull request 62183
     complex_since = "1.9"  # the release whose list of functions with complex gradients has them
     padding: Padding
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C, ...) with as many further axes as the class says."""
         return len(shape) == cls.axes + 2 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """One number for all sides, or one for each."""
         construct: Any = cls
         return construct(cls.drawn(draw, shape)), (Operand(shape),)
@@ -76,6 +78,8 @@ class _Pad(Separable):
 
 
 class _ZeroPad(_Pad):
+    sample_since = "1.8"
+
     @classmethod
     def bounds(cls, side: int) -> tuple[int, int]:
         """Negative padding crops; something is always left."""
@@ -90,14 +94,14 @@ class _ConstantPad(_ZeroPad):
     value: float
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Zeros first, then other constants."""
         construct: Any = cls
         return construct(cls.drawn(draw, shape), draw(st.integers(-24, 24)) / 8), (Operand(shape),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x - value`` padded with zeros, plus ``value``."""
-        (y,) = super().forward((inputs[0] - self.value,), parameters)
+        (y,) = super().forward_batch((inputs[0] - self.value,), parameters)
         return (y + self.value,)
 
 
@@ -147,6 +151,7 @@ class ZeroPad1d(_ZeroPad):
     axes = 1
     since = "2.1"
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ class ZeroPad2d(_ZeroPad):
 
     axes = 2
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -170,6 +176,7 @@ class ZeroPad3d(_ZeroPad):
     axes = 3
     since = "2.1"
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -182,6 +189,7 @@ class ConstantPad1d(_ConstantPad):
     axes = 1
     padding: Padding
     value: float
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,6 +202,7 @@ class ConstantPad2d(_ConstantPad):
     axes = 2
     padding: Padding
     value: float
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -206,6 +215,7 @@ class ConstantPad3d(_ConstantPad):
     axes = 3
     padding: Padding
     value: float
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +227,7 @@ class ReflectionPad1d(_ReflectionPad):
 
     axes = 1
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -228,6 +239,7 @@ class ReflectionPad2d(_ReflectionPad):
 
     axes = 2
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,6 +252,7 @@ class ReflectionPad3d(_ReflectionPad):
     axes = 3
     since = "1.10"
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,6 +264,7 @@ class ReplicationPad1d(_ReplicationPad):
 
     axes = 1
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -262,6 +276,7 @@ class ReplicationPad2d(_ReplicationPad):
 
     axes = 2
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -273,6 +288,7 @@ class ReplicationPad3d(_ReplicationPad):
 
     axes = 3
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -284,6 +300,7 @@ class CircularPad1d(_CircularPad):
 
     axes = 1
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -295,6 +312,7 @@ class CircularPad2d(_CircularPad):
 
     axes = 2
     padding: Padding
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -306,3 +324,4 @@ class CircularPad3d(_CircularPad):
 
     axes = 3
     padding: Padding
+    unbatched: bool = False

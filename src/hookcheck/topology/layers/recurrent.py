@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
 from hookcheck.topology.layers import cells
+from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.cells import Rule, Run, weight_shapes
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.layers.unary import conjugated
+from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 from hookcheck.topology.tree import Pack, Tree
 
 
-class _Recurrent(SingleStep):
+class _Recurrent(BatchedSequence):
     """A sequence ``x`` (T, N, input_size), or (N, T, input_size), to the outputs of its steps and the last state.
 
     Each layer runs over what the one before it gave, in its ``_reverse`` direction from the last step to the first; the
@@ -24,6 +27,7 @@ class _Recurrent(SingleStep):
     VJP goes back through the layers, and in each through its steps.
     """
 
+    keywords = ("input", "hx")
     input_size: int
     hidden_size: int
     num_layers: int
@@ -38,20 +42,29 @@ class _Recurrent(SingleStep):
         """The step."""
 
     @property
+    def complex_since(self) -> str:
+        """The rule's: a module can be cast to a complex dtype, and all that this one does is differentiable there."""
+        return self.rule.complex_since
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The number of features of each tensor of the state, the output ``h`` first."""
         return (self.hidden_size,) * self.rule.states
 
-    @classmethod
-    def takes(cls, shape: Shape) -> bool:
-        """(T, N, input_size), or (N, T, input_size)."""
-        return len(shape) == 3 and all(shape)
+    def axes_in(self, count: int) -> Iterable[Axis]:
+        """The sequence's, and the second of each tensor of a state."""
+        return self.first_axis, *(1,) * self.rule.states
+
+    @property
+    def axes_out(self) -> Iterable[Axis]:
+        """Those of the inputs."""
+        return self.axes_in(1 + self.rule.states)
 
     @classmethod
-    def fitting(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_sequence(cls, draw: DrawFn, shape: Shape, batch_first: bool) -> tuple[Layer, tuple[Operand, ...]]:
         """One to three hidden features, one or two layers, one or two directions, the state given or not."""
-        flags = {name: draw(booleans()) for name in ("batch_first", "bidirectional", "state")}
-        steps, batch = (shape[1], shape[0]) if flags["batch_first"] else shape[:2]
+        flags = {"batch_first": batch_first, **{name: draw(booleans()) for name in ("bidirectional", "state")}}
+        steps, batch = (shape[1], shape[0]) if batch_first else shape[:2]
         hidden, layers, bias = draw(integers(1, 3)), draw(integers(1, 2)), draw(sampled_from([True, False]))
         settings = {"hidden_size": hidden, "num_layers": layers, "bias": bias, **flags}
         settings.update(cls.drawn(draw, shape[-1], steps, **settings))
@@ -93,20 +106,20 @@ class _Recurrent(SingleStep):
         """``(output, h_n)``."""
         return outputs
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x`` and the first state to the outputs (T, N, directions · features), or (N, T, ·), and the last state."""
         runs = self._runs(inputs, parameters)
         states = zip(*(run.last for runs_of_layer in runs for run in runs_of_layer))
         return (self._turned(self._joined(runs[-1])), *map(np.stack, states))
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """The gradients of ``x``, of the given first state and of the parameters."""
         v = self._turned(cotangents[0])
         gradients: dict[str, Array] = {}
-        first = [np.empty_like(d) for d in cotangents[1:]]
-        for layer, runs in reversed(list(enumerate(self._runs(inputs, parameters)))):
+        first = [np.empty_like(d, dtype=inputs[0].dtype) for d in cotangents[1:]]
+        for layer, runs in reversed(list(enumerate(self._runs(*conjugated(inputs, parameters))))):
             sides = np.split(v, len(runs), -1)
             v = np.zeros(1, v.dtype)
             for side, (suffix, run) in enumerate(zip(self.directions, runs)):
@@ -171,6 +184,7 @@ class RNN(_Recurrent):
     batch_first: bool = False
     bidirectional: bool = False
     state: bool = False
+    unbatched: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -205,6 +219,7 @@ class LSTM(_Recurrent):
     bidirectional: bool = False
     proj_size: int = 0
     state: bool = False
+    unbatched: bool = False
 
     @property
     def since(self) -> str:
@@ -250,6 +265,7 @@ class GRU(_Recurrent):
     batch_first: bool = False
     bidirectional: bool = False
     state: bool = False
+    unbatched: bool = False
 
     @property
     def rule(self) -> Rule:

@@ -85,7 +85,8 @@ class CrossMapLRN2d(_ResponseNorm):
 
     torch does not document it. In 2.13 the first channel never leaves the window again, and the backward is that of the
     forward only if windows are wide. Hence only sizes are drawn for which both follow the formulas: odd ones, so that
-    there is a middle, and wide enough to hold all channels on either side of it twice.
+    there is a middle, and wide enough to hold all channels on either side of it twice. Complex tensors run, but its
+    backward, written in Python, conjugates nothing: what it gives them is no gradient of theirs.
     Source: Krizhevsky, Sutskever and Hinton (2012), section 3.3.
     """
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.structure import divisors
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
@@ -41,22 +42,24 @@ class _Shuffle(SingleStep):
 
 
 @dataclass(frozen=True)
-class PixelShuffle(_Shuffle):
+class PixelShuffle(Batched, _Shuffle):
     """``nn.PixelShuffle``: (N, C r², H, W) to (N, C, H r, W r).
 
     ``y[n, c, h r + i, w r + j] = x[n, c r² + i r + j, h, w]`` with ``r`` the ``upscale_factor``.
     Source: the documentation of ``torch.nn.PixelShuffle``; Shi et al. 2016, equation 4.
     """
 
+    sample_since = "1.8"
     upscale_factor: int
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C r², H, W)."""
         return len(shape) == 4 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A factor whose square divides the channels."""
         factors = [r for r in range(1, shape[1] + 1) if shape[1] % r**2 == 0]
         return cls(draw(st.sampled_from(factors))), (Operand(shape),)
@@ -71,22 +74,24 @@ class PixelShuffle(_Shuffle):
 
 
 @dataclass(frozen=True)
-class PixelUnshuffle(_Shuffle):
+class PixelUnshuffle(Batched, _Shuffle):
     """``nn.PixelUnshuffle``: (N, C, H r, W r) to (N, C r², H, W), the inverse of ``PixelShuffle``.
 
     Source: the documentation of ``torch.nn.PixelUnshuffle``.
     """
 
+    sample_since = "1.8"
     since = "1.8"
     downscale_factor: int
+    unbatched: bool = False
 
     @classmethod
-    def takes(cls, shape: Shape) -> bool:
+    def takes_batch(cls, shape: Shape) -> bool:
         """(N, C, H r, W r)."""
         return len(shape) == 4 and all(shape)
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A factor that divides height and width."""
         factors = [r for r in divisors(shape[2]) if shape[3] % r == 0]
         return cls(draw(st.sampled_from(factors))), (Operand(shape),)

@@ -14,7 +14,7 @@ from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleSte
 class _Reshape(SingleStep):
     """``y`` is a contiguous ``x`` seen in another shape, and ``dx`` is ``v`` in ``x``'s."""
 
-    complex_since = "1.9"
+    complex_since = "1.8"
     views = True
 
     def source(self) -> str:

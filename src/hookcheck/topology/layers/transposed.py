@@ -6,21 +6,28 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import Convolving, Pair, Triple
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Pack, Tree
 
 
-class _Transposed(Convolving):
+class _Transposed(Batched, Convolving):
+    keywords = ("input", "output_size")
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
     output_size: tuple[int, ...] | None
 
     @property
     def since(self) -> str:
-        """Up to 1.8, the weight's gradient is wrong where a kernel of one element is set apart or cropped."""
-        single = max(self.kernel_size) == 1 and (max(self.stride) > 1 or max(self.padding) > 0)
+        """Up to 1.8, the weight's gradient is wrong where a kernel of one element is set apart, cropped or extended."""
+        single = max(self.kernel_size) == 1 and (max(self.stride) > 1 or any((*self.padding, *self.output_padding)))
         return "1.9" if single else "1.7"
+
+    @property
+    def unbatched_since(self) -> str:
+        """Up to 1.11, ``output_size`` was taken for that of a batch (pytorch issue 75889)."""
+        return "1.12" if self.unbatched and self.output_size else super().unbatched_since
 
     @property
     def complex_since(self) -> str:
@@ -28,7 +35,7 @@ class _Transposed(Convolving):
         return "2.0"
 
     @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
+    def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Padding that leaves an output, and an ``output_size`` within the one stride that it can choose from."""
         channels, sides = shape[1], shape[2:]
         groups = draw(st.sampled_from([g for g in range(1, channels + 1) if channels % g == 0]))
@@ -58,12 +65,12 @@ class _Transposed(Convolving):
         settings = zip(sides, self.stride, self.padding, self.dilation, self.kernel_size, self.output_padding)
         return self.output_size or tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in settings)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
         (x,) = inputs
         return (self.shifted(self.widened(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
 
-    def vjp(
+    def vjp_batch(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
     ) -> tuple[tuple[Array, ...], dict[str, Array]]:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
@@ -91,6 +98,7 @@ class ConvTranspose1d(_Transposed):
     dilation: tuple[int] = (1,)
     padding_mode: str = "zeros"
     output_size: tuple[int] | None = None
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,7 @@ class ConvTranspose2d(_Transposed):
     dilation: Pair = (1, 1)
     padding_mode: str = "zeros"
     output_size: Pair | None = None
+    unbatched: bool = False
 
 
 @dataclass(frozen=True)
@@ -138,3 +147,4 @@ class ConvTranspose3d(_Transposed):
     dilation: Triple = (1, 1, 1)
     padding_mode: str = "zeros"
     output_size: Triple | None = None
+    unbatched: bool = False

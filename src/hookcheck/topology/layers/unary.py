@@ -77,3 +77,19 @@ def sigmoid(x: Array) -> Array:
     """``σ(x) = 1 / (1 + e⁻ˣ)``, on which many activations stand."""
     y: Array = 1 / (1 + np.exp(-x))
     return y
+
+
+def conjugated(inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    """Where a VJP of real numbers is taken so that it is that of complex ones.
+
+    The gradient is the cotangent times the conjugate of ``f'(z)`` (notes on autograd, 'Autograd for Complex Numbers'),
+    and that is ``f'(z̄)`` where ``f`` is a power series with real coefficients.
+    """
+    return tuple(map(np.conj, inputs)), {name: np.conj(array) for name, array in parameters.items()}
+
+
+def sgn(x: Array) -> Array:
+    """``x / |x|``, and 0 at 0: the sign of a real number, the direction of a complex one."""
+    size = np.abs(x)
+    sign: Array = x / np.where(size == 0, 1, size)
+    return sign

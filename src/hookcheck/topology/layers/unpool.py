@@ -31,6 +31,7 @@ class MaxUnpool1d(Pool):
     Source: the documentation of ``torch.nn.MaxUnpool1d``.
     """
 
+    keywords = ("input", "indices")
     dims: ClassVar[int] = 1
 
     kernel_size: Size
