@@ -201,6 +201,13 @@ DOUBLED = Topology(
 )
 """A backward through a backward."""
 
+LEAKED = Topology(
+    Composite((), ("x",), (Apply("h", Neg(), (Ref("x"),)), Leak("h", Ref("h"))), Ref("h")),
+    (Input("x", (2,), requires_grad=True), Input("v", (2,))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+)
+"""What a module gives leaks from within it: without hooks it is the same object as its output."""
+
 BY_HAND = {
     "linear": LINEAR,
     "mixed": MIXED,
@@ -213,6 +220,7 @@ BY_HAND = {
     "typed": TYPED,
     "doubt": DOUBT,
     "doubled": DOUBLED,
+    "leaked": LEAKED,
 }
 
 

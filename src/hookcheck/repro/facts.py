@@ -285,9 +285,10 @@ class Facts:
 
     @cached_property
     def values(self) -> list[str]:
-        """The expressions of everything that main gives a name, and of what leaks into it."""
+        """The expressions of everything that main gives a name, after what leaked to it: an object that is
+        both goes by what it leaked as, also where a full backward hook puts a view in the place of the other."""
         leaks: Any = self.expected.trace.names["leaked"]
-        return [*_outs(self.topology.main), *(f"leaked[{name!r}]" for name in leaks)]
+        return [*(f"leaked[{name!r}]" for name in leaks), *_outs(self.topology.main)]
 
     @cached_property
     def containers(self) -> frozenset[str]:
