@@ -262,7 +262,7 @@ def reasons() -> dict[tuple[Word, Word], str]:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_reason_excuses_what_a_family_draws(family: str, reasons: dict[tuple[Word, Word], str]) -> None:
-    @settings(max_examples=25, deadline=None, database=None, phases=[Phase.generate])
+    @settings(max_examples=25, database=None, phases=[Phase.generate])
     @given(FAMILIES[family].topologies())
     def excuses_nothing(topology: Topology) -> None:
         assert {pair: reasons[pair] for pair in meeting(uses(topology, family)) if reasons[pair] != NOT_DRAWN} == {}

@@ -212,7 +212,7 @@ def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str,
     family, shows, written = STANDS_FOR[what]
     assert shows(written)
     phases = (Phase.generate, Phase.shrink)
-    like_session = settings(database=None, deadline=None, phases=phases, max_examples=400)
+    like_session = settings(database=None, phases=phases, max_examples=400)
     found = find(family_named(family).topologies(), shows, settings=like_session, random=Random(number))
     assert found == written, source(found).script()
 
@@ -279,7 +279,6 @@ def test_no_family_throws_away_more_than_five_per_cent_of_what_it_draws(family: 
     @settings(
         max_examples=100,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
     )

@@ -286,7 +286,7 @@ def test_an_alpha_dropout_keeps_a_mean_of_0_and_a_variance_of_1(kind: Any, p: fl
 
 
 @pytest.mark.parametrize("kind", [kind for kind in IN_JAX if issubclass(kind, Unary)], ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_torch_writes_and_passes_on_what_the_layer_says(kind: type[Layer], data: st.DataObject) -> None:
     step = data.draw(steps(kind))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookcheck.oracle.expected import Expected
@@ -48,7 +48,7 @@ def topologies(draw: st.DrawFn, kind: type[Assembled]) -> Topology:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20)
 @given(data=st.data())
 def test_torch_makes_the_calls_that_the_expansion_says(kind: type[Assembled], data: st.DataObject) -> None:
     topology = data.draw(topologies(kind))

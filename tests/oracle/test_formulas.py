@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
 
@@ -20,7 +20,7 @@ from .primitives import Step, assert_close, constructed, existing, steps, with_c
 
 KINDS = list(existing())
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-examples = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+examples = settings(max_examples=30)
 STEP = 2.0**-17  # near the cube root of float64's rounding, where central differences are most exact
 
 

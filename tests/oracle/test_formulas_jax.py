@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.batched import Batched
@@ -34,7 +34,7 @@ def test_every_layer_and_operation_is_in_jax_or_said_not_to_be() -> None:
 
 
 @pytest.mark.parametrize("kind", IN_JAX, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=5, suppress_health_check=[HealthCheck.too_slow])  # JAX compiles for each shape
+@settings(max_examples=5)  # JAX compiles for each shape
 @given(data=st.data())
 def test_forward_and_vjp_are_those_of_jax(kind: type[Primitive], data: st.DataObject) -> None:
     step = data.draw(steps(kind))

@@ -264,7 +264,7 @@ class TestInPlace:
         assert vjp(index_fill, [[[1.0, 2.0]]], [[1.0, 2.0]], [1, 1]) == [[[1.0, 0.0]], None]
 
     @pytest.mark.parametrize("kind", [kind for kind in OPS if kind.writes is True], ids=lambda kind: kind.__name__)
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(data=st.data(), shape=st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple))
     def test_the_shape_stays(self, kind: type[Op], data: st.DataObject, shape: tuple[int, ...]) -> None:
         op, operands = data.draw(fitted(kind, shape))
@@ -281,7 +281,7 @@ REAL_ONES = [kind for kind in OPS if kind.__module__ != Real.__module__]
 
 
 @pytest.mark.parametrize("kind", REAL_ONES, ids=lambda kind: kind.__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data(), shape=st.lists(st.integers(0, 2), max_size=3).map(lambda sides: (*sides, 0)))
 def test_empty_tensors_where_they_are_taken(kind: type[Op], data: st.DataObject, shape: tuple[int, ...]) -> None:
     shape = tuple(data.draw(st.permutations(shape)))
@@ -303,7 +303,7 @@ def address(tensor: torch.Tensor) -> int:
 
 
 @pytest.mark.parametrize("kind", REAL_ONES, ids=lambda kind: kind.__name__)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_memory_is_shared_by_views_and_by_nothing_else(kind: type[Op], data: st.DataObject) -> None:
     op, operands = data.draw(fitted(kind, (2, 2, 3)))

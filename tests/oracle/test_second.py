@@ -163,7 +163,7 @@ def test_parameters_that_the_gradient_does_not_depend_on_have_none() -> None:
     assert Expected(topology, values(topology)).leaf_gradients.keys() == {"weight"}  # g = v W
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(double_backward.topologies())
 def test_torch_agrees(topology: Topology) -> None:
     run = build(topology, values(topology))

@@ -58,7 +58,6 @@ def test_on_drawn_networks(family: str) -> None:
         max_examples=6,
         derandomize=True,
         database=None,
-        deadline=None,
         phases=[Phase.generate],
         suppress_health_check=[*HealthCheck],
     )

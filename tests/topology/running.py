@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor
-from hookcheck.oracle.tolerance import close
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
@@ -79,13 +79,13 @@ def assert_same(a: Names, b: Names) -> None:
     assert [name for name in left if not same(left[name], right[name])] == []
 
 
-def agrees(observed: Any, expected: Any, dtype: str) -> bool:
+def agrees(observed: Any, expected: Any, oracle: Expected) -> bool:
     """Whether torch's value is the oracle's, to rounding, of its dtype, and requires grad where the oracle's does."""
     if isinstance(expected, Tensor):
         return (
             isinstance(observed, torch.Tensor)
             and (observed.requires_grad, str(observed.dtype)) == (expected.requires_grad, f"torch.{expected.dtype}")
-            and close(_number(array(observed)), _number(expected.array), dtype, "cpu")
+            and oracle.close(_number(array(observed)), _number(expected.array), "cpu")
         )
     return type(observed) is type(expected) and bool(observed == expected)
 

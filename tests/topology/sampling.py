@@ -15,7 +15,6 @@ Family = Callable[[], SearchStrategy[Topology]]
 
 DRAWING = settings(
     database=None,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],

@@ -115,7 +115,7 @@ def test_a_kind_is_a_frozen_dataclass_that_can_be_told_apart_and_hashed(kind: ty
 
 @every
 def test_a_kind_survives_writing_and_reading(kind: type[Drawn]) -> None:
-    @settings(deadline=None, max_examples=5)
+    @settings(max_examples=5)
     @given(st.data())
     def survives(data: st.DataObject) -> None:
         primitive, _ = data.draw(st.composite(lambda draw: kind.fitting(draw, draw(shapes_for(kind))))())

@@ -40,7 +40,6 @@ def test_hand_made_topologies_survive_writing_and_reading(topology: Topology) ->
     survives(topology)
 
 
-@settings(deadline=None)
 @given(topology=TOPOLOGIES)
 def test_anything_that_the_model_can_hold_survives(topology: Topology) -> None:
     survives(topology)
@@ -48,7 +47,7 @@ def test_anything_that_the_model_can_hold_survives(topology: Topology) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_family_survives(family: Any) -> None:
-    settings(deadline=None, max_examples=50)(given(family.topologies())(survives))()
+    settings(max_examples=50)(given(family.topologies())(survives))()
 
 
 def test_the_canonical_text_is_sorted_dense_and_leaves_defaults_out() -> None:
