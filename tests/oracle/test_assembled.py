@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.build import build
+from hookcheck.topology.families.drawing import SEEDS
 from hookcheck.topology.families.fitting import shapes_for
 from hookcheck.topology.layers.loss_triplets import TripletMarginWithDistanceLoss
 from hookcheck.topology.layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
@@ -44,7 +45,7 @@ def topologies(draw: st.DrawFn, kind: type[Assembled]) -> Topology:
     args, kwargs = layer.call(tuple(Ref(i.name) for i in inputs))
     main = (Call("y", "", args, kwargs), Backward((Ref("y"),), (Ref("v"),)))
     v = Input("v", layer.gives(operands))
-    return Topology(layer, (*inputs, v), main, draw(st.booleans()), seed=draw(st.integers(0, 999)))
+    return Topology(layer, (*inputs, v), main, draw(st.booleans()), seed=draw(SEEDS))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

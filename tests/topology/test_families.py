@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,3 +268,35 @@ def test_every_family_has_its_promise_and_its_minimal_member_here() -> None:
         for family in promises  # modules, or names
     }
     assert {*FIVE, *proved, "single-layer", "random-graph"} == FAMILIES.keys()
+
+
+def test_numbers_in_the_code_around_change_no_draw(tmp_path: Path) -> None:
+    """Hypothesis tries numbers that it sees in modules that are not installed, which differ from user to user."""
+    numbers = tmp_path / "numbers_around.py"
+    numbers.write_text(f"NUMBERS = {list(range(1000, 2000))}\n", encoding="utf-8")
+    drawing = """\
+from hypothesis import Phase, given, seed, settings
+from hookcheck.topology.codec import identify
+from hookcheck.topology.families import FAMILIES
+
+@seed(0)
+@settings(max_examples=600, database=None, deadline=None, phases=[Phase.generate])
+@given(FAMILIES["multi-node"].topologies())
+def run(topology):
+    print(identify(topology))
+
+run()
+"""
+    alone, among = (
+        subprocess.run(
+            [sys.executable, "-c", first + drawing],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for first in ("", "import numbers_around\n")
+    )
+    assert len(alone.splitlines()) == 600
+    assert among == alone
