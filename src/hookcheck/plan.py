@@ -44,12 +44,15 @@ from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
-SMOKE = ("intermediate-loss", "inplace", PROGRAM)
+SMOKE = ("multi-node", "pass-through", PROGRAM)
 """The families of a smoke test: few networks in which much can go wrong, and the programs."""
 
 SLOW = (
+    "autocast",
     "checkpointed-gradients",
     "checkpointing",
+    "copying",
+    "interactions",
     "module-utilities",
     "parallel",
     "sharded",
@@ -57,7 +60,7 @@ SLOW = (
     "torch-compile-backward",
     "tracing",
 )
-"""The chapters of programs that take seconds, since they compile or need processes; a smoke test leaves them out."""
+"""The chapters of programs that compile, need processes or try many cases; a smoke test leaves them out."""
 
 LEFT_OUT = "left out of this run by its selection of tests"
 
