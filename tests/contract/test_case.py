@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hookcheck.contract.case import Case, call_features
+from hookcheck.contract.case import Case
+from hookcheck.contract.features import call_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.kinds import KINDS

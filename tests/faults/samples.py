@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from hookcheck.contract.case import call_features
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.examine import examine
+from hookcheck.contract.features import call_features
 from hookcheck.contract.ledger import Ledger
 from hookcheck.oracle.expected import Expected
 from hookcheck.probe.run import unavailable

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hookcheck.contract.case import Case, Features, firing_features
+from hookcheck.contract.case import Case
 from hookcheck.contract.clause import NOTHING, Clause, Mismatch, Subject
 from hookcheck.contract.evidence import Evidence
+from hookcheck.contract.features import Features, firing_features
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.topology.model import Topology
