@@ -23,7 +23,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hookcheck.contract.case import call_features, firing_features
+from hookcheck.contract.features import call_features, firing_features
 from hookcheck.coverage.axes import words
 from hookcheck.coverage.pairs import meeting
 from hookcheck.oracle.expected import Expected

@@ -27,11 +27,13 @@ from hookcheck.record.model import (
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.padding import ConstantPad1d
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Leak, Sequential, Topology, Within
 from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.complex import Complex
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.ops.joining import Split
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.source import source
 from hookcheck.topology.tree import Literal, Pack, Ref
@@ -207,6 +209,18 @@ LEAKED = Topology(
     (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
 )
 """What a module gives leaks from within it: without hooks it is the same object as its output."""
+
+EMPTY = Topology(
+    Composite(
+        (("a", ConstantPad1d(-1, 0.0, unbatched=True)),),
+        ("x",),
+        (Call("g", "a", (Ref("x"),)), Apply("h", Split((0, 1), 0), (Ref("g"),))),
+        Ref("h", (0,)),
+    ),
+    (Input("x", (1, 3), requires_grad=True), Input("v", (0, 1))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+)
+"""What the layer gives has its input's strides, a view in its place others, and so has the part without entries."""
 
 BY_HAND = {
     "linear": LINEAR,

@@ -22,7 +22,7 @@ from hookcheck.topology.model import Topology, size
 from hookcheck.topology.values import values
 
 from .broken import CHANGES, NEW_CHANGES, REGISTRATIONS, broken, changed
-from .cases import BY_HAND, MIXED, ON_NETWORKS, WRITTEN, executed
+from .cases import BY_HAND, EMPTY, MIXED, ON_NETWORKS, WRITTEN, executed
 
 
 def agree(topology: Topology, kinds: Iterable[str] = KINDS, silent: bool = True) -> set[str]:
@@ -50,6 +50,11 @@ def agree(topology: Topology, kinds: Iterable[str] = KINDS, silent: bool = True)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_on_networks_by_hand(name: str) -> None:
     agree(BY_HAND[name])
+
+
+def test_strides_of_a_tensor_without_entries_mean_nothing() -> None:
+    """Neither to the suite nor to a script."""
+    assert "OB-07" not in agree(EMPTY)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

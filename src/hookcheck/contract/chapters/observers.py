@@ -99,9 +99,9 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
 def changes_no_object(case: Case, _: None) -> Judgement:
     """An observing hook leaves which object each tensor is, its version and strides, and whether it is a view and a
     leaf, and the strides of each ``.grad`` and whether it requires grad; but a full backward hook puts a view in the
-    place of what goes into or comes out of a module, the stride of an axis of one entry means nothing, and what
-    ``torch.autograd.grad`` gives, or a backward leaves in the ``.grad`` of an intermediate, is whatever backward came
-    to, be it the cotangent itself."""
+    place of what goes into or comes out of a module, the stride of an axis of one entry means nothing, nor do those of
+    a tensor without entries, and what ``torch.autograd.grad`` gives, or a backward leaves in the ``.grad`` of an
+    intermediate, is whatever backward came to, be it the cotangent itself."""
     if case.observed.raised or case.plain.raised:
         return NOTHING
     standings = _changed(case.plain.standings, case.observed.standings)
@@ -207,10 +207,11 @@ def _changed(plain: Mapping[str, Beside], hooked: Mapping[str, Beside]) -> list[
 
 
 def _apart(plain: Standing | Layout, hooked: Standing | Layout, copy: Copy) -> tuple[str, str] | None:
-    """The properties in which a tensor differs, in words; None if in none but strides of axes of one entry."""
-    single = {i for i, size in enumerate(copy.shape) if size == 1} if isinstance(copy, np.ndarray) else set()
+    """The properties in which a tensor differs, in words; None if in none but strides that mean nothing."""
+    shape = copy.shape if isinstance(copy, np.ndarray) else ()
+    idle = {i for i, size in enumerate(shape) if size == 1 or 0 in shape}
     before, after = (
-        side._replace(strides=tuple(stride for i, stride in enumerate(side.strides) if i not in single))
+        side._replace(strides=tuple(stride for i, stride in enumerate(side.strides) if i not in idle))
         for side in (plain, hooked)
     )
     names = [name for name, a, b in zip(plain._fields, before, after) if a != b]
