@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hookcheck.probe.run import release
@@ -19,9 +19,10 @@ from hookcheck.topology.codec import canonical, decode
 from hookcheck.topology.corpus import read
 from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.families.fitting import shapes_for
+from hookcheck.topology.families.fitting import ranks, shapes_for
+from hookcheck.topology.families.grammar import outputs_of
 from hookcheck.topology.model import Apply
-from hookcheck.topology.primitive import Drawn, Layer, Op, SingleStep
+from hookcheck.topology.primitive import MOST, Drawn, Layer, Op, SingleStep
 
 from .samples import CALLED, SMALL, X
 
@@ -129,3 +130,16 @@ def test_a_kind_survives_writing_and_reading(kind: type[Drawn]) -> None:
         assert (hash(again), repr(again)) == (hash(topology), repr(topology))
 
     survives()
+
+
+@every
+def test_a_kind_gives_no_more_dimensions_than_the_next_is_drawn_for(kind: type[Drawn]) -> None:
+    @settings(max_examples=20)
+    @given(st.data())
+    def stays(data: st.DataObject) -> None:
+        shape = (data.draw(st.sampled_from((4, 1))),) * data.draw(st.sampled_from(ranks(kind)[-2:]))
+        assume(kind.takes(shape))
+        primitive, operands = data.draw(st.composite(lambda draw: kind.fitting(draw, shape))())
+        assert all(len(value.shape) <= MOST for value in outputs_of(primitive, "y", operands))
+
+    stays()

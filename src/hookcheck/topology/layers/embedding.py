@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import MOST, Array, Layer, Operand, Shape, SingleStep
 from hookcheck.topology.tree import Tree
 
 
@@ -51,6 +51,11 @@ class Embedding(_Table):
     embedding_dim: int
     padding_idx: int | None = None
     scale_grad_by_freq: bool = False
+
+    @classmethod
+    def takes(cls, shape: Shape) -> bool:
+        """Any that is not empty, and has room for one more dimension."""
+        return len(shape) < MOST and all(shape)
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

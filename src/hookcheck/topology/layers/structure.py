@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import MOST, Array, Layer, Operand, Shape, SingleStep
 
 
 class _Reshape(SingleStep):
@@ -76,15 +76,16 @@ class Unflatten(_Reshape):
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
-        """At least one dimension."""
-        return len(shape) > 0 and all(shape)
+        """At least one dimension, and room for one more."""
+        return 0 < len(shape) < MOST and all(shape)
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Any axis, counted from either end, in two or three factors."""
+        """Any axis, counted from either end, in two factors or, where there is room, three."""
         dim = draw(st.sampled_from([*range(len(shape)), *range(-len(shape), 0)]))
         outer = draw(st.sampled_from(divisors(shape[dim])))
-        inner = draw(st.sampled_from([(), *((d,) for d in divisors(shape[dim] // outer))]))
+        between = divisors(shape[dim] // outer) if len(shape) + 2 <= MOST else []
+        inner = draw(st.sampled_from([(), *((d,) for d in between)]))
         rest = shape[dim] // outer // (inner[0] if inner else 1)
         return cls(dim, (outer, *inner, rest)), (Operand(shape),)
 
