@@ -12,7 +12,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.rounding import NOISE, TRIALS, Noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
-from hookcheck.topology.layers.activation import Mish
+from hookcheck.topology.layers.activation import Mish, ReLU6, Sigmoid
 from hookcheck.topology.layers.adjustable import Threshold
 from hookcheck.topology.layers.distance import CosineSimilarity
 from hookcheck.topology.layers.loss_margins import CosineEmbeddingLoss
@@ -206,6 +206,28 @@ class TestOverflow:
         inputs = (Input("x", (1,), True), Input("v", (1,)))
         numbers = {"x": np.array([x]), "v": np.array([1.0])}
         assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).overflows is overflows
+
+
+class TestUnderflow:
+    @pytest.mark.parametrize(("x", "dtype", "either"), [
+        (-116.0, "float32", True), (-116.0, "float64", False), (-80.0, "float32", False), (-20.0, "float16", True),
+        (-8.0, "float16", False), (-116.0, "bfloat16", True), (-20.0, "bfloat16", False),
+    ])  # fmt: skip
+    def test_what_comes_out_as_zero_may_go_either_way_at_a_kink_there(self, x: float, dtype: str, either: bool) -> None:
+        """A sigmoid of -116 is some 10^-51, which float32 does not have."""
+        module = Composite(
+            (("squash", Sigmoid()), ("gate", ReLU6())),
+            ("x", "u"),
+            (Call("s", "squash", (X,)), Apply("p", Mul(), (Ref("s"), U)), Call("h", "gate", (Ref("p"),))),
+            Ref("h"),
+        )
+        inputs = (Input("x", (1,), True), Input("u", (1,), True), Input("v", (1,)))
+        topology = Topology(module, inputs, (Call("y", "", (X, U)), Backward((Y,), (V,))), dtype=dtype)
+        oracle = Expected(topology, {"x": np.array([x]), "u": np.array([1.0]), "v": np.array([1.0])})
+        (expected,) = next(firing.grad_input for firing in oracle.firings if firing.call.path == "gate")
+        assert expected is not None
+        assert expected.tolist() == [1.0]
+        assert oracle.close(np.array([0.0]), expected, "cpu") is either
 
 
 def tied(x: list[float], u: list[float], times: int = 1) -> Expected:

@@ -24,6 +24,10 @@ NOISE = {"float64": 4.0, "float32": 4.0, "float16": 1.0, "bfloat16": 1.0}
 """By how many units of rounding a number moves: the sums within a step round several times in the wide types, and are
 rounded once to the 16-bit ones."""
 
+UNDERFLOW = {"float64": 2.0**-1022, "float32": 2.0**-126, "float16": 2.0**-24, "bfloat16": 2.0**-126}
+"""Smaller numbers may come out as zero: kernels flush what is no normal number. Those for float16 compute in float32,
+and round to a multiple of this. Source: the model with underflow of Higham, section 2.2."""
+
 MARGIN = {"float64": 2.0**5, "float32": 2.0**5, "float16": 2.0**2, "bfloat16": 2.0**2}
 """How many times the largest change seen may be exceeded: a few trials do not show the worst of the directions.
 Networks of 16 bits are drawn with few steps, and so with few directions."""
@@ -57,17 +61,20 @@ class Noise:
         self._steps = count()
         self._times = NOISE[dtype]
         self._unit = NOISE[dtype] * UNIT[dtype, device]
+        self._least = NOISE[dtype] * UNDERFLOW[dtype]
 
     def moved(self, array: Array, exact: bool, within: float = 0.0) -> Array:
         """The numbers of a floating array, off by up to `NOISE` units of rounding.
 
         The units are those of its largest number, or of the numbers ``within`` the step that `cancelled`, as sums leave
-        them; where zeros are ``exact``, and so stay, those of each number itself.
+        them; where zeros are ``exact``, and so stay, those of each number itself. To that comes, for any but zero, what
+        may underflow: a number of that size falls to the other side of a kink at zero as often as not.
         """
         if array.dtype.kind not in "fc" or not array.size:
             return array
         size = np.abs(array) if exact else max(np.abs(array).max(), within / self._times)
-        changed: Array = array + self._unit * size * self._stream.uniform(-1, 1, size=array.shape)
+        most = self._unit * size + self._least * (array != 0)
+        changed: Array = array + most * self._stream.uniform(-1, 1, size=array.shape)
         return changed
 
     def cancelled(self, step: Step, given: tuple[Array, ...], received: Iterable[Gradient]) -> list[float]:
