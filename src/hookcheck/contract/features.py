@@ -56,9 +56,9 @@ def network_features(expected: Expected) -> Features:
 
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
     works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
-    another order than its input's, ``one image`` where a batch of one may become channels-last, and ``plain`` where
-    neither is; ``inside`` holds what the network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or
-    ``nothing``.
+    another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
+    channels-last, and ``plain`` where neither is; ``inside`` holds what the network runs inside of (see `CALLERS` and
+    `CONTEXTS`), grad modes left out, or ``nothing``.
     """
     topology = expected.topology
     compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
@@ -70,8 +70,8 @@ def network_features(expected: Expected) -> Features:
     modules = {type(module).__name__ for _, module in walk(topology.module)}
     orders = {
         "reordered": not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES),
-        "one image": any(
-            isinstance(node.primitive, REORDERING) and len(node.shapes[0]) in (4, 5) and node.shapes[0][0] == 1
+        "ambiguous": any(
+            isinstance(node.primitive, REORDERING) and len(node.shapes[0]) in (4, 5) and 1 in node.shapes[0]
             for node in expected.trace.nodes
         ),
     }
