@@ -22,6 +22,7 @@ from systems.oracles import captured, expectation, linear_chain, sigmoid_net
 from systems.side_by_side import assert_same, differing, table
 from torch import nn
 
+from hookcheck.oracle.tolerance import close
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.state import preserved
 from hookcheck.topology.values import draw
@@ -150,7 +151,7 @@ class TestAttentionCapture:
             for n in range(2):
                 (found,) = captured(expected, "0", legacy)["capture", "gradient", n]
                 assert found.shape == gradient.shape
-                assert np.allclose(found, gradient, rtol=1e-12, atol=0)
+                assert close(found, gradient, "float64", "cpu")
 
     @staticmethod
     def run(layers: tuple[tuple[str, tuple[int, int]], ...], word: str, variant: str, dtype: str) -> Any:
