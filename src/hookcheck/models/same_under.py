@@ -141,7 +141,6 @@ def _results(function: Any, name: str, arguments: tuple[Any, ...], options: dict
         for leaf in leaves.values():
             leaf.grad = None
         with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(0)
             output = CONTEXTS[name](function)(*arguments, **options)
             outputs = {f"output {n}".strip(): t for n, t in _tensors(output)}
             losses = [t.sum().abs() if t.is_complex() else t.sum() for t in outputs.values() if t.requires_grad]

@@ -97,7 +97,7 @@ def check_saved_tensors_hooks(
     ``torch.autograd.graph.saved_tensors_hooks(pack, unpack)``; it is called once a network. ``share`` of each of the
     ``families`` (all of them where empty) is drawn by ``seed``, at least one network each; 1 is all of it.
     ``progress`` is called with how many ran, of how many. Values and gradients are held to the one table of tolerances,
-    by dtype; all else must be the same. What torch itself changes under a pair that changes nothing is no fault.
+    by dtype; all else must be the same.
 
     Raises:
         HookcheckError: a torch without such hooks, a share or family that is none, or no context.
@@ -158,16 +158,8 @@ def _faults(topology: Topology, make_context: MakeContext) -> list[Fault]:
     given = values(topology)
     plain = observe(topology, given, None)
     faults = {*_differences(plain, observe(topology, given, None, within=make_context))}
-    if faults:  # what a pair that changes nothing does is torch's affair
-        faults -= {*_differences(plain, observe(topology, given, None, within=_unchanging))}
     id = identify(topology)
     return sorted((Fault(f.what, f.where, f.expected, f.observed, id) for f in faults), key=str)
-
-
-def _unchanging() -> AbstractContextManager[Any]:
-    pair = torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.detach(), lambda tensor: tensor)
-    context: AbstractContextManager[Any] = pair
-    return context
 
 
 def _differences(plain: Observation, paired: Observation) -> Iterator[Fault]:
