@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -25,15 +25,21 @@ from hookcheck.topology.model import Topology, needs
 References = Mapping[str, "weakref.ref[Any]"]
 
 
-def observe(topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str = "cpu") -> Observation:
+def observe(
+    topology: Topology,
+    numbers: Mapping[str, Array],
+    kind: str | None,
+    device: str = "cpu",
+    within: Callable[[], AbstractContextManager[Any]] = nullcontext,
+) -> Observation:
     """Builds ``topology`` on ``device`` and runs it once, with a hook of ``kind`` on all that the kind is about.
 
     ``numbers`` are the values of parameters and inputs (see `hookcheck.topology.values.values`). With ``kind`` None no
-    hook is registered. Hooks record what they are given; those that act return it scaled. An exception of the run is
-    part of the observation; the process is left as it was found either way. Only ``Exception`` is caught: Ctrl-C ends
-    the run at once.
+    hook is registered, and the run is ``within`` such a context. Hooks record what they are given; those that act
+    return it scaled. An exception of the run is part of the observation; the process is left as it was found either
+    way. Only ``Exception`` is caught: Ctrl-C ends the run at once.
     """
-    seen, references = _observed(topology, numbers, kind, device)
+    seen, references = _observed(topology, numbers, kind, device, within)
     # After an exception frames hold each other and all that is in them.
     if seen.raised or not _alive(references):
         return seen
@@ -46,7 +52,11 @@ def _alive(references: References) -> tuple[str, ...]:
 
 
 def _observed(
-    topology: Topology, numbers: Mapping[str, Array], kind: str | None, device: str
+    topology: Topology,
+    numbers: Mapping[str, Array],
+    kind: str | None,
+    device: str,
+    within: Callable[[], AbstractContextManager[Any]],
 ) -> tuple[Observation, References]:
     """What a run shows, and references to all of it that must be freed when this returns."""
     chained: list[tuple[int, Event]] = []
@@ -59,7 +69,7 @@ def _observed(
         known = built.known()
         names: dict[str, Any] = {}
         try:
-            with nullcontext() if kind is None else registered(KINDS[kind], built, chained):
+            with within() if kind is None else registered(KINDS[kind], built, chained):
                 names = built.run()
         except Exception as error:
             raised = Raised(type(error).__name__, str(error))

@@ -1,0 +1,221 @@
+"""Does the pytest plugin find what it is there for, leave the rest alone, and cost other suites nothing?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch  # here, since pytester drops what a test has imported, and torch does not survive that
+
+pytest_plugins = ["pytester"]
+
+HEAD = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+net = Net()
+
+def look(*arguments):
+    return None
+"""
+SHARED = "    net.a.register_forward_hook(look)\n"
+
+
+def run(pytester: pytest.Pytester, body: str, *options: str) -> pytest.RunResult:
+    pytester.makepyfile(HEAD + body)
+    arguments = ("-p", "hookcheck.models.guards") if "hookcheck.models.guards" not in _installed() else ()
+    return pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:xdist", *arguments, *options)
+
+
+def _installed() -> set[str]:
+    if sys.version_info < (3, 10):
+        return set()
+    from importlib.metadata import entry_points
+
+    return {entry.value for entry in entry_points(group="pytest11")}
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (
+            "net.a.register_forward_hook(look)",
+            "forward hook test_*look on a (Linear) of Net, registered at *.py:{line}",
+        ),
+        ("net.register_backward_hook(look)", " backward hook *.py:{line}"),
+        ("net.a.weight.register_hook(look)", "tensor hook test_*look on a.weight of Net, registered at *.py:{line}"),
+        ("net._register_state_dict_hook(look)", "state_dict hook *on Net, registered at *.py:{line}"),
+        ("nn.modules.module.register_module_forward_hook(look)", "global_forward hook *on all of *.py:{line}"),
+        ("net._forward_hooks['mine'] = look", "forward hook *look on Net, registered at an unknown place*"),
+    ],
+)
+def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester, act: str, told: str) -> None:
+    body = f"\ndef test_it(no_hooks_left):\n    {act}\n"
+    result = run(pytester, body)
+    result.assert_outcomes(passed=1, errors=1)
+    line = (HEAD + body).strip().count("\n") + 1
+    result.stdout.fnmatch_lines([f"*{told.format(line=line)}"])
+
+
+@pytest.mark.parametrize(
+    ("since", "act", "told"),
+    [
+        ("register_full_backward_hook", "net.a.register_full_backward_hook(look)", "full_backward hook *"),
+        (
+            "register_load_state_dict_post_hook",
+            "net.register_load_state_dict_post_hook(look)",
+            "load_state_dict_post *",
+        ),
+    ],
+)
+def test_newer_tables_are_read_too(pytester: pytest.Pytester, since: str, act: str, told: str) -> None:
+    if not hasattr(torch.nn.Module, since):
+        pytest.skip(f"this torch has no {since}")
+    result = run(pytester, f"\ndef test_it(no_hooks_left):\n    {act}\n")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines([f"*{told}"])
+
+
+def test_optimizers_and_open_pairs_are_read(pytester: pytest.Pytester) -> None:
+    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
+        pytest.skip("this torch does not tell its pairs")
+    body = """
+step = torch.optim.SGD(net.parameters(), 0.1)
+
+def test_step(no_hooks_left):
+    step.register_step_post_hook(look)
+
+def test_pair(no_hooks_left):
+    torch.autograd.graph.saved_tensors_hooks(look, look).__enter__()
+"""
+    result = run(pytester, body)
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(
+        ["*optimizer_step_post hook *on an optimizer (SGD), *", "*saved_tensors hook *this thread, *"]
+    )
+
+
+def test_what_is_removed_or_gone_or_was_there_is_no_leftover(pytester: pytest.Pytester) -> None:
+    body = """
+net.register_forward_hook(look)
+
+def test_removed(no_hooks_left):
+    net.a.register_forward_hook(look).remove()
+
+def test_gone(no_hooks_left):
+    Net().register_forward_hook(look)
+
+def test_at_once(no_hooks_left):
+    mine = Net()
+    mine.register_forward_hook(look)
+    no_hooks_left()
+"""
+    result = run(pytester, body)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(["*a hook was left:*", "*forward hook *look on Net, registered at *"])
+
+
+@pytest.mark.parametrize("options", [("--hookcheck-guard",), ("-o", "hookcheck_guard=true")])
+def test_a_whole_suite_is_guarded(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    body = f"\ndef test_leaves():\n{SHARED}\ndef test_clean():\n    pass\n"
+    run(pytester, body, *options).assert_outcomes(passed=2, errors=1)
+    run(pytester, body).assert_outcomes(passed=2)
+
+
+def test_hooks_work_as_ever_while_they_are_traced(pytester: pytest.Pytester) -> None:
+    body = """
+def test_it(no_hooks_left):
+    begin = torch.utils.hooks.RemovableHandle.next_id
+    handle = net.a.register_forward_hook(lambda module, args, out: 2 * out)
+    assert handle.id == begin and [*net.a._forward_hooks] == [begin]
+    x = torch.ones(1, 2)
+    assert torch.equal(net.a(x), 2 * net.a.forward(x))
+    handle.remove()
+
+def test_untraced():
+    assert torch.utils.hooks.RemovableHandle.__init__.__module__ == "torch.utils.hooks"
+"""
+    run(pytester, body).assert_outcomes(passed=2)
+
+
+def test_firing_is_asserted(pytester: pytest.Pytester) -> None:
+    body = """
+import pytest
+
+def check(assert_fires, *arguments, **options):
+    with assert_fires(net, *arguments, **options) as fired:
+        net(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    return fired
+
+def test_right(assert_fires):
+    assert check(assert_fires, "forward", times=1) == ["a", "b", ""]
+    check(assert_fires, "forward_pre", times={"a": 1}, order=["", "a", "b"])
+    check(assert_fires, "backward", order=["b", "a"])
+    check(assert_fires, "global_forward")
+    check(assert_fires, "tensor", times=1)
+    check(assert_fires, "output_tensor", times=1)
+    check(assert_fires, "output_node", times={"a": 1})
+    assert not net.a._forward_hooks and not net.a._backward_hooks
+    assert getattr(net.a, "_is_full_backward_hook", None) is None
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"times": 2}, "'a' fired once, not 2 times"),
+    ({"times": {"b": 0}}, "'b' fired once, not 0 times"),
+    ({"order": ["b", "a"]}, "the order was 'a' > 'b', not 'b' > 'a'"),
+])
+def test_wrong(assert_fires, options, told):
+    with pytest.raises(AssertionError) as caught:
+        check(assert_fires, "forward", **options)
+    assert told in str(caught.value)
+
+def test_never(assert_fires):
+    with pytest.raises(AssertionError, match="'b' never fired"):
+        with assert_fires(net, "forward"):
+            net.a(torch.ones(1, 2))
+
+def test_an_exception_goes_on(assert_fires):
+    with pytest.raises(ZeroDivisionError):
+        with assert_fires(net, "forward"):
+            1 / 0
+    assert not net._forward_hooks
+
+@pytest.mark.parametrize(("arguments", "told"), [
+    ((net, "sideways"), "unknown hook kind"),
+    ((net, "saved_tensors"), "have no path"),
+    ((3, "forward"), "needs an nn.Module, not int"),
+    ((nn.DataParallel(net), "forward"), "pass model.module"),
+    ((torch.jit.script(nn.Linear(1, 1)), "forward"), "before torch.jit"),
+    ((net, "forward", {"c": 1}), "'c' is no path"),
+])
+def test_bad_input(assert_fires, arguments, told):
+    from hookcheck.errors import HookcheckError
+    with pytest.raises(HookcheckError, match=told):
+        with assert_fires(*arguments):
+            pass
+"""
+    result = run(pytester, body)
+    result.assert_outcomes(passed=12)
+
+
+def test_other_suites_pay_nothing() -> None:
+    """In a process that has pytest: less than 20 ms, and no torch."""
+    code = (
+        "import time, sys, pytest; import hookcheck; t = time.perf_counter(); import hookcheck.models.guards; "
+        "print(time.perf_counter() - t, 'torch' in sys.modules, 'numpy' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    seen = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+            for _ in range(3)]  # fmt: skip
+    times, *imported = zip(*(done.stdout.split() for done in seen))
+    assert set(imported[0]) | set(imported[1]) == {"False"}
+    assert min(map(float, times)) < 0.02
