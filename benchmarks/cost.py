@@ -31,7 +31,7 @@ from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS, HookKind
 from hookcheck.probe.run import unavailable, unsafe
 from hookcheck.probe.state import preserved
-from hookcheck.session import Session
+from hookcheck.run.session import Session
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import Built, _compiled, build
 from hookcheck.topology.corpus import read
@@ -40,7 +40,7 @@ from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
 IMPORTED = (
-    "import time, torch, pytest; t = time.process_time(); import hookcheck.plugin; print(time.process_time() - t)"
+    "import time, torch, pytest; t = time.process_time(); import hookcheck.run.plugin; print(time.process_time() - t)"
 )
 
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hookcheck.contract.features import call_features, firing_features
 from hookcheck.coverage.axes import words
 from hookcheck.coverage.pairs import meeting
+from hookcheck.networks.features import call_features, firing_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write

@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from repro.cases import LINEAR, SHARED, record_with
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 import hookcheck.cli as cli
 import hookcheck.cli.lists as lists
 from hookcheck import __version__

@@ -11,11 +11,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from test_cli import NO_TORCH, asked, in_process, lines
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.claims import HOLDS, PARTLY, REFUTED, Answer, answers, claims
 from hookcheck.contract.clause import CLAUSES, Clause
 from hookcheck.contract.ledger import Entry, load
-from hookcheck.contract.program import Program
-from hookcheck.contract.running import facts_of
+from hookcheck.programs.program import Program
+from hookcheck.programs.running import facts_of
 
 IDS = [
     *(f"P2-{n}" for n in range(1, 11)),

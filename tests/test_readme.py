@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
-from hookcheck.contract.program import PROGRAM
-from hookcheck.plan import SMOKE
-from hookcheck.plugin import PROFILES
+from hookcheck.programs.program import PROGRAM
 from hookcheck.report.marks import MARKS
-from hookcheck.soak import ROUND
+from hookcheck.run.plan import SMOKE
+from hookcheck.run.plugin import PROFILES
+from hookcheck.run.soak import ROUND
 from hookcheck.topology.families import FAMILIES
 
 ROOT = Path(__file__).parents[1]

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
+from networks.cases import TIMES, case
+
 from hookcheck.contract.evidence import Evidence, order
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Sequential
-
-from .cases import TIMES, case
 
 SMALL, LARGE = case().topology, case(Sequential((TIMES, TIMES))).topology
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import load
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import Mismatch
 from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
 from hookcheck.contract.verdict import RAN, CaseResult, Deviation

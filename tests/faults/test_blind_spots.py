@@ -11,17 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from packaging.specifiers import SpecifierSet
-
-from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.examine import examine
-from hookcheck.contract.ledger import Entry, Ledger
-from hookcheck.probe.run import observe
-from hookcheck.topology.model import Backward
-from hookcheck.topology.tree import Ref
-from hookcheck.topology.values import values
-
-from .engine import (
+from faults.engine import (
     FULL,
     Fault,
     at_the_end_of_backward,
@@ -34,8 +24,17 @@ from .engine import (
     replaced,
     tensors,
 )
-from .networks import BY_HAND, CALLED, V
-from .samples import deviations, samples, sound
+from faults.networks import BY_HAND, CALLED, V
+from faults.samples import deviations, samples, sound
+from packaging.specifiers import SpecifierSet
+
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.ledger import Entry, Ledger
+from hookcheck.networks.examine import examine
+from hookcheck.probe.run import observe
+from hookcheck.topology.model import Backward
+from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 
 def laid_out_anew(gradient: Any) -> Any:

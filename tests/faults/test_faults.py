@@ -4,35 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
+from faults.engine import Fault, release
+from faults.networks import BY_HAND
+from faults.on_networks import FAULTS, OFFERED, catching
+from faults.samples import deviations
 
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.program import Program
-
-from .calls import CALLS
-from .contexts import CONTEXTS
-from .engine import Fault, release
-from .firing import FIRING
-from .forward_calls import FORWARD_CALLS
-from .gradients import GRADIENTS
-from .graph_hooks import GRAPH_HOOKS
-from .networks import BY_HAND
-from .observers import OBSERVERS
-from .samples import deviations, samples, sound
-
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS)
-OFFERED = [fault for fault in FAULTS if fault.offered]
-
-
-def catching(fault: Fault, kind: str) -> set[str]:
-    """The clauses that catch ``fault``, sought until all are found that it names."""
-    found: set[str] = set()
-    for topology in samples():
-        before = sound(topology, kind)
-        with fault.patch():
-            found |= {clause for clause, *_ in deviations(topology, kind) - before}
-        if found and set(fault.clauses) <= found:
-            break
-    return found
+from hookcheck.programs.program import Program
 
 
 @pytest.mark.parametrize("fault", OFFERED, ids=lambda fault: fault.what)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from faults.engine import Fault
+from faults.matrix import caught_by, faults, questioned
+from faults.on_networks import OFFERED
 
 from hookcheck.contract.clause import CLAUSES
-
-from .engine import Fault
-from .matrix import caught_by, faults, questioned
-from .test_faults import OFFERED
 
 FIRST, LAST = OFFERED[0], faults()[-1]
 """A fault on networks, and one on programs."""

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
-
 import pytest
-import torch
+from faults.engine import Fault
+from faults.on_programs import FAULTS, OUT_OF_REACH, offered, soundly, wrong
 
-import hookcheck.contract.chapters  # noqa: F401 -- declares the programs
-from hookcheck.contract.check import NotOffered, NotRun
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.program import Program
-from hookcheck.contract.running import facts_of
-
-from . import programs
-from .engine import Fault, release
-
-MODULES = [import_module(f"{programs.__name__}.{m.name}") for m in iter_modules(programs.__path__)]
-FAULTS: tuple[Fault, ...] = tuple(fault for module in MODULES for fault in module.FAULTS)
-OUT_OF_REACH: dict[str, str] = {
-    id: why for module in MODULES for id, why in vars(module).get("OUT_OF_REACH", {}).items()
-}
-"""Programs that no patch in memory can fail, each with the reason: what they speak of is not written in Python."""
+from hookcheck.programs.check import NotOffered, NotRun
+from hookcheck.programs.program import Program
 
 PROGRAMS = [c for c in CLAUSES.values() if isinstance(c, Program)]
-
-
-def wrong(program: Program) -> frozenset[str]:
-    """The facts of the program that are not so."""
-    return frozenset(fact.name for fact in facts_of(program, "cpu") if fact.mismatch)
-
-
-@cache
-def soundly(id: str) -> frozenset[str]:
-    program = CLAUSES[id]
-    assert isinstance(program, Program)
-    return wrong(program)
-
-
-def offered(fault: Fault) -> bool:
-    return all(release(CLAUSES[id].since) <= release(torch.__version__) for id in fault.clauses) and fault.offered
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)

@@ -8,11 +8,11 @@ import sys
 import warnings
 from types import ModuleType
 
-import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.program import Program
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.probe.state import preserved
+from hookcheck.programs.program import Program
 from hookcheck.record.model import (
     CorpusFile,
     Counterexample,

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from hookcheck.contract.examine import examine
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED
 from hookcheck.errors import HookcheckError
+from hookcheck.networks.examine import examine
 from hookcheck.oracle.expected import Expected
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.run import lacking

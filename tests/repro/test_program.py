@@ -15,12 +15,12 @@ import torch
 from click.testing import CliRunner
 
 from hookcheck.cli import main
-from hookcheck.contract.check import ABSOLUTE, RELATIVE, Check, NotOffered, NotRun
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.program import Program
-from hookcheck.contract.running import examine_program, facts_of
 from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
+from hookcheck.programs.check import ABSOLUTE, RELATIVE, Check, NotOffered, NotRun
+from hookcheck.programs.program import Program
+from hookcheck.programs.running import examine_program, facts_of
 from hookcheck.repro.alone import alone
 from hookcheck.repro.program import GIVEN, program_script
 

@@ -19,6 +19,7 @@ from hookcheck.errors import HookcheckError
 @click.option("--output", type=click.Path(path_type=Path), default="reports", show_default=True)
 def draw_report(records: Path, output: Path, shape: str) -> None:
     """Draw index.html and compatibility.md from a folder of records."""
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.ledger import load
     from hookcheck.report.drawing import report
 
@@ -31,6 +32,7 @@ def draw_report(records: Path, output: Path, shape: str) -> None:
 @REPORTS
 def explain(id: str, reports: Path, shape: str) -> None:
     """Tell everything about a clause, an entry of the ledger, or a topology (the beginning of its id will do)."""
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.clause import CLAUSES
     from hookcheck.contract.ledger import load
 
@@ -123,9 +125,9 @@ def repro(case: str, clause_id: str | None, kind: str | None, device: str | None
     topology in the corpus or in a record, or the beginning of one; or a file that holds a topology as JSON; or - for
     standard input. The script ends with exit code 1 where the fault shows and with 0 where not.
     """
-    import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.clause import CLAUSES
-    from hookcheck.contract.program import Program
+    from hookcheck.programs.program import Program
 
     clause = CLAUSES.get(case)
     if isinstance(clause, Program):
@@ -147,8 +149,8 @@ def _program_repro(program: Any, clause_id: str | None, kind: str | None, device
 
 def _topology_repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path) -> Row:
     from hookcheck.contract.clause import CLAUSES, clause_named
-    from hookcheck.contract.program import Program
     from hookcheck.probe.kinds import kind_named
+    from hookcheck.programs.program import Program
     from hookcheck.repro.lookup import find
     from hookcheck.repro.script import script
     from hookcheck.suite import conformance_folder

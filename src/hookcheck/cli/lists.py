@@ -15,7 +15,7 @@ from hookcheck.errors import HookcheckError
 @command("list")
 def list_clauses(shape: str) -> None:
     """List the clauses of the contract, and the documented sentences that have none."""
-    import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.clause import CLAUSES, UNSPECIFIED, described
     from hookcheck.contract.left_out import LEFT_OUT
 
@@ -36,6 +36,7 @@ def list_claims(shape: str) -> None:
     A claim holds, is refuted, or is partly refuted; one with several answers over the releases has a line for each.
     `hookcheck explain ID` names the entries of the ledger that say what torch does instead.
     """
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.claims import answers, claims
     from hookcheck.contract.ledger import load
 
@@ -52,11 +53,10 @@ def list_claims(shape: str) -> None:
 def kill_matrix(shape: str) -> None:
     """Put faults into torch's hook code, one after the other, and tell which clauses catch each.
 
-    The faults are in a clone of the repository, in tests/faults. Clauses that catch none are listed last, with reasons.
+    The faults are in a clone of the repository, in faults/. Clauses that catch none are listed last, with reasons.
     """
     installed_torch()
-    tests = _tests()
-    sys.path.insert(0, str(tests))
+    sys.path.insert(0, str(_clone()))
     from importlib import import_module
 
     matrix = import_module("faults.matrix")
@@ -74,18 +74,18 @@ def kill_matrix(shape: str) -> None:
     show(rows(), shape, lambda: table(rows(), ("fault", "clauses", "reason")))
 
 
-def _tests() -> Path:
-    """The folder of hookcheck's own tests.
+def _clone() -> Path:
+    """The clone of hookcheck's repository that this is.
 
     Raises:
         HookcheckError: this is not a clone.
     """
     from hookcheck.suite import conformance_folder
 
-    tests = conformance_folder().parent / "tests"
-    if not (tests / "faults").is_dir():
+    clone = conformance_folder().parent
+    if not (clone / "faults").is_dir():
         raise HookcheckError("the faults are in a clone of hookcheck's repository; run this command there")
-    return tests
+    return clone
 
 
 @command("families")

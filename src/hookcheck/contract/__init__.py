@@ -1,1 +1,1 @@
-"""What is promised: clauses, verdicts, and the ledger of what is known to deviate."""
+"""The words of the contract: clauses, findings, verdicts, and the ledger of what is known to deviate."""

@@ -21,7 +21,7 @@ RANKS = (PROMISE, PIN, CLAIM, UNSPECIFIED)
 
 class Subject(Enum):
     """What a clause judges: each call of a module, each firing that is due, each event, each new warning (None where
-    there is none), the run as a whole, or, of a program, its facts (see `hookcheck.contract.program`)."""
+    there is none), the run as a whole, or, of a program, its facts (see `hookcheck.programs.program`)."""
 
     CALL = "call"
     FIRING = "firing"
@@ -73,6 +73,11 @@ class Clause:
     subject: Subject
     judge: Callable[..., Judgement]
 
+    @property
+    def chapter(self) -> str:
+        """The chapter that it belongs to, which is the module that it stands in: ``forward-hooks``."""
+        return self.judge.__module__.rpartition(".")[2].replace("_", "-")
+
 
 def miscounted(due: int, seen: int, of: str = "") -> Mismatch:
     """A hook was called more or less often than it should be; ``of`` says which."""
@@ -81,7 +86,7 @@ def miscounted(due: int, seen: int, of: str = "") -> Mismatch:
 
 
 CLAUSES: dict[str, Clause] = {}
-"""Every declared clause by id, in the order of declaration (see `hookcheck.contract.chapters`)."""
+"""Every declared clause by id, in the order of declaration (see `hookcheck.clauses`)."""
 
 
 def clause(

@@ -19,12 +19,9 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-import hookcheck.contract.chapters  # noqa: F401 -- declares the clauses that entries name
-from hookcheck.contract.clause import CLAUSES, Mismatch
-from hookcheck.contract.program import PROGRAM, Program, chapters
-from hookcheck.contract.verdict import GAPS, RAN, CaseResult
+from hookcheck.contract.clause import CLAUSES, Mismatch, Subject
+from hookcheck.contract.verdict import GAPS, PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.families import FAMILIES
 
 if sys.version_info >= (3, 11):
@@ -157,7 +154,7 @@ def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledge
 
 
 def load(path: Path = PATH) -> tuple[Entry, ...]:
-    """Reads and checks a ledger: a file, or all files of a folder.
+    """Reads and checks a ledger: a file, or all files of a folder. Its clauses must be declared (`hookcheck.clauses`).
 
     Raises:
         LedgerError: a file does not parse, or an entry lacks a field, names something unknown, has no reason or has a
@@ -184,13 +181,7 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 _TEXTS = ("id", "torch", "why", "link")
-_LISTS: dict[str, Collection[str]] = {
-    "clauses": CLAUSES,
-    "families": (*FAMILIES, PROGRAM),
-    "kinds": (*KINDS, *chapters()),
-    "instead": GAPS,
-    "devices": DEVICES,
-}
+_LISTS = ("clauses", "families", "kinds", "instead", "devices")
 
 
 def _entry(raw: Mapping[str, Any], number: int) -> Entry:
@@ -206,7 +197,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     if "clauses" in raw and "kinds" not in raw:
         raw = {**raw, **_of_programs(raw["clauses"], label)}
     left_out = {"devices", "families"} - raw.keys()
-    lists = {key: _names(raw, key, choices, label) for key, choices in _LISTS.items() if key not in left_out}
+    lists = {key: _names(raw, key, _choices(key), label) for key in _LISTS if key not in left_out}
     try:
         torch = SpecifierSet(raw["torch"])
     except InvalidSpecifier:
@@ -223,9 +214,21 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     )
 
 
+def _choices(key: str) -> Collection[str]:
+    """The names that a list may hold; of hook kinds and chapters of programs those that some clause speaks of."""
+    choices: dict[str, Collection[str]] = {
+        "clauses": CLAUSES,
+        "families": (*FAMILIES, PROGRAM),
+        "kinds": tuple(dict.fromkeys(kind for clause in CLAUSES.values() for kind in clause.kinds)),
+        "instead": GAPS,
+        "devices": DEVICES,
+    }
+    return choices[key]
+
+
 def _of_programs(clauses: Any, label: str) -> dict[str, Any]:
     """The cells of an entry that names programs alone: where they stand is known."""
-    found = {CLAUSES[id].kinds[0] for id in clauses if isinstance(CLAUSES.get(id), Program)}
+    found = {CLAUSES[id].kinds[0] for id in clauses if id in CLAUSES and CLAUSES[id].subject is Subject.PROGRAM}
     if len(found) > 1:
         raise LedgerError(f"{label} names programs of several chapters; write an entry for each")
     return {"families": [PROGRAM], "kinds": sorted(found)} if found else {}

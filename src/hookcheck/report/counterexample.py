@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hookcheck.contract.clause import clause_named
-from hookcheck.contract.program import Program
 from hookcheck.contract.verdict import Deviation
+from hookcheck.programs.program import Program
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source

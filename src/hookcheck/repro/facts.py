@@ -12,8 +12,8 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from hookcheck.contract.case import Case
 from hookcheck.errors import HookcheckError
+from hookcheck.networks.case import Case
 from hookcheck.oracle.expected import Firing, TensorCall
 from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind

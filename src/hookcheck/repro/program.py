@@ -6,14 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hookcheck.contract.check import ABSOLUTE, RELATIVE
-from hookcheck.contract.program import Program
 from hookcheck.errors import HookcheckError
+from hookcheck.programs.check import ABSOLUTE, RELATIVE
+from hookcheck.programs.program import Program
 from hookcheck.repro.alone import PACKAGE, alone
 from hookcheck.repro.links import links
 from hookcheck.repro.script import comment, release_lacks, templates
 
-GIVEN = {"hookcheck.contract.check": frozenset({"Check", "NotOffered", "NotRun"})}
+GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}
 """What a script defines by itself."""
 
 PRELUDE = ("import math", "import sys", "import warnings", "import torch")

@@ -1,0 +1,13 @@
+"""Clauses about any network, each judged on the corpus: the same networks on every torch and device.
+
+A chapter of clauses is a module of `hookcheck.networks.chapters`; ``--chapter firing`` runs one alone.
+"""
+
+from __future__ import annotations
+
+from hookcheck.run.plugin import Cell
+
+
+def test_network(network_cell: Cell) -> None:
+    """A clause, on every topology of a family's corpus."""
+    network_cell.check()

@@ -1,0 +1,13 @@
+"""Clauses about acts: registering, removing, ordering, replacing, copying, and what is left behind.
+
+A chapter of programs is a module of `hookcheck.programs.chapters`; ``--chapter handles`` runs one alone.
+"""
+
+from __future__ import annotations
+
+from hookcheck.run.plugin import Cell
+
+
+def test_program(program_cell: Cell) -> None:
+    """A clause that is a program."""
+    program_cell.check()

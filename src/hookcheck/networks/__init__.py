@@ -1,0 +1,1 @@
+"""Clauses about any network: what they judge, and how."""

@@ -1,0 +1,274 @@
+"""What does a clause get to see? One case: the topology, what the oracle expects, and what torch did with and without
+hooks; and the subjects that clauses judge in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from hookcheck.contract.finding import Features
+from hookcheck.networks.features import (
+    call_features,
+    firing_features,
+    network_features,
+    run_features,
+    together,
+)
+from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.gradient import Gradient
+from hookcheck.oracle.graph import CallTrace, Tensor
+from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
+from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
+from hookcheck.topology.model import Backward, Grad, Topology, statements
+from hookcheck.topology.primitive import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """A firing that is due and the event that answers it, or None where the hook was not called."""
+
+    firing: Firing
+    event: Event | None
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks.
+
+    ``measured`` is for a second look: what rounding does to this very network then counts beside the table.
+    """
+
+    topology: Topology
+    kind: HookKind
+    device: str
+    expected: Expected
+    observed: Observation
+    plain: Observation
+    measured: bool = False
+
+    def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
+        """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
+        return self._is(observed, expected, dtype, self.measured)
+
+    def alike(self, observed: Array, expected: Array) -> bool:
+        """Whether both have one shape and, within what rounding explains, the same numbers."""
+        return self._alike(observed, expected, self.measured)
+
+    def agrees(self, observed: Copy, expected: Any) -> bool:
+        """Whether ``observed`` is what the oracle says (``...``: anything, or nothing), tensors as `close` has it."""
+        if isinstance(expected, Tensor):
+            return self.close(observed, expected.array, expected.dtype)
+        if expected is Ellipsis:
+            return True
+        if isinstance(expected, SimpleNamespace) or hasattr(expected, "_fields"):
+            items = list(vars(expected).values() if isinstance(expected, SimpleNamespace) else expected)
+            kept = [item for key, item in observed.items() if key != "type"] if isinstance(observed, dict) else None
+            return kept is not None and len(kept) == len(items) and all(map(self.agrees, kept, items))
+        if isinstance(expected, dict):
+            certain = {key: item for key, item in expected.items() if item is not Ellipsis}
+            if not isinstance(observed, dict) or observed.keys() - (expected.keys() - certain.keys()) != certain.keys():
+                return False
+            return all(self.agrees(observed[key], item) for key, item in certain.items())
+        if isinstance(expected, (tuple, list)):
+            if isinstance(observed, dict) and isinstance(expected, tuple):  # torch.max gives a tuple of its own type
+                observed = tuple(item for key, item in observed.items() if key != "type")
+            if not isinstance(observed, (tuple, list)) or type(observed) is not type(expected):
+                return False
+            return len(observed) == len(expected) and all(map(self.agrees, observed, expected))
+        return same(observed, None if expected is None else repr(expected))
+
+    def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
+        tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype
+        return tensor and self._alike(observed, expected, measured)  # type: ignore[arg-type]
+
+    def _alike(self, observed: Array, expected: Array, measured: bool) -> bool:
+        return same(observed, expected) or self.expected.close(numbers(observed), expected, self.device, measured)
+
+    @property
+    def forbidden(self) -> bool:
+        """Whether the network writes to a module's input or output in place, which full backward hooks forbid."""
+        return self.kind.variant == "full" and self.expected.trace.allowed is not None
+
+    @cached_property
+    def firings(self) -> tuple[Firing, ...]:
+        """Every firing that is due; those of passes behind a forbidden statement are not."""
+        due = self.expected.pre_firings if self.kind.call == BACKWARD_PRE else self.expected.firings
+        allowed = self.expected.trace.allowed
+        return tuple(f for f in due if f.backward < (allowed or 0)) if self.forbidden else due
+
+    @cached_property
+    def events(self) -> dict[str, list[Event]]:
+        """The events of each module path, in the order in which they happened."""
+        found: dict[str, list[Event]] = {}
+        for event in self.observed.events:
+            found.setdefault(event.path, []).append(event)
+        return found
+
+    @cached_property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Every firing that is due with its event.
+
+        A hook is not told which of several calls of its module it is for, so an event goes to the firing whose
+        gradients it carries, by the table of tolerances or, at a second look, by what rounding explains; equal ones
+        go to the latest call first, which backward meets first. What other modules' events tell of the backward pass
+        in which one happened counts as well. Those that carry no firing's gradients go to what is left, in order.
+        Events that answer in just that order are left in it: where gradients are so small that one may pass for
+        another, no other order is told by them.
+        """
+        answers: dict[int, Event] = {}
+        for path, firings in self.due.items():
+            events = list(self.events.get(path, ()))
+            left = sorted(firings, key=lambda firing: (firing.backward, -firing.node))
+            looks = () if self._in_order(events, left) else (False, True) if self.measured else (False,)
+            for measured in looks:
+                for firing in left:
+                    fitting = (event for event in events if self._carries(event, firing, measured))
+                    match = next((event for event in fitting if firing.backward in self._passes[id(event)]), None)
+                    if match is not None:
+                        answers[id(firing)] = match
+                        events.remove(match)
+                left = [firing for firing in left if id(firing) not in answers]
+            answers.update((id(firing), event) for firing, event in zip(left, events))
+        return tuple(Pair(firing, answers.get(id(firing))) for firing in self.firings)
+
+    @cached_property
+    def due(self) -> dict[str, list[Firing]]:
+        """The firings that are due on each module path that has any."""
+        found: dict[str, list[Firing]] = {}
+        for firing in self.firings:
+            found.setdefault(firing.call.path, []).append(firing)
+        return found
+
+    @cached_property
+    def _passes(self) -> dict[int, range]:
+        """By an event's ``id`` the backward passes in which it may have happened: none before that of an event before
+        it, none after that of one behind it, as far as their gradients tell. Where these contradict it may be any."""
+        events = self.observed.events
+        every = range(len(self.expected.trace.passes))
+        told = [
+            [firing.backward for firing in self.due.get(event.path, ()) if self._carries(event, firing, self.measured)]
+            for event in events
+        ]
+        first = accumulate((min(numbers, default=0) for numbers in told), max)
+        last = list(accumulate((max(numbers, default=every.stop) for numbers in reversed(told)), min))[::-1]
+        return {id(event): range(a, b + 1) or every for event, a, b in zip(events, first, last)}
+
+    def _in_order(self, events: list[Event], firings: list[Firing]) -> bool:
+        """Whether there is nothing to choose, or each event carries the gradients of the firing in its place."""
+        if len(firings) < 2:
+            return True
+        return len(events) == len(firings) and all(self._carries(e, f, self.measured) for e, f in zip(events, firings))
+
+    def _carries(self, event: Event, firing: Firing, measured: bool) -> bool:
+        return len(event.arguments) == len(self.sides) and all(
+            isinstance(observed, tuple)
+            and len(observed) == len(expected)
+            and all(
+                o is None
+                if e is None or t is None or (o is None and i in unsure)
+                else self._is(o, e, t.dtype, measured)
+                for i, (o, e, t) in enumerate(zip(observed, expected, tensors))
+            )
+            for observed, (expected, tensors, unsure) in zip(event.arguments, map(firing.side, self.sides))
+        )
+
+    @cached_property
+    def sides(self) -> tuple[str, ...]:
+        """What the hook is called with, the module aside."""
+        return ("grad_output",) if self.kind.call == BACKWARD_PRE else ("grad_input", "grad_output")
+
+    def side(self, pair: Pair, name: str) -> Copy:
+        """``grad_input`` or ``grad_output`` of an event; None where it has no such argument."""
+        if pair.event is None or len(pair.event.arguments) != len(self.sides) or name not in self.sides:
+            return None
+        return pair.event.arguments[self.sides.index(name)]
+
+    @cached_property
+    def of_first_output(self) -> dict[str, list[Gradient]]:
+        """For each module path, the gradients of first outputs that a hook on their grad_fn receives."""
+        found: dict[str, list[Gradient]] = {}
+        for call, _, gradient in self.expected.of_first_output:
+            found.setdefault(call.path, []).append(gradient)
+        return found
+
+    def carries_output(self, event: Event, gradient: Array) -> bool:
+        """Whether the event's grad_output holds ``gradient``, of one of the outputs that the Node has."""
+        outputs = event.arguments[1] if len(event.arguments) > 1 else None
+        entries = outputs if isinstance(outputs, tuple) else ()
+        return any(isinstance(entry, np.ndarray) and self.alike(entry, gradient) for entry in entries)
+
+    @cached_property
+    def new_warnings(self) -> tuple[tuple[str, str], ...]:
+        """The warnings, each once, that the run without hooks does not give: category and text."""
+        return tuple(w for w in dict.fromkeys(self.observed.warnings) if w not in self.plain.warnings)
+
+    @cached_property
+    def same_gradients(self) -> bool:
+        """Whether the leaves end up with what they have without hooks, bit by bit."""
+        return same(dict(self.observed.gradients), dict(self.plain.gradients))
+
+    @cached_property
+    def through(self) -> frozenset[str]:
+        """The names in main of what comes out of a boundary as it is: there a full backward hook puts a view."""
+        named = _named(self.expected.trace.names)
+        return frozenset(name for name, tensor in named if tensor.node is not None and tensor.node.primitive is None)
+
+    @cached_property
+    def asked(self) -> frozenset[str]:
+        """The names in main of the gradients that the program goes on with."""
+        return _asked(self.topology)
+
+    @cached_property
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
+        return {}
+
+    @cached_property
+    def overwritten(self) -> frozenset[str]:
+        """The paths of modules whose first output was written to in place afterwards."""
+        calls = self.expected.trace.calls
+        return frozenset(c.path for c in calls if c.first is not None and c.first.newer is not None)
+
+    @property
+    def winding(self) -> bool:
+        """Whether it is torch's own affair which Nodes a backward runs: one through a backward before it follows saved
+        tensors, and one that is asked for an intermediate ends at one of several Nodes."""
+        trace = self.expected.trace
+        within = (isinstance(key, tuple) for backward in trace.passes for key in backward.wanted or ())
+        return trace.doubled or any(within)
+
+    def call_features(self, call: CallTrace) -> Features:
+        """The features of a call, and those of the firings that are due on its module: clauses on calls count them."""
+        due = self.due.get(call.path, ())
+        return together([{"reached": frozenset()}, call_features(call), *map(firing_features, due)])
+
+    @property
+    def own(self) -> Features:
+        """The features of the network as a whole, which all that is in it share; see `network_features`."""
+        return network_features(self.expected)
+
+    @property
+    def features(self) -> Features:
+        """What the run has about it; see `run_features`."""
+        return run_features(self.expected)
+
+
+def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Every tensor in ``value``, by where it is, as the probe has it: ``y``, ``y[0]``, ``leaked[h]``."""
+    if isinstance(value, Tensor):
+        yield name, value
+    elif isinstance(value, (tuple, list, dict, SimpleNamespace)):
+        held = vars(value) if isinstance(value, SimpleNamespace) else value
+        for key, item in held.items() if isinstance(held, dict) else enumerate(held):
+            yield from _named(item, f"{name}[{key}]" if name else str(key))
+
+
+@lru_cache(maxsize=256)
+def _asked(topology: Topology) -> frozenset[str]:
+    return frozenset(s.out for s in statements(topology) if isinstance(s, (Backward, Grad)) and s.out)

@@ -1,0 +1,1 @@
+"""The chapters of clauses on networks: each module is one."""

@@ -1,0 +1,167 @@
+"""When does a module backward hook fire, how often, and after what?
+
+The rules are those of ``Module.register_full_backward_hook``. The legacy hook advertises the same and is held to it.
+
+PyTorch gives three rules. Ordinarily a hook fires when the gradients with respect to the inputs of its module are
+computed. If no input requires grad, it fires when those with respect to the outputs are. If no output requires grad
+either, it never fires. So it fires once for each forward use and backward pass, in an order that the graph allows, and
+not at all where grad mode is off. The legacy hook advertises the same, and is besides what it really is: a hook on the
+grad_fn of the first output.
+"""
+
+from __future__ import annotations
+
+from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.networks.case import Case, Pair
+from hookcheck.oracle.graph import CallTrace
+from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
+
+MODULE = "torch.nn.Module.register_full_backward_hook"
+PRE = "torch.nn.Module.register_full_backward_pre_hook"
+
+
+def _backwards(kind: HookKind) -> bool:
+    """Module backward hooks and pre-hooks."""
+    return kind.backward
+
+
+def _pre_hooks(kind: HookKind) -> bool:
+    return kind.call == BACKWARD_PRE
+
+
+def _full(kind: HookKind) -> bool:
+    return kind.backward and kind.variant == "full"
+
+
+def _legacy(kind: HookKind) -> bool:
+    return kind.variant == "legacy"
+
+
+def _fired(case: Case, pair: Pair, early: bool) -> Judgement:
+    if pair.firing.early is not early or not pair.firing.certain:
+        return NOTHING
+    if pair.event is None and case.observed.raised:
+        return _raised(case)
+    if pair.event is None:
+        return Mismatch("not fired", f"a call of the hook in backward {pair.firing.backward}", "no call")
+    return None
+
+
+@clause("BW-02", PROMISE, Subject.FIRING, since="1.8", source=f"{MODULE}, firing rule 1")
+def fires_on_inputs(case: Case, pair: Pair) -> Judgement:
+    """The hook fires when the gradients with respect to the module's inputs are computed."""
+    return _fired(case, pair, early=False)
+
+
+@clause("BW-03", PROMISE, Subject.FIRING, since="1.9", source=f"{MODULE}, firing rule 2; pytorch#56693")
+def fires_on_outputs(case: Case, pair: Pair) -> Judgement:
+    """If no input of the module requires grad, the hook fires when the gradients with respect to its outputs are
+    computed."""
+    return _fired(case, pair, early=True)
+
+
+@clause("BW-04", PROMISE, Subject.CALL, "1.8", f"{MODULE}, firing rule 3", of=_backwards)
+def never_fires(case: Case, call: CallTrace) -> Judgement:
+    """If no output of the module requires grad, the hook never fires."""
+    if any(t is not None and t.requires_grad for t in call.made) or call.path in case.due:
+        return NOTHING
+    return _silent(case, call)
+
+
+@clause("BN-01", PROMISE, Subject.FIRING, "2.0", f"{PRE}, 'every time the gradients … are computed'", of=_pre_hooks)
+def pre_hook_fires(case: Case, pair: Pair) -> Judgement:
+    """A backward pre-hook fires when the gradients of a module are computed, from those of its outputs."""
+    return _fired(case, pair, pair.firing.early)
+
+
+@clause("BW-05", PROMISE, Subject.CALL, "1.8", f"{MODULE}, 'every time the gradients … are computed'", of=_backwards)
+def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
+    """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
+    due = len(case.due.get(call.path, ()))
+    fired = len(case.events.get(call.path, ()))
+    if call.number or not fired or case.observed.raised or not any(t and t.requires_grad for t in call.made):
+        return NOTHING
+    certain = sum(pair.firing.certain for pair in case.pairs if pair.firing.call.path == call.path)
+    if certain <= fired <= due:
+        return None
+    return Mismatch("fired too often" if fired > due else "not fired", f"{due} calls of the hook", f"{fired} calls")
+
+
+@clause("NG-01", PROMISE, Subject.RUN, "1.10", "pytorch#65335; firing rule 3 under torch.no_grad", of=_backwards)
+def silent_without_grad_mode(case: Case, _: None) -> Judgement:
+    """A module that is called under no_grad or inference_mode computes as if it had no hook: nothing raises, and the
+    hook is not called."""
+    silent = [c for c in case.expected.trace.calls if c.mode != "grad" and c.path not in case.due]
+    if not silent:
+        return NOTHING
+    if case.observed.raised:
+        return _raised(case)
+    return next((m for m in (_silent(case, call) for call in silent) if m is not None), None)
+
+
+@clause("OR-01", PROMISE, Subject.RUN, "1.8", "notes on autograd, 'Backward Hooks execution'", of=_backwards)
+def ordered_by_the_graph(case: Case, _: None) -> Judgement:
+    """Hooks fire in an order that the graph allows: a consumer before what it consumes, an enclosing module after the
+    modules that its input gradients pass through."""
+    happened = [pair for pair in case.pairs if pair.event is not None]
+    place = {id(event): i for i, event in enumerate(case.observed.events)}
+    happened.sort(key=lambda pair: place[id(pair.event)])
+    if len(happened) < 2:
+        return NOTHING
+    for i, pair in enumerate(happened):
+        for later in happened[i + 1 :]:
+            if _must_precede(later, pair):
+                before, after = later.firing.call.subject, pair.firing.call.subject
+                return Mismatch("wrong order", f"{before} before {after}", f"{after} before {before}")
+    return None
+
+
+@clause("BW-12", PROMISE, Subject.RUN, "1.8", f"{MODULE}, warning on in-place changes", of=_full)
+def forbids_writing_in_place(case: Case, _: None) -> Judgement:
+    """Modifying a module's input or output in place under a full backward hook raises an error."""
+    if not case.forbidden:
+        return NOTHING
+    if case.observed.raised is None:
+        return Mismatch("not raised", "RuntimeError where a module's input or output is written to", "no error")
+    if case.observed.raised.type == "RuntimeError":
+        return None
+    return Mismatch("raised", "RuntimeError where a module's input or output is written to", str(case.observed.raised))
+
+
+@clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", of=_legacy)
+def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
+    """The legacy hook is a hook on the grad_fn of the first output tensor: it fires whenever that Node runs, and
+    grad_output holds the whole gradient of that tensor."""
+    due = case.of_first_output.get(call.path, [])
+    events = case.events.get(call.path, [])
+    if call.number or case.observed.raised or call.path in case.overwritten or case.winding:
+        return NOTHING  # which Node a view has after a write is torch's own affair
+    known = [gradient for gradient in due if gradient is not None]
+    if len(known) < len(due):
+        return NOTHING  # and so is whether the outputs of a step share a Node
+    if len(events) != len(due):
+        gap = "not fired" if len(events) < len(due) else "fired too often"
+        return Mismatch(gap, f"{len(due)} calls of the hook", f"{len(events)} calls")
+    left = list(events)
+    for gradient in known:
+        carrier = next((event for event in left if case.carries_output(event, gradient)), None)
+        if carrier is None:
+            return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
+        left.remove(carrier)
+    return None if due else NOTHING
+
+
+def _raised(case: Case) -> Judgement:
+    if case.plain.raised:
+        return NOTHING  # it does, and AG-01 tells what torch does wrong
+    return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
+
+
+def _silent(case: Case, call: CallTrace) -> Judgement:
+    fired = len(case.events.get(call.path, ()))
+    return Mismatch("fired too often", "no call of the hook", f"{fired} calls") if fired else None
+
+
+def _must_precede(first: Pair, second: Pair) -> bool:
+    a, b = first.firing, second.firing
+    return a.backward < b.backward or (a.backward == b.backward and bool(b.earlier >> a.node & 1))

@@ -1,0 +1,111 @@
+"""When do forward pre-hooks and forward hooks run, and what are they told?
+
+A forward pre-hook runs each time that its module is called, before ``forward``, and is told the positional arguments;
+a forward hook runs after it and is told the output as well. With ``with_kwargs`` both are told the keyword arguments.
+What they are told is held against what the oracle works out, for every module at every depth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.networks.case import Case
+from hookcheck.networks.gradients import copy_shown, expected_shown
+from hookcheck.oracle.graph import CallTrace
+from hookcheck.probe.kinds import FORWARD, FORWARD_PRE, HookKind
+from hookcheck.probe.observation import Copy, Event
+
+PRE = "torch.nn.Module.register_forward_pre_hook"
+POST = "torch.nn.Module.register_forward_hook"
+
+
+def _forwards(kind: HookKind) -> bool:
+    return kind.call in (FORWARD_PRE, FORWARD)
+
+
+def _with_kwargs(kind: HookKind) -> bool:
+    return kind.kwargs
+
+
+def _with_output(kind: HookKind) -> bool:
+    return kind.call == FORWARD
+
+
+@clause("FN-01", PROMISE, Subject.RUN, "1.7", f"{PRE}; {POST}: 'every time'", of=_forwards)
+def runs_once_each_call(case: Case, _: None) -> Judgement:
+    """A forward pre-hook runs once each time that its module is called, before what the call calls; a forward hook
+    runs once each time, after it."""
+    if case.observed.raised:
+        return NOTHING
+    expected = [call.path for call in _calls(case)]
+    observed = [event.path for event in case.observed.events]
+    if case.expected.trace.repeats:  # as far as backward needs it
+        expected += expected[: max(len(observed) - len(expected), 0)]
+    if observed == expected:
+        return None
+    if sorted(observed) == sorted(expected):
+        gap = "wrong order"
+    else:
+        gap = "not fired" if len(observed) < len(expected) else "fired too often"
+    return Mismatch(gap, ", ".join(path or "net" for path in expected), ", ".join(path or "net" for path in observed))
+
+
+@clause("FN-02", PROMISE, Subject.RUN, "1.7", f"{PRE}; {POST}: signature", of=_forwards)
+def told_the_arguments(case: Case, _: None) -> Judgement:
+    """Forward hooks and pre-hooks are called with the module and the tuple of the positional arguments of the call,
+    nothing added and nothing left out."""
+    for call, event in _paired(case):
+        count = 1 + case.kind.kwargs + (case.kind.call == FORWARD)
+        if event.given != call.path or len(event.arguments) != count:
+            wanted = f"{call.path or 'net'} and {count} arguments"
+            return Mismatch("wrong arguments", wanted, copy_shown(event.arguments))
+        if not case.agrees(event.arguments[0], _told(case, call)[0]):
+            return _wrong(call, "args", _told(case, call)[0], event.arguments[0])
+    return None if case.observed.events else NOTHING
+
+
+@clause("FN-03", PROMISE, Subject.RUN, "2.0", f"{PRE}; {POST}: with_kwargs", of=_with_kwargs)
+def told_the_keyword_arguments(case: Case, _: None) -> Judgement:
+    """With ``with_kwargs`` they get the keyword arguments of the call as a dict as well."""
+    for call, event in _paired(case):
+        if len(event.arguments) > 1 and not case.agrees(event.arguments[1], _told(case, call)[1]):
+            return _wrong(call, "kwargs", _told(case, call)[1], event.arguments[1])
+    return None if case.observed.events else NOTHING
+
+
+@clause("FN-04", PROMISE, Subject.RUN, "1.7", f"{POST}, signature", of=_with_output)
+def told_the_output(case: Case, _: None) -> Judgement:
+    """A forward hook gets the output as ``forward`` returned it, in whatever container."""
+    for call, event in _paired(case):
+        if event.arguments and not case.agrees(event.arguments[-1], call.result):
+            return _wrong(call, "output", call.result, event.arguments[-1])
+    return None if case.observed.events else NOTHING
+
+
+def _calls(case: Case) -> list[CallTrace]:
+    """The calls of modules in the order in which the hook is due."""
+    return case.expected.trace.calls if case.kind.call == FORWARD_PRE else case.expected.trace.ended
+
+
+def _told(case: Case, call: CallTrace) -> tuple[Any, Any]:
+    """The positional and keyword arguments as they are when the hook is called."""
+    return (call.given, dict(call.keywords)) if case.kind.call == FORWARD_PRE else call.left
+
+
+def _paired(case: Case) -> Iterator[tuple[CallTrace, Event]]:
+    """Each call with its event: the k-th call of a module has the k-th event."""
+    events = {path: iter(events) for path, events in case.events.items()}
+    for call in _calls(case):
+        event = next(events.get(call.path, iter(())), None)
+        if event is not None:
+            yield call, event
+
+
+def _wrong(call: CallTrace, what: str, expected: Any, observed: Copy) -> Mismatch:
+    return Mismatch(
+        "wrong arguments",
+        lambda: f"{what} of {call.subject}: {expected_shown(expected)}",
+        lambda: copy_shown(observed),
+    )

@@ -1,0 +1,89 @@
+"""What becomes of one topology? It is run once without hooks and once a hook kind, worked out once, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from hookcheck.contract.clause import Clause, Subject
+from hookcheck.contract.evidence import Evidence
+from hookcheck.contract.finding import explained
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
+from hookcheck.networks.case import Case
+from hookcheck.networks.judge import Judgements, judge
+from hookcheck.oracle.acts import NO_ACTS
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.trace import writes
+from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.observation import Observation, same_run
+from hookcheck.probe.run import lacking, observe, unavailable, unsafe
+from hookcheck.topology.codec import identify
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+
+def examine(
+    topology: Topology,
+    family: str,
+    kinds: Iterable[str],
+    clauses: Iterable[Clause],
+    ledger: Ledger,
+    device: str = "cpu",
+    origin: str = "corpus",
+    evidence: Evidence | None = None,
+    ran: Callable[[], None] = lambda: None,
+) -> Iterator[CaseResult]:
+    """One result for each hook kind, in order; torch runs once for each and once without hooks.
+
+    ``evidence`` chooses the known deviations that are put into words; None puts all of them. Torch has run with every
+    kind before anything is judged, since a processor that goes to and fro between the two is the slower for it; ``ran``
+    is called after each kind.
+    """
+    id, spoken_of, kinds = identify(topology), _by_kind(tuple(clauses)), tuple(kinds)
+    if topology.device not in ("any", device):
+        yield from (
+            CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
+        )
+        return
+    unable = unavailable(topology, None)
+    reasons = {kind: unable or lacking(kind) or unsafe(kind, writes(topology)) for kind in kinds}
+    numbers = values(topology)
+    plain = None if all(reasons.values()) else observe(topology, numbers, None, device)
+    seen: dict[str, Observation] = {}
+    for kind in kinds:
+        if not reasons[kind]:
+            seen[kind] = observe(topology, numbers, kind, device)
+        ran()
+    worked_out = {NO_ACTS: Expected(topology, numbers)}
+    done: list[tuple[tuple[Clause, ...], Observation, Judgements]] = []
+    for kind in kinds:
+        if plain is None or reasons[kind]:
+            yield CaseResult(family, id, kind, origin, NOT_OFFERED, reasons[kind])
+            continue
+        acts, observed = KINDS[kind].acts, seen[kind]
+        if acts not in worked_out:
+            worked_out[acts] = worked_out[NO_ACTS].acting(acts)
+        expected = worked_out[acts]
+        spoken = spoken_of[kind] if expected.worked_out else ()
+        # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
+        judgement = next((known for of, other, known in done if of is spoken and same_run(other, observed)), None)
+        if judgement is None:
+            judgement = judge(Case(topology, KINDS[kind], device, expected, observed, plain), spoken)
+            done.append((spoken, observed, judgement))
+        judged, findings = judgement
+        deviations = explained(topology, family, kind, findings, ledger, evidence)
+        if any(deviation.ledger is None for deviation in deviations):
+            again = Case(topology, KINDS[kind], device, expected, observed, plain, measured=True)
+            judged, findings = judge(again, () if expected.overflows else spoken)
+            deviations = explained(topology, family, kind, findings, ledger, evidence)
+        yield CaseResult(family, id, kind, origin, RAN, judged=judged, deviations=deviations)
+
+
+@lru_cache(maxsize=8)
+def _by_kind(clauses: tuple[Clause, ...]) -> dict[str, tuple[Clause, ...]]:
+    """Those of ``clauses`` that speak of what hooks get on a topology, by hook kind; one tuple for equal ones."""
+    about = [clause for clause in clauses if clause.subject is not Subject.PROGRAM]
+    spoken_of = {kind: tuple(clause for clause in about if kind in clause.kinds) for kind in KINDS}
+    one = {spoken: spoken for spoken in spoken_of.values()}
+    return {kind: one[spoken] for kind, spoken in spoken_of.items()}

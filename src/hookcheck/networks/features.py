@@ -1,0 +1,143 @@
+"""What is there to say about a network, a run, a call or a firing? Its features, which ledger entries name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hookcheck.contract.finding import Features
+from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.trace import writes
+from hookcheck.topology.model import GRAD_MODES, Apply, Call, Composite, Sequential, Within, statements, walk
+from hookcheck.topology.ops.arithmetic import Maximum
+from hookcheck.topology.ops.views import Permute, Transpose
+from hookcheck.topology.primitive import Layer
+
+Traced = TypeVar("Traced", Expected, CallTrace)
+
+REORDERING = (Permute, Transpose)
+"""Operations that hand a gradient on with its strides in another order."""
+
+OF_IMAGES = ("BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "InstanceNorm3d")
+"""Layers that know an image's channels-last layout, and work through batch_norm."""
+
+
+def _while_alive(function: Callable[[Traced], Features]) -> Callable[[Traced], Features]:
+    """Works each out once, and forgets it with what it is about: a cache of the last so many would keep their graphs,
+    and where one network takes megabytes so do those drawn after it."""
+    known: WeakKeyDictionary[Traced, Features] = WeakKeyDictionary()
+
+    @wraps(function)
+    def features(traced: Traced) -> Features:
+        found = known.get(traced)
+        if found is None:
+            found = known[traced] = function(traced)
+        return found
+
+    return features
+
+
+def firing_features(firing: Firing) -> Features:
+    """The features of a firing: those of its call, and ``reached``: ``output``, or ``inside`` where the gradient of no
+    output is computed."""
+    reached = "inside" if all(g is None for g in firing.grad_output) else "output"
+    return {**call_features(firing.call), "reached": frozenset({reached})}
+
+
+@_while_alive
+def network_features(expected: Expected) -> Features:
+    """What matters about a network as a whole, as sets of words, for the ledger to name.
+
+    ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
+    works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
+    another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
+    channels-last, and ``plain`` where neither is; ``inside`` holds what the network runs inside of (see `CALLERS` and
+    `CONTEXTS`), grad modes left out, or ``nothing``.
+    """
+    topology = expected.topology
+    compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
+    ties = any(np.any(left.array == right.array) for left, right in (node.inputs for node in compared))
+    callers = {s.through for s in statements(topology) if isinstance(s, Call)}
+    contexts = {s.mode for s in statements(topology) if isinstance(s, Within)}
+    inside = (callers | contexts).difference(GRAD_MODES, [""])
+    ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
+    modules = {type(module).__name__ for _, module in walk(topology.module)}
+    orders = {
+        "reordered": not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES),
+        "ambiguous": any(
+            isinstance(node.primitive, REORDERING) and len(node.shapes[0]) in (4, 5) and 1 in node.shapes[0]
+            for node in expected.trace.nodes
+        ),
+    }
+    return {
+        "ties": frozenset({"yes" if ties else "no"}),
+        "writes": frozenset({"yes" if writes(topology) else "no"}),
+        "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
+        "inside": frozenset(inside or {"nothing"}),
+    }
+
+
+@_while_alive
+def run_features(expected: Expected) -> Features:
+    """The features of all calls and firings of a run taken together, those of its network, and its own.
+
+    ``leaves`` is ``joined`` where joined boundaries give a gradient to a leaf that has none without hooks, and
+    ``alone`` elsewhere; ``asks`` is ``grad`` where the program goes on with what a pass gives, or ``backward``;
+    ``roots`` tells what passes begin at (see `Expected.starts_at`).
+    """
+    sweeps = zip(expected.hooked, expected.plain)
+    joins = any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
+    passes = expected.trace.passes
+    asks = any(backward.named for backward in passes)
+    own = {
+        "leaves": frozenset({"joined" if joins else "alone"}),
+        "asks": frozenset({"grad" if asks else "backward"}),
+        "roots": frozenset(map(expected.starts_at, passes)),
+    }
+    calls, firings = map(call_features, expected.trace.calls), map(firing_features, expected.firings)
+    return together([own, network_features(expected), *calls, *firings])
+
+
+def together(several: Iterable[Features]) -> Features:
+    """All words that any of ``several`` has for a feature."""
+    total: dict[str, frozenset[str]] = {}
+    for features in several:
+        for key, words in features.items():
+            total[key] = total.get(key, frozenset()) | words
+    return total
+
+
+@_while_alive
+def call_features(call: CallTrace) -> Features:
+    """What matters about a call, as sets of words, for the ledger to name.
+
+    ``module`` (the layer's class, ``Sequential`` or ``Composite``), ``mode``, ``inputs`` and ``outputs`` (``all``,
+    ``some`` or ``none`` of the tensors require grad), ``steps`` (``one`` or ``many`` differentiable steps), and of the
+    step that made the first output: ``last`` (its class), ``rank`` (of its first input) and ``bias``.
+    """
+    module = call.module
+    own = "Composite" if isinstance(module, Composite) else "Sequential" if isinstance(module, Sequential) else None
+    found = {
+        "module": own or type(module).__name__,
+        "mode": call.mode,
+        "inputs": _how_many([t.requires_grad for t in call.args if t is not None]),
+        "outputs": _how_many([t.requires_grad for t in call.outputs if t is not None]),
+    }
+    steps = [node for node in call.steps if node.primitive is not None]
+    if steps:
+        last = steps[-1]
+        found["steps"] = "one" if len(steps) == 1 else "many"
+        found["last"] = type(last.primitive).__name__
+        found["rank"] = str(last.inputs[0].array.ndim)
+        if isinstance(last.primitive, Layer) and last.primitive.parameters():
+            found["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
+    return {key: frozenset({word}) for key, word in found.items()}
+
+
+def _how_many(flags: list[bool]) -> str:
+    return "none" if not any(flags) else "all" if all(flags) else "some"

@@ -1,0 +1,60 @@
+"""What does the contract say of one case? Every clause on every subject that it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hookcheck.contract.clause import NOTHING, Clause, Subject
+from hookcheck.contract.finding import Features, Finding
+from hookcheck.networks.case import Case
+from hookcheck.networks.features import firing_features
+
+Judgements = tuple[dict[str, int], tuple[Finding, ...]]
+"""How many subjects each clause judged, and every one that deviates."""
+
+
+def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
+    """What ``clauses`` say of every subject of ``case``."""
+    judged: dict[str, int] = {}
+    findings = []
+    kind: Subject | None = None
+    subjects: Sequence[Any] = ()
+    for clause in clauses:
+        if clause.subject is not kind:  # most clauses speak of what the one before speaks of
+            kind, subjects = clause.subject, _subjects(case, clause.subject)
+        count = 0
+        for subject in subjects:
+            judgement = clause.judge(case, subject)
+            if judgement is NOTHING:
+                continue
+            count += 1
+            if judgement is not None:
+                name, features = _described(case, clause.subject, subject)
+                findings.append(Finding(clause.id, name, judgement, features))
+        if count:
+            judged[clause.id] = count
+    return judged, tuple(findings)
+
+
+def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
+    if subject is Subject.CALL:
+        return case.expected.trace.calls
+    if subject is Subject.FIRING:
+        return case.pairs
+    if subject is Subject.WARNING:
+        return case.new_warnings or (None,)
+    return case.observed.events if subject is Subject.EVENT else (None,)
+
+
+def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
+    """The subject's name, and its features; those of the whole run where an exception took other subjects with it."""
+    if kind is Subject.CALL:
+        name, features = subject.subject, case.call_features(subject)
+    elif kind is Subject.FIRING:
+        name, features = subject.firing.call.subject, firing_features(subject.firing)
+    elif kind is Subject.EVENT:
+        name, features = f"{'.'.join(['net', subject.path] if subject.path else ['net'])}, event {subject.number}", None
+    else:
+        name, features = "run", None
+    return name, case.features if case.observed.raised or features is None else {**features, **case.own}

@@ -1,0 +1,90 @@
+"""What becomes of hooks on the Node that accumulates a leaf's gradient?
+
+Such a Node is found behind any view of the leaf. Distributed training put its hooks there long before there were
+post-accumulate hooks; how long it lives decides how long they do.
+"""
+
+from __future__ import annotations
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+
+@program("U-15", PIN, since="1.7", source="torch.autograd.graph.Node.register_hook, as distributed training uses it")
+def lives_while_it_is_held(check: Check) -> None:
+    """A hook on the Node of a leaf runs as long as something holds the Node, and is lost with it."""
+    log: list[str] = []
+    kept, held, lost = (nn.Parameter(torch.tensor([1.0])) for _ in range(3))
+    holder = kept.expand_as(kept).grad_fn.next_functions[0][0]
+    holder.register_hook(lambda *gradients: log.append("held by hand"))
+    graph = 5 * held
+    graph.grad_fn.next_functions[0][0].register_hook(lambda *gradients: log.append("held by a graph"))
+    lost.expand_as(lost).grad_fn.next_functions[0][0].register_hook(lambda *gradients: log.append("not held"))
+    for _ in range(2):
+        for parameter in (kept, held, lost):
+            (2 * parameter).backward()
+    check.order("calls in two backwards", log, 2 * ["held by hand", "held by a graph"])
+    check.true("the Node that is held is the leaf's", kept.expand_as(kept).grad_fn.next_functions[0][0] is holder)
+
+
+@program("own_accgrad_hook_lost", PIN, since="1.7", source="pytorch#60796")
+def keeps_its_hooks(check: Check) -> None:
+    """A hook on the Node of a leaf runs although nothing holds the Node any longer."""
+    log: list[str] = []
+    w = nn.Parameter(torch.tensor([1.0]))
+    graph = w.expand_as(w)
+    graph.grad_fn.next_functions[0][0].register_hook(lambda *gradients: log.append("hook"))
+    (2 * w).backward()
+    check.calls("calls while a graph holds it", len(log), 1)
+    del graph
+    (2 * w).backward()
+    check.calls("calls in another backward, when nothing does", len(log), 2)
+
+
+@program("gh139742", PROMISE, since="1.7", source="pytorch#139742")
+def survives_set(check: Check) -> None:
+    """A hook on the Node of a parameter, which the program holds, runs also after ``set_`` gave it other data."""
+    log: list[str] = []
+    w = nn.Parameter(torch.tensor([1.0, 2.0]))
+    node = w.expand_as(w).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *gradients: log.append("hook"))
+    (2 * w).sum().backward()
+    check.calls("calls before", len(log), 1)
+    with torch.no_grad():
+        w.set_(torch.tensor([3.0, 4.0]))  # type: ignore[call-overload]
+    (2 * w).sum().backward()
+    check.calls("calls before and after", len(log), 2)
+
+
+@program("own_accgrad_hook_lost_on_double", PIN, since="1.7", source="pytorch#139742")
+def survives_another_type(check: Check) -> None:
+    """A hook on the Node of a parameter, which the program holds, runs also after ``.data`` got another type."""
+    log: list[str] = []
+    w = nn.Parameter(torch.tensor([1.0, 2.0]))
+    node = w.expand_as(w).grad_fn.next_functions[0][0]
+    node.register_hook(lambda *gradients: log.append("hook"))
+    w.data = torch.tensor([3.0, 4.0])
+    (2 * w).sum().backward()
+    check.calls("calls after data of the same type", len(log), 1)
+    w.grad = None
+    w.data = w.data.double()
+    (2 * w).sum().backward()
+    check.calls("calls after data of the same and of another type", len(log), 2)
+
+
+@program("U-16", PIN, since="2.1", source="torch.nn.Module.register_full_backward_hook, as loggers of gradients use it")
+def order_in_a_layer(check: Check) -> None:
+    """A layer's parameters have tensor hook and post-accumulate hook before the layer's full hook; after it if no input
+    of the layer requires a gradient."""
+    for requires_grad in (True, False):
+        log: list[str] = []
+        net = nn.Linear(1, 1, bias=False)
+        net.weight.register_post_accumulate_grad_hook(lambda p: log.append("post-accumulate"))  # noqa: B023
+        net.weight.register_hook(lambda grad: log.append("tensor hook"))  # noqa: B023
+        net.register_full_backward_hook(lambda module, gi, go: log.append("full hook"))  # noqa: B023
+        net(torch.ones(1, 1, requires_grad=requires_grad)).sum().backward()
+        of_parameter = ["tensor hook", "post-accumulate"]
+        due = [*of_parameter, "full hook"] if requires_grad else ["full hook", *of_parameter]
+        check.order(f"calls if the input requires a gradient: {requires_grad}", log, due)

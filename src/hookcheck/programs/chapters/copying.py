@@ -1,0 +1,200 @@
+"""What becomes of hooks where ``copy.copy`` or ``copy.deepcopy`` copies what carries them?
+
+A deepcopy of a module has tables of hooks of its own, with the same functions in them; a shallow copy has the tables of
+the original. Parameters and optimizers leave their hooks behind.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.pickled import (
+    exercised,
+    linear,
+    noted,
+    noting,
+    offered_kinds,
+    register,
+    through_pickle,
+    through_save,
+)
+from hookcheck.programs.program import program
+
+
+@program("SZ-20", PIN, since="1.7", source="copy.deepcopy of torch.nn.Module; relied on by EMA models")
+def a_deepcopy_has_tables_of_its_own(check: Check) -> None:
+    """Registering and removing hooks on a module does nothing to its deepcopy, nor the other way round."""
+    for kind in offered_kinds():
+        net = linear()
+        handle = register(net, kind, noting("old"))
+        other = copy.deepcopy(net)
+        handle.remove()
+        register(net, kind, noting("of the original"))
+        register(other, kind, noting("of the copy"))
+        check.order(f"the copy's hooks of {kind}", exercised(other), ["old", "of the copy"])
+        check.order(f"the original's hooks of {kind}", exercised(net), ["of the original"])
+
+
+@program("SZ-21", PIN, since="1.7", source="copy.deepcopy; the same objects where they are functions")
+def a_deepcopy_shares_functions(check: Check) -> None:
+    """The hooks of a deepcopy that are functions are those of the original themselves, be they lambdas or closures."""
+    log: list[Any] = []
+
+    def closure(module: Any, *arguments: Any) -> None:
+        log.append(("closure", module))
+
+    for kind in offered_kinds():
+        net = linear()
+        register(net, kind, closure)
+        register(net, kind, lambda module, *arguments: log.append(("lambda", module)))
+        other = copy.deepcopy(net)
+        exercised(other)
+        calls = [(word, "the copy" if module is other else "another module") for word, module in log]
+        check.order(f"hooks of {kind}", calls, [("closure", "the copy"), ("lambda", "the copy")])
+        log.clear()
+
+
+@program("SZ-22", PIN, since="1.7", source="copy.deepcopy; what is not a function is copied")
+def a_deepcopy_copies_other_hooks(check: Check) -> None:
+    """A bound method as a hook is bound anew: to the copy if the module owns it, to a copy of its owner otherwise."""
+
+    class Owner:
+        def __init__(self) -> None:
+            self.calls = 0
+
+        def hook(self, module: Any, args: Any) -> None:
+            self.calls += 1
+
+    class Net(nn.Module):
+        def __init__(self, owner: Any) -> None:
+            super().__init__()
+            self.calls, self.owner = 0, owner
+            self.register_forward_pre_hook(self.hook)
+            self.register_forward_pre_hook(owner.hook)
+
+        def hook(self, module: Any, args: Any) -> None:
+            self.calls += 1
+
+        def forward(self, x: Any) -> Any:
+            return x
+
+    owner = Owner()
+    net = Net(owner)
+    other = copy.deepcopy(net)
+    other(torch.ones(1))
+    other(torch.ones(1))
+    net(torch.ones(1))
+    check.calls("calls of the copy's own method", other.calls, 2)
+    check.calls("calls of the original's own method", net.calls, 1)
+    check.calls("calls of the method of the owner's copy", other.owner.calls, 2)
+    check.calls("calls of the owner's method", owner.calls, 1)
+
+
+@program("SZ-23", PIN, since="1.7", source="copy.copy of torch.nn.Module; undocumented")
+def a_shallow_copy_shares_its_tables(check: Check) -> None:
+    """A shallow copy of a module has its hooks in common with it: what is registered on either is called for both."""
+    log: list[str] = []
+
+    def hook(word: str) -> Any:
+        return lambda *arguments: log.append(word)
+
+    def calls(module: Any) -> list[str]:
+        log.clear()
+        exercised(module)
+        return list(log)
+
+    for kind in offered_kinds():
+        net = linear()
+        handle = register(net, kind, hook("old"))
+        other = copy.copy(net)
+        register(other, kind, hook("of the copy"))
+        register(net, kind, hook("of the original"))
+        check.order(f"hooks of {kind} of the copy", calls(other), ["old", "of the copy", "of the original"])
+        check.order(f"hooks of {kind} of the original", calls(net), ["old", "of the copy", "of the original"])
+        handle.remove()
+        check.order(f"hooks of {kind} of the copy, one removed", calls(other), ["of the copy", "of the original"])
+
+
+@program("SZ-24", PIN, since="1.7", source="copy.copy and copy.deepcopy of torch.Tensor; undocumented")
+def tensor_hooks_are_not_copied(check: Check) -> None:
+    """Hooks of a parameter or another leaf are not copied with it; the original keeps them."""
+    post = "register_post_accumulate_grad_hook"
+    leaves: dict[str, Any] = {"a parameter": nn.Parameter(torch.ones(1)), "a leaf": torch.ones(1, requires_grad=True)}
+    for what, leaf in leaves.items():
+        log: list[str] = []
+        leaf.register_hook(lambda grad, log=log: log.append("tensor"))
+        if hasattr(leaf, post):
+            getattr(leaf, post)(lambda leaf, log=log: log.append("accumulated"))
+        for how in (copy.copy, copy.deepcopy):
+            new = how(leaf)
+            (2 * new).sum().backward()
+            check.order(f"hooks that {how.__name__} gives {what}", log, [])
+            check.equal(f"gradient of what {how.__name__} makes of {what}", new.grad, [2])
+        (2 * leaf).sum().backward()
+        check.order(f"hooks of {what} itself", log, ["tensor", "accumulated"] if hasattr(leaf, post) else ["tensor"])
+
+
+@program("U-13", PIN, since="2.0", source="copy.deepcopy, pickle; relied on by EMA models, wandb, opacus")
+def what_a_deepcopy_takes_along(check: Check) -> None:
+    """A deepcopy takes a module's hooks along but not those of its parameters; an optimizer's go by no way."""
+    log: list[str] = []
+
+    def hook(module: Any, *arguments: Any) -> None:
+        log.append("module")
+
+    net = linear()
+    handle = net.register_forward_hook(hook)
+    net.weight.register_hook(lambda grad: log.append("parameter"))
+    other = copy.deepcopy(net)
+    check.true("the function is the same", [*other._forward_hooks.values()] == [hook])
+    check.true("the table is another", other._forward_hooks is not net._forward_hooks)
+    handle.remove()
+    other(torch.ones(1, 1)).sum().backward()
+    check.order("hooks of the copy", log, ["module"])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+    optimizer.register_step_pre_hook(noting("pre"))
+    optimizer.register_step_post_hook(noting("post"))
+    ways: dict[str, Callable[[Any], Any]] = {
+        "copy": copy.copy,
+        "deepcopy": copy.deepcopy,
+        "pickle": through_pickle,
+        "torch.save": through_save,
+    }
+    for way, through in ways.items():
+        new = through(optimizer)
+        new.step()
+        check.order(f"hooks of an optimizer through {way}", noted(new), [])
+    optimizer.step()
+    check.order("hooks of the optimizer itself", noted(optimizer), ["pre", "post"])
+
+
+@program("gh28594", PROMISE, since="1.7", source="pytorch#28594")
+def a_deepcopy_of_weight_norm(check: Check) -> None:
+    """A module under ``weight_norm`` (hook form) can be copied with deepcopy, and the copy normalises its weight."""
+    net = torch.nn.utils.weight_norm(linear())  # g = 3, v = 3
+    other = check.works("deepcopy", partial(copy.deepcopy, net))
+    if other is not None:
+        check.equal("the copy's output", other(torch.ones(1, 1)), [[3]])
+    net.weight_g.data.fill_(5.0)
+    check.equal("the original's output once its g is 5", net(torch.ones(1, 1)), [[5]])
+    if other is not None:
+        check.equal("the copy's output then", other(torch.ones(1, 1)), [[3]])
+
+
+@program("SZ-25", PROMISE, since="1.7", source="pytorch#28594; the same of pruning and spectral_norm")
+def a_deepcopy_of_what_prunes(check: Check) -> None:
+    """A module that is pruned, or was called under ``spectral_norm`` (hook form), can be copied with deepcopy."""
+    prune: Any = import_module("torch.nn.utils.prune")
+    pruned = prune.custom_from_mask(linear(), "weight", torch.ones(1, 1))
+    check.works("deepcopy of a pruned module", partial(copy.deepcopy, pruned))
+    normed = torch.nn.utils.spectral_norm(linear())
+    check.works("deepcopy of a module under spectral_norm, before a call", partial(copy.deepcopy, normed))
+    normed(torch.ones(1, 1))
+    check.works("deepcopy of a module under spectral_norm, after a call", partial(copy.deepcopy, normed))

@@ -1,0 +1,249 @@
+"""What becomes of hooks under the utilities of modules, and what do those promise that are made of hooks themselves?
+
+Conversion, moving, sharing, freezing, ``apply`` and parametrization leave a module's hooks where they are and call
+none. Pruning, ``weight_norm`` and ``spectral_norm`` are forward pre-hooks themselves, which compute the weight before
+each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.processes import process_group
+from hookcheck.programs.program import program
+
+PRUNE = "torch.nn.utils.prune"
+
+
+def _linear(*weights: float) -> Any:
+    """``y = weights @ x``, without a bias."""
+    net: Any = nn.Linear(len(weights), 1, bias=False)
+    net.weight.data = torch.tensor([weights])
+    return net
+
+
+def _hooked() -> tuple[Any, list[Any]]:
+    """A module ``y = 3 x`` with forward and backward hooks, and what they note."""
+    net, log = _linear(3.0), []
+    net.register_forward_pre_hook(lambda module, args: log.append(("pre", module is net, args[0].tolist())))
+    net.register_forward_hook(lambda module, args, output: log.append(("forward", module is net, output.tolist())))
+    register = getattr(net, "register_full_backward_hook", net.register_backward_hook)
+    register(lambda module, grad_input, grad_output: log.append(("backward", module is net, grad_output[0].tolist())))
+    return net, log
+
+
+def _run(net: Any) -> None:
+    """One forward and backward on the input 1, in which grad_output is 2."""
+    x = torch.ones(1, 1, dtype=net.weight.dtype, requires_grad=True)
+    (2 * net(x)).sum().backward()
+
+
+def _due(output: float) -> list[Any]:
+    """What the hooks of `_hooked` note of `_run`."""
+    return [("pre", True, [[1.0]]), ("forward", True, [[output]]), ("backward", True, [[2.0]])]
+
+
+def _kept(check: Check, acts: dict[str, tuple[Callable[[Any], Any], float]]) -> None:
+    """States that no hook is called by any of ``acts``, and that all are afterwards, on the output that is given."""
+    for what, (act, output) in acts.items():
+        net, log = _hooked()
+        act(net)
+        check.order(f"hooks called by {what}", log, [])
+        _run(net)
+        check.order(f"hooks after {what}", log, _due(output))
+        net(torch.ones(1, 1, dtype=net.weight.dtype))
+        check.calls(f"calls in a second forward after {what}", len(log) - 3, 2)
+
+
+@program("MU-01", PIN, since="1.7", source="torch.nn.Module.to, double, cpu; relied on by all who move hooked models")
+def conversions_keep_hooks(check: Check) -> None:
+    """A module keeps its hooks where it is converted to another dtype or moved, and no hook is called by that."""
+    _kept(
+        check,
+        {
+            ".to(dtype)": (lambda net: net.to(torch.float64), 3.0),
+            ".double()": (lambda net: net.double(), 3.0),
+            ".to(device)": (lambda net: net.to(net.weight.device), 3.0),
+            ".to(tensor)": (lambda net: net.to(torch.ones(1, dtype=torch.float64)), 3.0),
+        },
+    )
+
+
+@program(
+    "MU-02", PIN, since="1.7", source="torch.nn.Module.share_memory, zero_grad, requires_grad_, train, load_state_dict"
+)
+def other_acts_keep_hooks(check: Check) -> None:
+    """A module keeps its hooks under ``share_memory``, ``zero_grad``, ``requires_grad_``, ``train`` and loading."""
+    _kept(
+        check,
+        {
+            "share_memory": (lambda net: net.share_memory(), 3.0),
+            "zero_grad": (lambda net: net.zero_grad(), 3.0),
+            "requires_grad_": (lambda net: net.requires_grad_(False), 3.0),
+            "eval and train": (lambda net: net.eval().train(), 3.0),
+            "load_state_dict": (lambda net: net.load_state_dict({"weight": torch.full((1, 1), 5.0)}), 5.0),
+            "apply": (lambda net: net.apply(lambda module: nn.init.constant_(module.weight, 7.0)), 7.0),
+            "a place in a Sequential": (nn.Sequential, 3.0),
+        },
+    )
+
+
+@program(
+    "MU-03", PROMISE, since="1.7", source="torch.nn.Module.apply; 'recursively to every submodule as well as self'"
+)
+def apply_registers_hooks_everywhere(check: Check) -> None:
+    """``apply`` calls its function on every submodule once, children first: hooks can be registered so."""
+    net: Any = nn.Sequential(_linear(2.0), nn.Sequential(_linear(3.0)))
+    names = {module: name for name, module in net.named_modules()}
+    applied: list[str] = []
+    log: list[str] = []
+    handles: list[Any] = []
+
+    def attach(module: Any) -> None:
+        applied.append(names[module])
+        handles.append(module.register_forward_hook(lambda module, args, output: log.append(names[module])))
+
+    check.true("apply gives the module itself", net.apply(attach) is net)
+    check.order("modules that apply comes to", applied, ["0", "1.0", "1", ""])
+    check.order("hooks that apply calls", log, [])
+    net(torch.ones(1, 1))
+    check.order("hooks in a forward", log, ["0", "1.0", "1", ""])
+    for handle in handles:
+        handle.remove()
+    net(torch.ones(1, 1))
+    check.calls("calls once all are removed", len(log) - 4, 0)
+
+
+@program("MU-04", PIN, since="1.9", source="torch.nn.utils.parametrize.register_parametrization; a class of its own")
+def parametrizing_keeps_hooks(check: Check) -> None:
+    """A module keeps its hooks when it is parametrized, which gives it another class, and when that is undone."""
+    from torch.nn.utils import parametrize
+
+    class Doubled(nn.Module):
+        def forward(self, weight: Any) -> Any:
+            return 2 * weight
+
+    net, log = _hooked()
+    parametrize.register_parametrization(net, "weight", Doubled())
+    check.order("hooks that parametrizing calls", log, [])
+    _run(net)
+    check.order("hooks of a parametrized module", log, _due(6.0))
+    log.clear()
+    net.register_forward_hook(lambda module, args, output: output + 1)
+    check.equal("output under a hook that is registered then", net(torch.ones(1, 1)), [[7]])
+    log.clear()
+    parametrize.remove_parametrizations(net, "weight")
+    _run(net)
+    check.order("hooks once that is undone", log, _due(6.0))
+    check.equal("output once that is undone", net(torch.ones(1, 1)), [[7]])
+
+
+@program("MU-05", PIN, since="1.9", source="torch.nn.utils.parametrize; the parametrization is a module that is called")
+def a_parametrization_has_hooks(check: Check) -> None:
+    """Hooks of a parametrization are called each time the weight is read, and once within ``cached``."""
+    from torch.nn.utils import parametrize
+
+    class Doubled(nn.Module):
+        def forward(self, weight: Any) -> Any:
+            return 2 * weight
+
+    net, log = _linear(3.0), []
+    parametrize.register_parametrization(net, "weight", Doubled())
+    net.parametrizations.weight[0].register_forward_hook(lambda module, args, output: log.append(output.tolist()))
+    check.equal("the weight", net.weight, [[6]])
+    net(torch.ones(1, 1))
+    check.order("calls in a read and a forward", log, [[[6.0]], [[6.0]]])
+    log.clear()
+    with parametrize.cached():
+        net(torch.ones(1, 1))
+        net(torch.ones(1, 1))
+    check.order("calls in two forwards within cached", log, [[[6.0]]])
+
+
+@program("PN-01", PROMISE, since="1.7", source=f"{PRUNE}.BasePruningMethod.apply, is_pruned, remove")
+def pruning_is_a_pre_hook(check: Check) -> None:
+    """Pruning adds a forward pre-hook, by which ``is_pruned`` knows it and which ``remove`` takes off for good."""
+    prune: Any = import_module(PRUNE)
+    net = _linear(3.0, 5.0)
+    log: list[Any] = []
+    net.register_forward_pre_hook(lambda module, args: log.append(module.weight.tolist()))
+    check.equal("is_pruned before", prune.is_pruned(net), False)
+    prune.custom_from_mask(net, "weight", torch.tensor([[1.0, 0.0]]))
+    check.equal("is_pruned after", prune.is_pruned(net), True)
+    check.equal("is_pruned of what has it inside", prune.is_pruned(nn.Sequential(net)), True)
+    kinds = [isinstance(hook, prune.BasePruningMethod) for hook in net._forward_pre_hooks.values()]
+    check.equal("pre-hooks, and which prune", kinds, [False, True])
+    x = torch.ones(1, 2)
+    check.equal("output: 3 + 0", net(x), [[3]])
+    net.weight_orig.data.fill_(7.0)
+    check.equal("the weight before a call", net.weight, [[3, 0]])
+    check.equal("output: 7 + 0", net(x), [[7]])
+    check.order("the weight as an earlier pre-hook sees it", log, [[[3.0, 0.0]], [[3.0, 0.0]]])
+    prune.remove(net, "weight")
+    check.equal("is_pruned once it is removed", prune.is_pruned(net), False)
+    check.equal("the weight once it is removed", net.weight, [[7, 0]])
+    check.true("the weight is a parameter again", isinstance(net.weight, nn.Parameter))
+    check.equal("output once it is removed", net(x), [[7]])
+    check.calls("calls of the other pre-hook", len(log), 3)
+    check.calls("pre-hooks that are left", len(net._forward_pre_hooks), 1)
+    check.raises("removing it again", ValueError, lambda: prune.remove(net, "weight"))
+
+
+@program(
+    "PN-02", PROMISE, since="1.7", source="torch.nn.utils.weight_norm, spectral_norm; 'before every forward() call'"
+)
+def norms_are_pre_hooks(check: Check) -> None:
+    """``weight_norm`` and ``spectral_norm`` (hook form) compute the weight anew before each call of the module."""
+    x = torch.ones(1, 2)
+    net = torch.nn.utils.weight_norm(_linear(3.0, 4.0))  # g = 5, v = (3, 4): weight = g * v / 5
+    check.equal("g of weight_norm", net.weight_g, [[5]])
+    net.weight_g.data.fill_(10.0)
+    check.equal("the weight before a call", net.weight, [[3, 4]])
+    check.equal("output of forward itself, which calls no hook", net.forward(x), [[7]])
+    check.equal("output of a call: 6 + 8", net(x), [[14]])
+    check.equal("the weight after a call", net.weight, [[6, 8]])
+    torch.nn.utils.remove_weight_norm(net)
+    check.calls("pre-hooks once weight_norm is removed", len(net._forward_pre_hooks), 0)
+    check.equal("output once weight_norm is removed", net(x), [[14]])
+
+    net = torch.nn.utils.spectral_norm(_linear(3.0, 4.0))  # of one row: weight / its length
+    check.equal("output of a call under spectral_norm: 0.6 + 0.8", net(x), [[1.4]])
+    net.weight_orig.data = torch.tensor([[0.0, -2.0]])
+    check.equal("the weight before a call under spectral_norm", net.weight, [[0.6, 0.8]])
+    for _ in range(2):  # the power iteration of one step a call is exact on a single row
+        output = net(x)
+    check.equal("output of a call under spectral_norm: 0 - 1", output, [[-1]])
+    torch.nn.utils.remove_spectral_norm(net)
+    check.calls("pre-hooks once spectral_norm is removed", len(net._forward_pre_hooks), 0)
+
+
+@program("DS-17", PROMISE, since="2.5", source="torch.distributed.tensor.distribute_module; 'input_fn', 'output_fn'")
+def distribute_module_registers_hooks(check: Check) -> None:
+    """``distribute_module`` makes ``input_fn`` a pre-hook and ``output_fn`` a forward hook of the top module."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, distribute_module, distribute_tensor
+
+    net = nn.Sequential(_linear(3.0))
+    log: list[Any] = []
+
+    def entering(module: Any, args: Any, mesh: Any) -> Any:
+        log.append(("input_fn", module is net, args[0].to_local().tolist()))
+        return (args[0] + 1,)
+
+    def leaving(module: Any, output: Any, mesh: Any) -> Any:
+        log.append(("output_fn", module is net, output.to_local().tolist()))
+        return output.to_local() + 10
+
+    with process_group(check):
+        mesh = init_device_mesh("cpu", (1,))
+        distribute_module(net, mesh, input_fn=entering, output_fn=leaving)
+        counts = [(len(m._forward_pre_hooks), len(m._forward_hooks)) for m in net.modules()]
+        check.equal("hooks of the top module and of its child", counts, [(1, 1), (0, 0)])
+        output = net(distribute_tensor(torch.ones(1, 1), mesh, [Replicate()]))
+    check.order("hooks in a call", log, [("input_fn", True, [[1.0]]), ("output_fn", True, [[6.0]])])
+    check.equal("output: 3 * (1 + 1) + 10", output, [[16]])

@@ -1,0 +1,325 @@
+"""What do hooks on an optimizer's step promise, and the handles of all its hooks?
+
+Making an optimizer wraps ``step`` of its class for good, which is where step hooks are called.
+
+A step pre-hook is called as ``hook(optimizer, args, kwargs)`` before every step and may replace its arguments, a step
+post-hook is called so after it; each has a global form for all optimizers. Making an optimizer wraps ``step`` of its
+class: that is where they are called.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+STEP_PRE = "torch.optim.Optimizer.register_step_pre_hook"
+STEP_POST = "torch.optim.Optimizer.register_step_post_hook"
+GLOBAL_PRE = "torch.optim.optimizer.register_optimizer_step_pre_hook"
+GLOBAL_POST = "torch.optim.optimizer.register_optimizer_step_post_hook"
+SAVE_PRE = "torch.optim.Optimizer.register_state_dict_pre_hook"
+SAVE_POST = "torch.optim.Optimizer.register_state_dict_post_hook"
+LOAD_PRE = "torch.optim.Optimizer.register_load_state_dict_pre_hook"
+LOAD_POST = "torch.optim.Optimizer.register_load_state_dict_post_hook"
+
+
+def _parameter(value: float = 1.0, grad: float = 2.0) -> Any:
+    parameter = nn.Parameter(torch.tensor([value]))
+    parameter.grad = torch.tensor([grad])
+    return parameter
+
+
+def _sgd(lr: float = 0.25) -> tuple[Any, Any]:
+    """A parameter, which every step takes down by ``2 * lr``, and its optimizer."""
+    parameter = _parameter()
+    return parameter, torch.optim.SGD([parameter], lr=lr)
+
+
+def _registered(optimizer: Any, api: str) -> Any:
+    """The method of ``optimizer`` that registers what ``api`` names."""
+    return getattr(optimizer, api.rpartition(".")[2])
+
+
+@contextmanager
+def _globally() -> Iterator[Any]:
+    """The module of the global hooks, which ``torch.optim`` does not offer as an attribute; none is left behind."""
+    module = import_module("torch.optim.optimizer")
+    tables = [module._global_optimizer_pre_hooks, module._global_optimizer_post_hooks]
+    kept = [dict(table) for table in tables]
+    try:
+        yield module
+    finally:
+        for table, content in zip(tables, kept):
+            table.clear()
+            table.update(content)
+
+
+@program("OP-01", PROMISE, since="2.0", source=f"{STEP_PRE}; 'called before optimizer step', signature")
+def a_pre_hook_runs_before_the_step(check: Check) -> None:
+    """A step pre-hook is called as ``(optimizer, args, kwargs)`` before every step: parameters are what they were."""
+    parameter, optimizer = _sgd()
+    closure = partial(torch.tensor, 7.0)
+    log: list[Any] = []
+    given: list[Any] = []
+
+    def seen(optimizer: Any, args: Any, kwargs: Any) -> None:
+        log.append(("first", parameter.item()))
+        given.append((optimizer, args, kwargs))
+
+    handle = optimizer.register_step_pre_hook(seen)
+    optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: log.append(("second", parameter.item())))
+    optimizer.step()
+    optimizer.step(closure=closure)
+    check.order("hooks, with the parameter", log, [("first", 1), ("second", 1), ("first", 0.5), ("second", 0.5)])
+    check.true("the optimizer is given", given[0][0] is optimizer, gap="wrong arguments")
+    check.equal("kwargs of a step without any", given[0][2], {}, gap="wrong arguments")
+    check.true("kwargs of a step with a closure", given[1][2] == {"closure": closure}, gap="wrong arguments")
+    check.true("args is a tuple", type(given[0][1]) is tuple, gap="wrong arguments")
+    handle.remove()
+    optimizer.step(closure)
+    check.order("hooks once the first is removed", log[4:], [("second", 0)])
+
+
+@program("OP-02", PROMISE, since="2.0", source=f"{STEP_PRE}; 'transformed values are returned as a tuple'")
+def a_pre_hook_replaces_the_arguments(check: Check) -> None:
+    """A step pre-hook may return the step's new arguments as a pair ``(new_args, new_kwargs)``, or None."""
+    parameter, optimizer = _sgd()
+    log: list[Any] = []
+
+    def closure() -> Any:
+        log.append("closure")
+        return torch.tensor(7.0)
+
+    optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: (args, {"closure": closure}))
+    handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: log.append(list(kwargs)))
+    check.equal("what the step gives", optimizer.step(), 7)
+    check.order("what a later hook and the step get", log, [["closure"], "closure"])
+    handle.remove()
+    for what, value in (("a tuple of one", ({},)), ("a list of two", [(), {}]), ("False", False)):
+        handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs, value=value: value)
+        check.raises(f"a hook that returns {what}", RuntimeError, optimizer.step)
+        handle.remove()
+    check.equal("the parameter after the one step", parameter, [0.5])
+    check.equal("what the step gives once they are removed", check.works("a step then", optimizer.step), 7)
+
+
+@program("OP-03", PROMISE, since="2.0", source=f"{STEP_POST}; 'called after optimizer step', signature '-> None'")
+def a_post_hook_runs_after_the_step(check: Check) -> None:
+    """A step post-hook is called as ``(optimizer, args, kwargs)`` after every step and changes nothing by returning."""
+    parameter, optimizer = _sgd()
+    closure = partial(torch.tensor, 7.0)
+    log: list[Any] = []
+    given: list[Any] = []
+
+    def seen(optimizer: Any, args: Any, kwargs: Any) -> Any:
+        log.append(("first", parameter.item()))
+        given.append((optimizer, kwargs))
+        return args, {}
+
+    handle = optimizer.register_step_post_hook(seen)
+    optimizer.register_step_post_hook(lambda optimizer, args, kwargs: log.append(("second", parameter.item())))
+    check.equal("what a step gives", optimizer.step(closure=closure), 7)
+    optimizer.step()
+    check.order("hooks, with the parameter", log, [("first", 0.5), ("second", 0.5), ("first", 0), ("second", 0)])
+    check.true("the optimizer is given", given[0][0] is optimizer, gap="wrong arguments")
+    check.true("kwargs are given", given[0][1] == {"closure": closure}, gap="wrong arguments")
+    handle.remove()
+    optimizer.step()
+    check.order("hooks once the first is removed", log[4:], [("second", -0.5)])
+
+
+@program("OP-04", PROMISE, since="2.0", source=f"{GLOBAL_PRE}, {GLOBAL_POST}; 'common to all optimizers'")
+def global_hooks_are_called_for_all(check: Check) -> None:
+    """Global step hooks are called before and after the step of every optimizer, until they are removed."""
+    optimizers = {"SGD": torch.optim.SGD([_parameter()], lr=0.25), "Adagrad": torch.optim.Adagrad([_parameter()], lr=1)}
+    names = {id(optimizer): name for name, optimizer in optimizers.items()}
+    log: list[Any] = []
+
+    def value(optimizer: Any) -> float:
+        return float(optimizer.param_groups[0]["params"][0])
+
+    def pre(optimizer: Any, args: Any, kwargs: Any) -> Any:
+        log.append(("pre", names[id(optimizer)], value(optimizer)))
+        return args, {"closure": partial(torch.tensor, 7.0)}
+
+    def post(optimizer: Any, args: Any, kwargs: Any) -> None:
+        log.append(("post", names[id(optimizer)], value(optimizer), list(kwargs)))
+
+    with _globally() as register:
+        handles = register.register_optimizer_step_pre_hook(pre), register.register_optimizer_step_post_hook(post)
+        for name, optimizer in optimizers.items():
+            check.equal(f"what a step of {name} gives", optimizer.step(), 7)
+        for handle in handles:
+            handle.remove()
+        check.equal("what a step gives once they are removed", optimizers["SGD"].step(), None)
+    # Adagrad's first step is lr * grad / sqrt(grad**2): one
+    sgd = [("pre", "SGD", 1.0), ("post", "SGD", 0.5, ["closure"])]
+    check.order("calls", log, [*sgd, ("pre", "Adagrad", 1.0), ("post", "Adagrad", 0.0, ["closure"])])
+
+
+@program("OP-11", PROMISE, since="2.0", source=f"{STEP_PRE} and its like; 'Returns'")
+def every_registration_gives_a_handle(check: Check) -> None:
+    """Every registration of an optimizer's hook gives a RemovableHandle, which removes that hook alone."""
+    for api in (STEP_PRE, STEP_POST, GLOBAL_PRE, GLOBAL_POST, SAVE_PRE, SAVE_POST, LOAD_PRE, LOAD_POST):
+        _, optimizer = _sgd()
+        name = api.rpartition(".")[2]
+        with _globally() as register:
+            owner = register if api in (GLOBAL_PRE, GLOBAL_POST) else optimizer
+            if not hasattr(owner, name):
+                continue
+            log: list[str] = []
+            handles = [getattr(owner, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abc"]
+            removable = all(type(handle) is torch.utils.hooks.RemovableHandle for handle in handles)
+            check.true(f"what {name} gives", removable, gap="wrong arguments")
+            handles[1].remove()
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+            check.order(f"hooks of {name} that are left", log, ["a", "c"])
+            for handle in handles:
+                handle.remove()
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+            check.calls(f"calls of {name} once all are removed", len(log) - 2, 0)
+
+
+@program("OP-13", PIN, since="2.3", source="torch.amp.GradScaler.step; relied on by profilers and trainers")
+def a_skipped_step_calls_no_hook(check: Check) -> None:
+    """Step hooks are not called where a GradScaler skips the step since a gradient is infinite."""
+    parameter, optimizer = _sgd()
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    log: list[str] = []
+    optimizer.register_step_pre_hook(lambda *arguments: log.append("pre"))
+    optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
+    for gradient in (float("inf"), 2.0):
+        parameter.grad = None
+        scaler.scale((gradient * parameter).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        check.order(f"hooks under a gradient of {gradient}", log, ["pre", "post"] if gradient == 2 else [])
+    check.equal("the parameter after the one step", parameter, [0.5])
+
+
+@program("OP-14", PIN, since="2.0", source=f"{GLOBAL_PRE}, {GLOBAL_POST}; the order is not documented")
+def global_hooks_enclose_the_others(check: Check) -> None:
+    """Global step hooks enclose an optimizer's own: global pre, pre, step, post, global post."""
+    parameter, optimizer = _sgd()
+    log: list[Any] = []
+
+    def hook(name: str) -> Any:
+        return lambda optimizer, args, kwargs: log.append((name, parameter.item()))
+
+    optimizer.register_step_post_hook(hook("post"))
+    optimizer.register_step_pre_hook(hook("pre"))
+    with _globally() as register:
+        register.register_optimizer_step_pre_hook(hook("global pre"))
+        register.register_optimizer_step_post_hook(hook("global post"))
+        optimizer.step()
+    check.order("hooks, with the parameter", log, [("global pre", 1), ("pre", 1), ("post", 0.5), ("global post", 0.5)])
+
+
+@program("U-19", PIN, since="2.0", source=f"{STEP_PRE} and torch.optim.LBFGS; relied on by trainers and profilers")
+def one_call_a_step_of_lbfgs(check: Check) -> None:
+    """Step hooks are called once a ``step`` of LBFGS, not once for each evaluation of its closure."""
+    parameter = _parameter()
+    optimizer: Any = torch.optim.LBFGS([parameter], lr=0.25, max_iter=4)
+    log: list[str] = []
+
+    def closure() -> Any:
+        log.append("closure")
+        optimizer.zero_grad()
+        loss = (parameter**2).sum()
+        loss.backward()
+        return loss
+
+    optimizer.register_step_pre_hook(lambda *arguments: log.append("pre"))
+    optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
+    optimizer.step(closure)
+    evaluations = log.count("closure")
+    check.true("the closure is called several times", evaluations > 1, gap="not fired")
+    check.order("hooks and evaluations", log, ["pre", *["closure"] * evaluations, "post"])
+
+
+@program("own_opt_deepcopy_drops_hooks", PIN, since="2.0", source="pytorch#89176")
+def a_deepcopy_has_the_hooks(check: Check) -> None:
+    """A deepcopy of an optimizer has the hooks of the original, as that of a module has."""
+    _, optimizer = _sgd()
+    log: list[str] = []
+    optimizer.register_step_pre_hook(lambda *arguments: log.append("pre"))
+    optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
+    other = copy.deepcopy(optimizer)
+    optimizer.step()
+    check.order("hooks in a step of the original", log, ["pre", "post"])
+    log.clear()
+    other.step()
+    check.order("hooks in a step of the copy", log, ["pre", "post"])
+
+
+@program("own_opt_hook_args_include_self", PIN, since="2.0", source=f"pytorch#89176; {STEP_PRE}, signature")
+def args_are_those_of_the_step(check: Check) -> None:
+    """The ``args`` of a step pre-hook are the positional arguments of the call, and may be replaced by such."""
+    parameter, optimizer = _sgd()
+    given: list[Any] = []
+    calls: list[None] = []
+
+    def closure() -> None:
+        calls.append(None)
+
+    handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: given.append(args))
+    optimizer.step()
+    optimizer.step(closure)
+    check.equal(
+        "lengths of args without and with a closure", [len(args) for args in given], [0, 1], gap="extra entries"
+    )
+    check.true("the last of them is the closure", given[1][-1] is closure, gap="wrong arguments")
+    handle.remove()
+    optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: ((closure,), {}))
+    with suppress(Exception):  # which one is raised depends on the release
+        optimizer.step()
+    check.calls("calls of a closure that a hook gives as the only argument", len(calls) - 1, 1)
+    check.equal("the parameter after three steps", parameter, [-0.5])
+
+
+@program("own_opt_hook_self_remove", PROMISE, since="2.0", source="pytorch#89176")
+def a_hook_removes_itself(check: Check) -> None:
+    """A step hook may remove itself while it runs; the others run all the same."""
+    for api in (STEP_PRE, STEP_POST):
+        parameter, optimizer = _sgd()
+        log: list[str] = []
+        handles: list[Any] = []
+
+        def once(*arguments: Any, handles: Any = handles, log: Any = log) -> None:
+            log.append("once")
+            handles[0].remove()
+
+        register = _registered(optimizer, api)
+        handles.append(register(once))
+        register(lambda *arguments, log=log: log.append("always"))
+        name = api.rpartition(".")[2]
+        check.works(f"the first step with {name}", optimizer.step)
+        check.works(f"the second step with {name}", optimizer.step)
+        check.calls(f"calls of what removes itself, with {name}", log.count("once"), 1)
+        check.calls(f"calls of the other, with {name}", log.count("always"), 2)
+        check.equal(f"the parameter after two steps with {name}", parameter, [0])
+
+
+@program("own_opt_hooks_with_scheduler", PROMISE, since="2.0", source="pytorch#89176")
+def a_scheduler_does_not_double_hooks(check: Check) -> None:
+    """Under a learning rate scheduler step hooks are called exactly once a step, whichever was there first."""
+    _, optimizer = _sgd()
+    log: list[str] = []
+    optimizer.register_step_pre_hook(lambda *arguments: log.append("pre"))
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
+    for _ in range(2):
+        optimizer.step()
+        scheduler.step()
+    check.order("hooks in two steps", log, ["pre", "post"] * 2)
+    check.equal("the learning rate after two steps", optimizer.param_groups[0]["lr"], 0.0625)

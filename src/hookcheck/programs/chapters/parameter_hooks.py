@@ -1,0 +1,199 @@
+"""What becomes of hooks on parameters where a module is converted, loaded, moved, frozen or shared?
+
+A hook belongs to the tensor that it was registered on. So it stays where a module is converted, moved, frozen or loaded
+by copying, all of which keep its parameters, and is gone where another parameter takes the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+TENSOR = "torch.Tensor.register_hook"
+POST = "torch.Tensor.register_post_accumulate_grad_hook"
+
+
+def _hooked() -> tuple[Any, list[Any]]:
+    """A module ``y = weight * x`` whose weight has hooks of every kind, and what they note: their gradients."""
+    net: Any = nn.Linear(1, 1, bias=False)
+    log: list[Any] = []
+    net.weight.register_hook(lambda grad: log.append(("tensor", grad.tolist())))
+    if hasattr(net.weight, "register_post_accumulate_grad_hook"):
+        net.weight.register_post_accumulate_grad_hook(lambda weight: log.append(("accumulated", weight.grad.tolist())))
+    return net, log
+
+
+def _due(grad: Any) -> list[Any]:
+    """What the hooks of `_hooked` note of a gradient."""
+    offered = ("tensor", "accumulated") if hasattr(torch.Tensor, "register_post_accumulate_grad_hook") else ("tensor",)
+    return [(kind, grad) for kind in offered]
+
+
+def _step(net: Any) -> None:
+    """One backward in which the gradient of the weight is 2."""
+    net.weight.grad = None
+    (2 * net.weight).sum().backward()
+
+
+def _kept(check: Check, acts: dict[str, Callable[[Any], Any]]) -> None:
+    """States that hooks are called once, after each of ``acts`` as before it, also if a backward came before that."""
+    for what, act in acts.items():
+        for when in ("before any backward", "after a backward"):
+            net, log = _hooked()
+            weight = net.weight
+            if when == "after a backward":
+                _step(net)
+            log.clear()
+            act(net)
+            check.true(f"the parameter is the same after {what} {when}", net.weight is weight)
+            _step(net)
+            check.order(f"hooks after {what} {when}", log, _due([[2.0]]))
+
+
+def _swapping(act: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """Does ``act`` while modules swap their parameters for converted ones instead of changing their data."""
+
+    def swapped(net: Any) -> None:
+        before = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            act(net)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(before)
+
+    return swapped
+
+
+@program("PH-01", PIN, since="1.7", source=f"torch.nn.Module.to, {TENSOR}; relied on by DeepSpeed")
+def conversions_keep_hooks(check: Check) -> None:
+    """A parameter keeps its hooks where its module is converted to another dtype or moved: it stays the same object."""
+    _kept(
+        check,
+        {
+            ".to(dtype)": lambda net: net.to(torch.float64),
+            ".double()": lambda net: net.double(),
+            ".to(device)": lambda net: net.to(net.weight.device),
+            ".cpu()": lambda net: net.cpu(),
+        },
+    )
+
+
+@program("PH-02", PIN, since="1.7", source=f"torch.Tensor.data, {TENSOR}; relied on by DeepSpeed")
+def new_data_keeps_hooks(check: Check) -> None:
+    """A parameter keeps its hooks where ``.data`` is set, to another dtype or shape too: they get gradients like it."""
+    _kept(
+        check,
+        {
+            ".data = of the same kind": lambda net: setattr(net.weight, "data", torch.ones(1, 1)),
+            ".data = of another dtype": lambda net: setattr(net.weight, "data", torch.ones(1, 1, dtype=torch.float64)),
+        },
+    )
+    net, log = _hooked()
+    net.weight.data = torch.ones(3)
+    _step(net)
+    check.order("hooks after .data = of another shape", log, _due([2.0, 2.0, 2.0]))
+
+
+@program("PH-03", PIN, since="1.7", source=f"torch.nn.Module.load_state_dict, {TENSOR}")
+def loading_keeps_hooks(check: Check) -> None:
+    """A parameter keeps its hooks where its module loads a state_dict by copying, which calls none of them."""
+    _kept(check, {"load_state_dict": lambda net: net.load_state_dict({"weight": torch.ones(1, 1)})})
+    net, log = _hooked()
+    net.load_state_dict({"weight": torch.full((1, 1), 5.0)})
+    check.order("hooks that loading calls", log, [])
+    check.equal("the weight that is loaded", net.weight, [[5]])
+
+
+@program("PH-04", PIN, since="1.7", source=f"torch.nn.Module.requires_grad_ and its like, {TENSOR}")
+def other_acts_keep_hooks(check: Check) -> None:
+    """A parameter keeps its hooks under ``zero_grad``, ``requires_grad_``, ``share_memory``, ``eval``, ``apply``."""
+    _kept(
+        check,
+        {
+            "zero_grad": lambda net: net.zero_grad(),
+            "requires_grad_": lambda net: net.requires_grad_(False).requires_grad_(True),
+            "share_memory": lambda net: net.share_memory(),
+            "eval and train": lambda net: net.eval().train(),
+            "apply": lambda net: net.apply(lambda module: nn.init.zeros_(module.weight)),
+        },
+    )
+
+
+@program("PH-05", PIN, since="1.7", source=f"{TENSOR}; hooks belong to the tensor")
+def another_parameter_has_no_hooks(check: Check) -> None:
+    """A parameter that takes the place of another has none of its hooks; the other keeps them."""
+    net, log = _hooked()
+    old = net.weight
+    net.weight = nn.Parameter(torch.ones(1, 1))
+    _step(net)
+    check.order("hooks of the new parameter", log, [])
+    (2 * old).sum().backward()
+    check.order("hooks of the old one", log, _due([[2.0]]))
+
+
+@program("U-14", PIN, since="2.1", source=f"torch.nn.Module.load_state_dict, 'assign'; {TENSOR}, {POST}")
+def assignment_drops_hooks(check: Check) -> None:
+    """Loading with ``assign=True`` drops a parameter's hooks with it; ``.to()`` and ``.data =`` keep them."""
+    net, log = _hooked()
+    old = net.weight
+    net.to(torch.float64)
+    net.weight.data = torch.ones(1, 1)
+    _step(net)
+    check.order("hooks after .to() and .data =", log, _due([[2.0]]))
+    log.clear()
+    net.load_state_dict({"weight": torch.full((1, 1), 5.0)}, assign=True)
+    check.true("the parameter is another one", net.weight is not old)
+    check.equal("the weight that is loaded", net.weight, [[5]])
+    _step(net)
+    check.order("hooks after loading with assign=True", log, [])
+    check.equal("the gradient", net.weight.grad, [[2]])
+
+
+@program("PH-06", PIN, since="2.3", source="torch.__future__.set_swap_module_params_on_conversion; undocumented")
+def swapping_drops_hooks(check: Check) -> None:
+    """Where modules swap parameters on conversion their hooks are dropped, though they stay the same objects."""
+    for what, act in (
+        (".to(dtype)", lambda net: net.to(torch.float64)),
+        ("load_state_dict", lambda net: net.load_state_dict({"weight": torch.ones(1, 1)})),
+    ):
+        net, log = _hooked()
+        weight = net.weight
+        _swapping(act)(net)
+        check.true(f"the parameter is the same after {what}", net.weight is weight)
+        _step(net)
+        check.order(f"hooks after {what}", log, [])
+        check.equal(f"the gradient after {what}", net.weight.grad, [[2]])
+
+
+@program("PH-07", PROMISE, since="2.3", source=f"{TENSOR}, {POST}; 'called every time'")
+def hooks_can_be_registered_after_swapping(check: Check) -> None:
+    """A hook that is registered after modules swapped parameters is called, whatever hooks there were before."""
+    kinds: dict[str, Any] = {"register_hook": lambda log: lambda grad: log.append(grad.tolist())}
+    kinds["register_post_accumulate_grad_hook"] = lambda log: lambda weight: log.append(weight.grad.tolist())
+    for kind, hook in kinds.items():
+        for before in ("no hook", "a hook"):
+            net: Any = nn.Linear(1, 1, bias=False)
+            log: list[Any] = []
+            if before == "a hook":
+                getattr(net.weight, kind)(hook([]))
+            _swapping(lambda net: net.to(torch.float64))(net)
+            getattr(net.weight, kind)(hook(log))
+            _step(net)
+            check.order(f"calls of {kind} after swapping, where there was {before}", log, [[[2.0]]])
+
+
+@program("own_assign_load_drops_param_hooks", PIN, since="2.1", source="pytorch#117913")
+def assignment_keeps_hooks(check: Check) -> None:
+    """Hooks on ``module.weight`` go on being called after ``load_state_dict`` with ``assign=True``."""
+    net, log = _hooked()
+    _step(net)
+    check.order("hooks before loading", log, _due([[2.0]]))
+    log.clear()
+    net.load_state_dict({"weight": torch.full((1, 1), 5.0)}, assign=True)
+    _step(net)
+    check.order("hooks after loading", log, _due([[2.0]]))

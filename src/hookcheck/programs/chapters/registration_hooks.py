@@ -1,0 +1,218 @@
+"""What do hooks promise that run where modules register parameters, buffers and submodules?
+
+They are put on all modules and are called as ``hook(module, name, value)`` by ``register_parameter``,
+``register_buffer``, ``register_module`` and assignments; what they return is registered instead.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+from hookcheck.programs.watching import globally, keeping, noting
+
+MODULE = "torch.nn.modules.module.register_module_{}_registration_hook"
+PARAMETER, BUFFER, SUBMODULE = (MODULE.format(kind) for kind in ("parameter", "buffer", "module"))
+
+
+def exchange(what: Any, instead: Any, module: Any, name: str, registered: Any) -> Any:
+    """A registration hook that registers ``instead`` in the place of ``what``."""
+    return instead if registered is what else None
+
+
+@program("RG-01", PROMISE, since="2.0", source=PARAMETER)
+def runs_for_parameters(check: Check) -> None:
+    """On every registration of a parameter the hook gets module, name and parameter; what it returns is registered."""
+    seen: list[Any] = []
+    empty: Any = nn.Module()
+    first, second, third = (nn.Parameter(torch.ones(n)) for n in (1, 2, 3))
+    with globally("parameter_registration_hook", keeping(seen)):
+        linear = nn.Linear(2, 3)
+        check.equal("parameters of a Linear", seen, [(linear, "weight", linear.weight), (linear, "bias", linear.bias)])
+        check.true("the very parameter", seen[0][2] is linear.weight)
+        seen.clear()
+        empty.register_parameter("a", first)
+        empty.b = second
+        empty.b = third
+        calls = [(empty, "a", first), (empty, "b", second), (empty, "b", third)]
+        check.equal("register_parameter, assignment and assignment anew", seen, calls)
+        seen.clear()
+        empty.register_parameter("c", None)
+        nn.Linear(2, 3, bias=False)
+        check.equal("names where there is no parameter", [call[1] for call in seen], ["weight"])
+        seen.clear()
+        empty.plain = torch.ones(1)
+        empty.number = 1.0
+        empty.child = nn.Identity()
+        empty.register_buffer("buffer", torch.ones(1))
+        check.calls("what is no parameter", len(seen), 0)
+
+    empty = nn.Module()
+    with globally("parameter_registration_hook", partial(exchange, first, second)):
+        with globally("parameter_registration_hook", partial(exchange, second, third)):
+            empty.register_parameter("both", first)
+        empty.register_parameter("one", first)
+        empty.assigned = first
+        empty.kept = third
+    names = {name: id(parameter) for name, parameter in empty.named_parameters(remove_duplicate=False)}
+    expected = {"both": id(third), "one": id(second), "assigned": id(second), "kept": id(third)}
+    check.equal("parameters under hooks that return others", names, expected)
+    check.true("what an attribute gives", empty.one is second)
+
+
+@program("RG-02", PROMISE, since="2.0", source=BUFFER)
+def runs_for_buffers(check: Check) -> None:
+    """On every registration of a buffer the hook gets module, name and buffer; what it returns is registered."""
+    seen: list[Any] = []
+    empty: Any = nn.Module()
+    first, second, third = (torch.ones(n) for n in (1, 2, 3))
+    with globally("buffer_registration_hook", keeping(seen)):
+        norm: Any = nn.BatchNorm1d(2)
+        names = ["running_mean", "running_var", "num_batches_tracked"]
+        calls = [(norm, name, getattr(norm, name)) for name in names]
+        check.equal("buffers of a BatchNorm1d", seen, calls)
+        check.true("the very buffer", seen[0][2] is norm.running_mean)
+        seen.clear()
+        empty.register_buffer("a", first)
+        empty.a = second
+        empty.register_buffer("b", third, persistent=False)
+        calls = [(empty, "a", first), (empty, "a", second), (empty, "b", third)]
+        check.equal("register_buffer, assignment anew and persistent=False", seen, calls)
+        check.equal("names in the state dict", list(empty.state_dict()), ["a"])
+        seen.clear()
+        empty.plain = torch.ones(1)
+        empty.parameter = nn.Parameter(torch.ones(1))
+        empty.child = nn.Identity()
+        check.calls("what is no buffer", len(seen), 0)
+
+    empty = nn.Module()
+    with globally("buffer_registration_hook", partial(exchange, first, second)):
+        with globally("buffer_registration_hook", partial(exchange, second, third)):
+            empty.register_buffer("both", first)
+        empty.register_buffer("one", first)
+        empty.register_buffer("assigned", third)
+        empty.assigned = first
+        empty.register_buffer("kept", third)
+    lengths = {name: len(buffer) for name, buffer in empty._buffers.items()}
+    expected = {"both": 3, "one": 2, "assigned": 2, "kept": 3}
+    check.equal("lengths of buffers under hooks that return others", lengths, expected)
+    check.true("what an attribute gives", empty.one is second)
+
+
+@program("RG-03", PROMISE, since="2.0", source=SUBMODULE)
+def runs_for_submodules(check: Check) -> None:
+    """On every registration of a submodule the hook gets module, name and submodule; what it returns is registered."""
+    seen: list[Any] = []
+    empty: Any = nn.Module()
+    first, second, third = nn.ReLU(), nn.Tanh(), nn.Sigmoid()
+    with globally("module_registration_hook", keeping(seen)):
+        sequential = nn.Sequential(first, second)
+        check.equal("children of a Sequential", seen, [(sequential, "0", first), (sequential, "1", second)])
+        seen.clear()
+        empty.add_module("a", first)
+        empty.register_module("b", second)
+        empty.c = third
+        empty.c = first
+        calls = [(empty, "a", first), (empty, "b", second), (empty, "c", third), (empty, "c", first)]
+        check.equal("add_module, register_module, assignment and assignment anew", seen, calls)
+        seen.clear()
+        chosen = nn.ModuleDict({"key": first})
+        listed = nn.ModuleList([first])
+        listed.append(second)
+        sequential.append(third)
+        calls = [(chosen, "key", first), (listed, "0", first), (listed, "1", second), (sequential, "2", third)]
+        check.equal("containers", seen, calls)
+        seen.clear()
+        empty.number = 1.0
+        empty.parameter = nn.Parameter(torch.ones(1))
+        empty.register_buffer("buffer", torch.ones(1))
+        check.calls("what is no module", len(seen), 0)
+
+    empty = nn.Module()
+    with globally("module_registration_hook", partial(exchange, first, second)):
+        with globally("module_registration_hook", partial(exchange, second, third)):
+            empty.add_module("both", first)
+        empty.add_module("one", first)
+        empty.assigned = first
+        empty.kept = third
+    children = {"both": third, "one": second, "assigned": second, "kept": third}
+    check.equal("submodules under hooks that return others", dict(empty._modules), children)
+    check.true("what an attribute gives", empty.one is second)
+
+
+@program("RG-04", PROMISE, since="2.0", source=f"{PARAMETER}, {BUFFER}, {SUBMODULE}")
+def handles_remove(check: Check) -> None:
+    """Registration hooks are global state, run in order of registration, and go with their handles."""
+    for kind in ("parameter", "buffer", "module"):
+        log: list[str] = []
+        hooks = getattr(nn.modules.module, f"_global_{kind}_registration_hooks")
+        before = dict(hooks)
+
+        def register(log: list[str] = log) -> list[str]:
+            log.clear()
+            empty = nn.Module()
+            empty.register_parameter("parameter", nn.Parameter(torch.ones(1)))
+            empty.register_buffer("buffer", torch.ones(1))
+            empty.add_module("module", nn.Identity())
+            return list(log)
+
+        handles = {word: globally(f"{kind}_registration_hook", noting(log, word)) for word in ("a", "b", "c")}
+        check.order(f"three hooks for a {kind}", register(), ["a", "b", "c"])
+        handles["b"].remove()
+        handles["b"].remove()
+        check.order(f"the second removed, twice, for a {kind}", register(), ["a", "c"])
+        handles["a"].remove()
+        handles["c"].remove()
+        check.order(f"all removed for a {kind}", register(), [])
+        check.equal(f"the table of hooks for a {kind}", dict(hooks), before)
+
+
+@program("RG-05", PIN, since="2.0", source=f"{PARAMETER}, {BUFFER}, {SUBMODULE}")
+def none_is_registered_too(check: Check) -> None:
+    """Where None is registered, hooks for buffers and submodules get it, and those for parameters are not called."""
+    seen: list[Any] = []
+    empty: Any = nn.Module()
+    buffer, child = torch.ones(1), nn.ReLU()
+    globally("parameter_registration_hook", keeping(seen))
+    globally("buffer_registration_hook", keeping(seen))
+    globally("module_registration_hook", keeping(seen))
+    empty.register_parameter("parameter", None)
+    empty.register_buffer("buffer", None)
+    empty.add_module("child", None)
+    empty.buffer = None
+    empty.child = None
+    names = ["buffer", "child", "buffer", "child"]
+    check.equal("what hooks get", seen, [(empty, name, None) for name in names])
+    globally("buffer_registration_hook", partial(exchange, None, buffer))
+    globally("module_registration_hook", partial(exchange, None, child))
+    empty.buffer = None
+    empty.child = None
+    check.true("a buffer that a hook returned for None", empty.buffer is buffer)
+    check.true("a submodule that a hook returned for None", empty.child is child)
+
+
+@program("own_param_registration_hook_setattr", PROMISE, since="2.0", source=f"{PARAMETER}; pytorch#86148")
+def linear_takes_what_hooks_return(check: Check) -> None:
+    """A parameter-registration hook runs for each parameter of a Linear, which computes with what the hook returned."""
+    returned: dict[str, Any] = {}
+
+    def hook(module: Any, name: str, parameter: Any) -> Any:
+        returned[name] = nn.Parameter(parameter)
+        return returned[name]
+
+    with globally("parameter_registration_hook", hook):
+        linear = nn.Linear(2, 1)
+    check.order("names", list(returned), ["weight", "bias"])
+    check.true("weight is what the hook returned", linear.weight is returned["weight"])
+    check.true("bias is what the hook returned", linear.bias is returned["bias"])
+    for parameter in returned.values():
+        parameter.data.fill_(3.0)  # only now: Linear draws its numbers after it has registered them
+    check.equal("output", linear(torch.tensor([1.0, 2.0])), [12.0])  # 3 * 1 + 3 * 2 + 3
+    returned.clear()
+    linear.weight = nn.Parameter(torch.zeros(1, 2))
+    check.order("names after remove()", list(returned), [])
+    check.equal("output after remove()", linear(torch.tensor([1.0, 2.0])), [3.0])

@@ -1,0 +1,182 @@
+"""What is kept of the tensors that operations save, and where: by packing hooks, and by ``save_on_cpu``?
+
+Within ``saved_tensors_hooks(pack, unpack)`` the graph keeps what ``pack`` returns and nothing else; ``save_on_cpu`` is
+such a pair that keeps copies in the memory of the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.garbage import Note, survivors
+from hookcheck.probe.lazy import torch
+from hookcheck.programs.chapters.saved_tensors_hooks import HOOKS, NOTE, Hook, hooked, logged, times, two
+from hookcheck.programs.check import Check, NotRun
+from hookcheck.programs.program import program
+
+ON_CPU = "torch.autograd.graph.save_on_cpu"
+
+
+@program("ST-02", PROMISE, since="1.10", source=HOOKS)
+def the_graph_stores_what_pack_returns(check: Check) -> None:
+    """The graph stores what the pack hook returns in the place of the tensor, which it does not keep alive."""
+    a = two()
+    with hooked(lambda tensor: tensor.tolist(), lambda packed: torch.tensor(packed, device=check.device)):
+        b = a + 1
+        y = b.pow(2).sum()
+    original = weakref.ref(b)
+    del b
+    check.true("the tensor is freed", original() is None)
+    y.backward()
+    check.equal("gradient", a.grad, [6, 8])  # d (a + 1)**2 / da = 2 (a + 1)
+
+
+@program("ST-15", PROMISE, since="1.10", source=NOTE)
+def saved_attributes_are_new_objects(check: Check) -> None:
+    """Without hooks a saved input is the very object that went in; with hooks it is a new tensor on the same memory."""
+    a = two()
+    bare: Any = a.pow(2).grad_fn
+    check.true("without hooks it is the object", bare._saved_self is a)
+    with hooked(lambda t: t):
+        saved: Any = a.pow(2).grad_fn
+    check.true("with hooks it is not", saved._saved_self is not a)
+    check.true("with hooks it shares the memory", saved._saved_self.data_ptr() == a.data_ptr())
+    check.equal("with hooks it has the values", saved._saved_self, [2, 3])
+
+
+def kept(pack: Hook, unpack: Hook, backward: Callable[[Any], Any]) -> bool:
+    """Whether an operation that saves its output outlives that output, on which ``backward`` was called."""
+
+    def act(note: Note) -> None:
+        with hooked(pack, unpack):
+            y = two().exp()
+        backward(y)
+        note("output", y)
+
+    return bool(survivors(act))
+
+
+def never(y: Any) -> None:
+    """No backward."""
+
+
+def once(y: Any) -> None:
+    """A backward that frees what was saved."""
+    y.sum().backward()
+
+
+def retained(y: Any) -> None:
+    """A backward that frees nothing."""
+    y.sum().backward(retain_graph=True)
+
+
+@program("ST-17", PROMISE, since="1.10", source=f"{HOOKS}, warning on reference cycles")
+def a_detached_input_makes_no_cycle(check: Check) -> None:
+    """A pack hook that keeps its input detached makes no cycle: the graph is freed although it was never
+    backpropagated, or was retained; and detaching copies nothing."""
+    for name, backward in (("without a backward", never), ("after a retained one", retained), ("after one", once)):
+        check.true(f"freed {name}", not kept(lambda t: t.detach(), lambda packed: packed, backward))
+    inside = kept(lambda t: ("inside", t.detach()), lambda packed: packed[1], never)
+    check.true("freed where the tensor is inside of something", not inside)
+    a = two()
+    with hooked(lambda t: t.detach()):
+        saved: Any = a.pow(2).grad_fn
+    check.true("no copy is made", saved._saved_self.data_ptr() == a.data_ptr())
+
+
+@program("ST-17-live", PIN, since="1.10", source=f"{HOOKS}, warning on reference cycles")
+def a_live_input_is_never_freed(check: Check) -> None:
+    """A pack hook that keeps an operation's output as it is makes a cycle that the garbage collector cannot free,
+    unless a backward that retains nothing breaks it."""
+    for name, backward in (("without a backward", never), ("after a retained one", retained)):
+        check.true(f"kept {name}", kept(lambda t: t, lambda packed: packed, backward))
+    check.true("freed after one", not kept(lambda t: t, lambda packed: packed, once))
+
+
+@program("gh130734", PROMISE, since="1.10", source="pytorch#130734")
+def unpack_may_leave_the_context(check: Check) -> None:
+    """An unpack hook may leave the context of its own hooks: the unpacking goes on, and no reference to the hooks is
+    lost, which would free them where torch still holds them."""
+    log: list[str] = []
+
+    def pack(tensor: Any) -> Any:
+        return logged(log, "packs", tensor.detach())
+
+    def unpack(packed: Any) -> Any:
+        if "unpacks" not in log:
+            context.__exit__(None, None, None)
+        return logged(log, "unpacks", packed)
+
+    for hook in (pack, unpack):  # a spare reference each: where one is lost, the process would crash
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(hook))
+    context = hooked(pack, unpack)
+    before = [sys.getrefcount(pack), sys.getrefcount(unpack)]
+    a = two()
+    context.__enter__()
+    y = a.pow(2).pow(1).pow(3).sum()
+    y.backward()
+    check.order("what was called", log, ["packs"] * 3 + ["unpacks"] * 3)
+    check.equal("gradient", a.grad, [192, 1458])  # of a**6: 6 a**5
+    a.pow(2)
+    if len(log) > 6:  # what was left inside of backward can be there again after it
+        context.__exit__(None, None, None)
+    del y
+    check.equal("references to the hooks", [sys.getrefcount(pack), sys.getrefcount(unpack)], before)
+
+
+@program("ST-22", PROMISE, since="1.10", source=ON_CPU)
+def what_is_on_the_cpu_is_not_copied(check: Check) -> None:
+    """``save_on_cpu`` keeps what is on the CPU as it is, without a copy."""
+    a, b = (torch.tensor(values, device="cpu", requires_grad=True) for values in ([2.0, 3.0], [5.0, 7.0]))
+    with torch.autograd.graph.save_on_cpu():
+        y = times(a, b)
+    saved: Any = y.grad_fn
+    check.true("the memory is shared", saved._saved_self.data_ptr() == a.data_ptr())
+    check.equal("what was saved", [saved._saved_self, saved._saved_other], [[2, 3], [5, 7]])
+    y.sum().backward()
+    check.equal("gradients", [a.grad, b.grad], [[5, 7], [2, 3]])
+
+
+@program("ST-22-cuda", PROMISE, since="1.10", source=ON_CPU, device="cuda")
+def what_is_on_a_gpu_is_stored_on_the_cpu(check: Check) -> None:
+    """``save_on_cpu`` keeps what is on a GPU in the memory of the CPU, and copies it back when backward needs it."""
+    if not torch.cuda.is_available():
+        raise NotRun("there is no GPU to save from")
+    million = 1 << 20
+
+    def left(context: Any) -> tuple[int, Any, Any]:
+        a = torch.ones(million, device="cuda", requires_grad=True)
+        before = torch.cuda.memory_allocated()
+        with context:
+            b = a + 1
+            y = b.pow(2).sum()
+        del b
+        return torch.cuda.memory_allocated() - before, a, y
+
+    kept, _, _ = left(torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda packed: packed))
+    check.true("on the GPU it takes memory", kept >= 4 * million)
+    stored, a, y = left(torch.autograd.graph.save_on_cpu())
+    check.true("on the CPU it takes none", stored < 4 * million)
+    y.backward()
+    check.true("the gradient is on the GPU", a.grad is not None and a.grad.is_cuda)
+    check.equal("gradient", a.grad[:2], [4, 4])
+
+
+@program("ST-23", PROMISE, since="1.10", source=f"{ON_CPU}, warning", device="cuda")
+def pinned_copies_are_right_after_synchronizing(check: Check) -> None:
+    """With ``pin_memory=True`` packing is asynchronous: what was saved may be read after a synchronization."""
+    if not torch.cuda.is_available():
+        raise NotRun("there is no GPU to save from")
+    a = torch.tensor([2.0, 3.0], device="cuda", requires_grad=True)
+    with torch.autograd.graph.save_on_cpu(pin_memory=True):
+        y: Any = a.pow(2)
+    torch.cuda.synchronize()
+    saved: Any = y.grad_fn
+    check.equal("what was saved", saved._saved_self, [2, 3])
+    y.sum().backward()
+    check.equal("gradient", a.grad, [4, 6])

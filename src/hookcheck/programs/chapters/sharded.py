@@ -1,0 +1,155 @@
+"""What do FSDP and fully_shard do by hooks, and what with those of others?
+
+Both gather the parameters of a module before it needs them and free them afterwards: fully_shard by forward pre-hooks
+and forward hooks on the module. FSDP takes a communication hook, ``hook(state, grad)``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PROMISE, UNSPECIFIED
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.chapters.parallel import scale
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.processes import of_two, process_group
+from hookcheck.programs.program import program
+
+FSDP1 = "torch.distributed.fsdp.FullyShardedDataParallel"
+FSDP2 = "torch.distributed.fsdp.fully_shard"
+
+
+def _since_on_the_cpu(major: int, minor: int, what: str) -> None:
+    """What shards was made for CUDA first (pytorch#112145, pytorch#145935)."""
+    number = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if number < (major, minor):
+        raise NotOffered(f"{what} runs on the CPU since torch {major}.{minor}")
+
+
+def _wrapped(module: Any) -> Any:
+    """A module under FSDP that keeps its parameters whole, since there is one process only."""
+    _since_on_the_cpu(2, 2, "FullyShardedDataParallel")
+    fsdp = import_module("torch.distributed.fsdp")
+    return fsdp.FullyShardedDataParallel(
+        module,
+        sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
+        device_id=torch.device("cpu"),
+        use_orig_params=True,
+    )
+
+
+def _sharded(module: Any, processes: int = 1) -> Any:
+    """A module under fully_shard, on a mesh of so many processes; it gets DTensors for parameters."""
+    _since_on_the_cpu(2, 7, "fully_shard")
+    mesh = import_module("torch.distributed.device_mesh").init_device_mesh("cpu", (processes,))
+    import_module("torch.distributed.fsdp").fully_shard(module, mesh=mesh, reshard_after_forward=True)
+    return module
+
+
+@program("DS-09", PROMISE, since="1.13", source=f"{FSDP1}.register_comm_hook")
+def a_comm_hook_of_fsdp(check: Check) -> None:
+    """FSDP takes one comm hook, on the root; the hook gets its state and the gradients, which it reduces in place."""
+    with process_group(check):
+        log: list[Any] = []
+
+        def times(factor: float) -> Any:
+            return lambda state, grad: (log.append((state, grad.tolist())), grad.mul_(factor))[0]
+
+        net = scale()
+        wrapper = _wrapped(net)
+        wrapper.register_comm_hook("a state", times(10))
+        again = lambda: wrapper.register_comm_hook("another", times(100))  # noqa: E731
+        check.raises("a second registration", AssertionError, again, "already registered")
+        wrapper(torch.tensor([3.0])).backward()
+        check.order("state and gradients", log, [("a state", [3.0])])
+        check.equal("gradient", net.w.grad, [30])
+
+        root = _wrapped(nn.Sequential(_wrapped(scale())))
+        root(torch.tensor([3.0]))
+        child = root.module[0]
+        not_root = lambda: child.register_comm_hook(None, times(10))  # noqa: E731
+        check.raises("registration on a child", AssertionError, not_root, "root")
+
+
+@program("DS-10", UNSPECIFIED, since="1.13", source=f"{FSDP1}, limitations")
+def double_backward_under_fsdp(check: Check) -> None:
+    """FSDP does not support double backward, because of how it registers its backward hooks."""
+    with process_group(check):
+        net = scale()
+        wrapper = _wrapped(net)
+        x = torch.tensor([3.0], requires_grad=True)
+        (first,) = torch.autograd.grad((wrapper(x) ** 3).sum(), x, create_graph=True)
+        check.equal("first derivative", first.detach(), [216])  # (wx)³: 3·w³·x²
+        first.sum().backward()
+        check.equal("second derivative", x.grad, [144])  # 6·w³·x
+        check.equal("derivative of the first by w", net.w.grad, [324])  # 9·w²·x²
+
+
+@program("DS-11", PROMISE, since="2.6", source=FSDP2)
+def fully_shard_works_by_hooks(check: Check) -> None:
+    """fully_shard gathers parameters in a forward pre-hook and frees them in a forward hook; backward does the like."""
+    with process_group(check):
+        net = scale()
+        before = len(net._forward_pre_hooks), len(net._forward_hooks)
+        _sharded(net)
+        after = len(net._forward_pre_hooks), len(net._forward_hooks)
+        check.equal("pre-hooks and hooks that it adds", [b - a for a, b in zip(before, after)], [1, 1])
+        log: list[Any] = []
+        net.register_forward_pre_hook(lambda module, args: log.append(("pre", type(module.w).__name__)))
+        net.register_forward_hook(lambda module, args, output: log.append(("post", type(module.w).__name__)))
+        net.register_full_backward_hook(
+            lambda module, grad_input, grad_output: log.append(("back", grad_input[0].item()))
+        )
+        x = torch.tensor([3.0], requires_grad=True)
+        output = net(x)
+        output.backward()
+        check.equal("output", output, [6])
+        check.order("the weight in later hooks", log, [("pre", "Parameter"), ("post", "DTensor"), ("back", 2.0)])
+        check.equal("gradient of x", x.grad, [2])
+        check.equal("gradient of w, sharded", [type(net.w.grad).__name__, net.w.grad.to_local()], ["DTensor", [3.0]])
+
+
+@program("DS-12", PROMISE, since="2.6", source="torch.distributed.fsdp.register_fsdp_forward_method")
+def other_entry_points_pass_by_the_hooks(check: Check) -> None:
+    """A method other than forward passes by the hooks of fully_shard, unless it is registered as a forward method."""
+    with process_group(check):
+        x = torch.tensor([3.0])
+        check.equal("weight in an unregistered method", type(_sharded(scale()).tenfold(x)).__name__, "DTensor")
+        net = _sharded(scale())
+        import_module("torch.distributed.fsdp").register_fsdp_forward_method(net, "tenfold")
+        output = net.tenfold(x)
+        check.equal("output of a registered method", [type(output).__name__, output], ["Tensor", [60.0]])
+        check.equal("weight after it", type(net.w).__name__, "DTensor")
+
+
+def _weighted() -> Any:
+    """A module that gives w·x, element by element, with w = [2, 3]: one for each of two processes."""
+    net = scale()
+    net.w = nn.Parameter(torch.tensor([2.0, 3.0]))
+    return net
+
+
+def _step_sharded(rank: int) -> tuple[dict[str, Any], list[Any]]:
+    """What hooks of a sharded module see in one of two processes; what the process holds, and its gradients."""
+    net, log = _sharded(_weighted(), 2), {"calls": []}  # type: tuple[Any, dict[str, Any]]
+    held = net.w.to_local().tolist()
+    net.register_forward_pre_hook(lambda module, args: log.update({"weight in the pre-hook": module.w.tolist()}))
+    net.register_forward_hook(lambda module, args, output: log.update(output=output.tolist()))
+    net.register_full_backward_hook(lambda module, gi, go: log["calls"].append((gi[0].tolist(), go[0].tolist())))
+    x = torch.tensor([1.0, 10.0]).mul(rank + 3).requires_grad_()
+    net(x).mul(7).sum().backward()
+    return log, [held, x.grad.tolist(), net.w.grad.to_local().tolist()]
+
+
+@program("DS-20", PROMISE, since="2.6", source=FSDP2, alone=True)
+def hooks_in_two_processes(check: Check) -> None:
+    """With two processes, hooks on the module meet the whole weight and the gradients of their own process; after
+    backward each process has its shard of the mean."""
+    log, (held, of_x, of_w) = of_two(check, _step_sharded)
+    check.equal("what the first process holds", held, [2.0])
+    check.equal("weight in the pre-hook", log.get("weight in the pre-hook"), [2.0, 3.0])
+    check.equal("output", log.get("output"), [6.0, 90.0])
+    check.order("calls of the full backward hook", log["calls"], [([14.0, 21.0], [7.0, 7.0])])
+    check.equal("gradient of x", of_x, [14.0, 21.0])
+    check.equal("the shard of w's gradient: 7·(3 + 4)/2", of_w, [24.5])

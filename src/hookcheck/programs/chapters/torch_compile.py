@@ -1,0 +1,297 @@
+"""What becomes of hooks under torch.compile? They are traced with the module, or break the graph, or go unnoticed.
+
+``torch.compile`` traces the call of a module, and with it the forward hooks and forward pre-hooks that are there then.
+Changes that come later are noticed for certain only with the flag
+``torch._dynamo.config.skip_nnmodule_hook_guards`` set to False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check, NotRun
+from hookcheck.programs.program import program
+
+PAGE = "torch.compile; PyTorch 2.0 NNModule Support"
+CALL_HOOKS = f"{PAGE}, 'nn.Module.__call__ Hooks Usage and limitations'"
+BACKENDS = ("eager", "aot_eager")
+
+
+def dynamo() -> Any:
+    """The module torch._dynamo, which torch imports late."""
+    return import_module("torch._dynamo")
+
+
+@contextmanager
+def fresh() -> Iterator[None]:
+    """Runs a program with nothing compiled before it and leaves nothing compiled behind it."""
+    if not dynamo().is_dynamo_supported():
+        raise NotRun("this torch does not compile on this Python")
+    dynamo().reset()
+    try:
+        yield
+    finally:
+        dynamo().reset()
+
+
+def recording(graphs: list[list[str]]) -> Callable[..., Any]:
+    """A backend that runs graphs as they are, and notes what each calls."""
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        graphs.append([str(node.target) for node in graph.graph.nodes if node.op.startswith("call")])
+        return graph.forward
+
+    return backend
+
+
+def scaling() -> Any:
+    """A module that gives w·x, with w = 2."""
+
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, x: Any) -> Any:
+            return self.w * x
+
+    return Scale()
+
+
+def chain(length: int = 2) -> Any:
+    """Modules that give 2x, one after another, inside one of our own."""
+
+    class Chain(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleList([scaling() for _ in range(length)])
+
+        def forward(self, x: Any) -> Any:
+            for part in self.parts:
+                x = part(x)
+            return x
+
+    return Chain()
+
+
+def derivative(function: Any, value: float) -> Any:
+    """The derivative of a function at a number."""
+    x = torch.tensor([value], requires_grad=True)
+    function(x).backward()
+    return x.grad.item()
+
+
+@program("TC-01", PROMISE, since="2.1", source=CALL_HOOKS)
+@fresh()
+def forward_hooks_are_traced(check: Check) -> None:
+    """Forward and forward pre-hooks that are there before compiling are traced into the graph, and run every time."""
+    for backend in BACKENDS:
+        log: list[str] = []
+        call = torch.compile(_with_hooks(log), backend=backend, fullgraph=True)
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        # The pre-hook gives x + 10 and shift 10. The child gives 2·(x + 10), its hooks 6·(x + 10) and 1 more.
+        output = call(x, shift=5)
+        check.equal(f"{backend}: output", output, [67, 73])
+        output.sum().backward()
+        check.equal(f"{backend}: gradient", x.grad, [6, 6])
+        check.equal(f"{backend}: output of the second call", call(x + 1, shift=5), [73, 79])
+        check.order(f"{backend}: hooks in two calls", log, 2 * ["root pre", "first", "second", "root"])
+
+
+def _with_hooks(log: list[str]) -> Any:
+    """A module with a child, and hooks on both."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = scaling()
+
+        def forward(self, x: Any, shift: int) -> Any:
+            return self.inner(x) + shift
+
+    def pre(module: Any, args: Any, kwargs: Any) -> Any:
+        log.append("root pre")
+        return (args[0] + 10,), {"shift": 2 * kwargs["shift"]}
+
+    def root(module: Any, args: Any, kwargs: Any, output: Any) -> Any:
+        log.append("root")
+        return output - kwargs["shift"]
+
+    def first(module: Any, args: Any, output: Any) -> Any:
+        log.append("first")
+        return 3 * output
+
+    def second(module: Any, args: Any, output: Any) -> Any:
+        log.append("second")
+        return output + 1
+
+    net = Net()
+    net.register_forward_pre_hook(pre, with_kwargs=True)
+    net.register_forward_hook(root, with_kwargs=True)
+    net.inner.register_forward_hook(second)
+    net.inner.register_forward_hook(first, prepend=True)
+    net.inner.register_forward_hook(lambda module, args, output: None)
+    return net
+
+
+@program("TC-02", UNSPECIFIED, since="2.1", source=f"{PAGE}, 'skip_nnmodule_hook_guards'")
+@fresh()
+def later_changes_go_unnoticed(check: Check) -> None:
+    """By default nothing guards the tables of hooks: what is added or removed after compiling goes unnoticed."""
+    net = chain()
+    call = torch.compile(lambda x: net(x), backend="eager")
+    call(torch.tensor(1.0))
+    added = net.parts[0].register_forward_hook(lambda module, args, output: output + 1)
+    check.equal("output with a forward hook added later", call(torch.tensor(1.0)), 4.0)
+    dynamo().reset()
+    call(torch.tensor(1.0))
+    added.remove()
+    check.equal("output with a forward hook removed later", call(torch.tensor(1.0)), 6.0)
+
+
+@program("TC-03", PROMISE, since="2.1", source=f"{PAGE}, 'skip_nnmodule_hook_guards'")
+@fresh()
+def later_changes_are_noticed_with_guards(check: Check) -> None:
+    """With skip_nnmodule_hook_guards set to False, a hook that is added or removed later leads to a new compilation."""
+    with dynamo().config.patch(skip_nnmodule_hook_guards=False):
+        child = chain()
+        _noticed(check, "child", child, child.parts[0], 2)  # what a hook on the first module adds is doubled
+        root = chain()
+        _noticed(check, "root", root, root, 1)
+
+
+def _noticed(check: Check, place: str, net: Any, module: Any, added: int) -> None:
+    """States what hooks on ``module``, which add 1 to what it gives, do to the compiled ``net``, which gives 4x."""
+    dynamo().reset()
+    call = torch.compile(lambda x: net(x), backend="eager")
+    x = torch.tensor(1.0)
+    check.equal(f"{place}: output before", call(x), 4.0)
+    handle = module.register_forward_hook(lambda module, args, output: output + 1)
+    check.equal(f"{place}: output with a forward hook", call(x), 4.0 + added)
+    handle.remove()
+    check.equal(f"{place}: output after its removal", call(x), 4.0)
+    handle = module.register_forward_pre_hook(lambda module, args: (args[0] + 1,))
+    check.equal(f"{place}: output with a pre-hook", call(x), 8.0)
+    handle.remove()
+    dynamo().reset()
+    check.equal(f"{place}: gradient before", derivative(call, 1.0), 4.0)
+    handle = module.register_full_backward_hook(lambda module, grad_input, grad_output: (10 * grad_input[0],))
+    check.equal(f"{place}: gradient with a backward hook", derivative(call, 1.0), 40.0)
+    handle.remove()
+    check.equal(f"{place}: gradient after its removal", derivative(call, 1.0), 4.0)
+
+
+@program("TC-06", PROMISE, since="2.1", source=f"{CALL_HOOKS}, \"hooks on 'allowed modules'\"")
+@fresh()
+def a_hook_on_an_allowed_module_breaks_the_graph(check: Check) -> None:
+    """A hook on a module that dynamo calls opaquely, as the common ones of torch.nn, breaks the graph around it."""
+    net = nn.Sequential(*(nn.Conv1d(1, 1, 1, bias=False) for _ in range(3)))
+    for part in net:
+        nn.init.constant_(part.weight, 2.0)
+    net[1].register_forward_hook(lambda module, args, output: output + 1)
+    graphs: list[list[str]] = []
+    call = torch.compile(lambda x: net(x), backend=recording(graphs))
+    check.equal("output", call(torch.ones(1, 1, 1)), [[[10]]])  # 2·(2·2·1 + 1)
+    check.true("more than one graph", len(graphs) > 1)
+
+
+def linear() -> Any:
+    """A Linear layer that gives 2x."""
+    layer = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(layer.weight, 2.0)
+    return layer
+
+
+@program("TC-07", UNSPECIFIED, since="2.1", source=f"{PAGE}, 'state_dict Hooks'")
+@fresh()
+def state_dict_hooks_are_not_supported(check: Check) -> None:
+    """State-dict hooks are not supported: a function that would run them is not compiled as a whole."""
+    net = scaling()
+    net._register_state_dict_hook(lambda module, state, prefix, metadata: state.update({f"{prefix}w": 3 * state["w"]}))
+
+    def weight() -> Any:
+        return net.state_dict()["w"] * 1
+
+    check.equal("weight, with graph breaks", torch.compile(weight, backend="eager")(), 6.0)
+    dynamo().reset()
+    whole = torch.compile(weight, backend="eager", fullgraph=True)
+    check.raises("weight, as one graph", dynamo().exc.Unsupported, whole)
+
+
+@program(
+    "U-23",
+    PIN,
+    since="2.1",
+    source="torch.compile, torch.nn.modules.module.register_module_forward_hook; pytorch#149502",
+)
+@fresh()
+def a_global_hook_is_called_for_the_wrapper_too(check: Check) -> None:
+    """A global forward hook is called for the wrapper that torch.compile makes of a module, too; torch warns of it."""
+    log: list[str] = []
+
+    def hook(module: Any, args: Any, output: Any) -> Any:
+        log.append(type(module).__name__)
+        return output + 1
+
+    register = import_module("torch.nn.modules.module").register_module_forward_hook
+    with register(hook):
+        call = torch.compile(scaling(), backend=recording([]))
+        output = check.warns("a warning", UserWarning, lambda: call(torch.tensor(1.0)), "fire an extra time")
+    check.equal("output", output, 4.0)  # 2·1, and 1 for each call
+    check.order("modules that it is called for", log, ["Scale", "OptimizedModule"])
+
+
+@program("gh117758", PROMISE, since="2.1", source="pytorch#117758")
+@fresh()
+def a_later_forward_hook_counts_with_guards(check: Check) -> None:
+    """With guards on the tables of hooks, a forward hook added after compiling counts on torch's own modules too."""
+    child, root = _linears(), _linears()
+    for place, net, module, expected in (("child", child, child[0], 6), ("root", root, root, 5)):
+        dynamo().reset()
+        with dynamo().config.patch(skip_nnmodule_hook_guards=False):
+            call = torch.compile(lambda x, net=net: net(x), backend="aot_eager")
+            check.equal(f"{place}: output before", call(torch.ones(1)), [4])
+            module.register_forward_hook(lambda module, args, output: output + 1)
+            check.equal(f"{place}: output with the hook", call(torch.ones(1)), [expected])
+
+
+def _linears() -> Any:
+    """Torch's own modules in torch's own container: 4x where x is positive."""
+    return nn.Sequential(linear(), nn.ReLU(), linear())
+
+
+@program(
+    "own_compile_always_call", PROMISE, since="2.1", source="torch.nn.Module.register_forward_hook; pytorch#104278"
+)
+@fresh()
+def always_call_holds_under_compile(check: Check) -> None:
+    """A forward hook with always_call is called although the compiled module raises; one without is not."""
+    for backend in BACKENDS:
+        log: list[str] = []
+        net = _failing()
+        net.register_forward_hook(_named(log, "always"), always_call=True)
+        net.register_forward_hook(_named(log, "otherwise"))
+        call = partial(torch.compile(net, backend=backend), torch.ones(1))
+        check.raises(f"{backend}: the call", ValueError, call, "by itself")
+        check.order(f"{backend}: hooks", log, ["always"])
+
+
+def _named(log: list[str], name: str) -> Callable[..., None]:
+    """A forward hook that notes its name."""
+    return lambda module, args, output: log.append(name)
+
+
+def _failing() -> Any:
+    """A module that raises when it is called."""
+
+    class Fails(nn.Module):
+        def forward(self, x: Any) -> Any:
+            raise ValueError("raised by itself")
+
+    return Fails()

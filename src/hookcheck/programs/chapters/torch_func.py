@@ -1,0 +1,210 @@
+"""What becomes of hooks under the transforms of torch.func? Forward hooks run in them; full ones are refused.
+
+``torch.func.functional_call`` calls a module with parameters that it is given, hooks and all; ``vmap``, ``grad`` and
+``jacrev`` run forward hooks, and refuse or pass by the full backward hooks.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+REFUSED = "setup_context"
+FULL = {
+    "register_full_backward_hook": lambda module, grad_input, grad_output: None,
+    "register_full_backward_pre_hook": lambda module, grad_output: None,
+}
+"""The hooks that put an identity of their own around a module."""
+
+
+def _func() -> Any:
+    return import_module("torch.func")
+
+
+def _scale() -> Any:
+    """A module that gives w·x, with w = 2."""
+
+    class Scale(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = nn.Parameter(torch.tensor(2.0))
+
+        def forward(self, x: Any) -> Any:
+            return self.w * x
+
+    return Scale()
+
+
+def _number(value: Any) -> Any:
+    """What torch gives, which may have a grad_fn still, or None."""
+    return value if value is None else value.detach()
+
+
+@program("own_functional_call_hooks", PROMISE, since="2.0", source="torch.func.functional_call")
+def functional_call_runs_hooks(check: Check) -> None:
+    """Under functional_call the forward hooks and full backward hooks of a module run, each once."""
+    net = _scale()
+    log: list[Any] = []
+    net.register_forward_hook(lambda module, args, output: log.append(("forward", args[0].item(), output.item())))
+    net.register_full_backward_hook(lambda module, gi, go: log.append(("backward", gi[0].item(), go[0].item())))
+    w, x = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+    output = _func().functional_call(net, {"w": w}, (x,))
+    check.equal("output", _number(output), 15.0)
+    output.backward()
+    check.equal("gradients of the given parameter and of x", [w.grad, x.grad], [3.0, 5.0])
+    check.order("hooks", log, [("forward", 3.0, 15.0), ("backward", 5.0, 1.0)])
+
+
+@program("U-20-functional-call", PIN, since="2.0", source="torch.func.functional_call")
+def hooks_see_the_given_parameters(check: Check) -> None:
+    """Under functional_call forward hooks find the given parameters in the module, and backward hooks its own."""
+    net = _scale()
+    log: list[tuple[str, float]] = []
+    net.register_forward_pre_hook(lambda module, args: log.append(("pre", module.w.item())))
+    net.register_forward_hook(lambda module, args, output: log.append(("forward", module.w.item())))
+    net.register_full_backward_hook(lambda module, gi, go: log.append(("backward", module.w.item())))
+    own, given = net.w, torch.tensor(5.0, requires_grad=True)
+    _func().functional_call(net, {"w": given}, (torch.tensor(3.0, requires_grad=True),)).backward()
+    check.order("w in the hooks", log, [("pre", 5.0), ("forward", 5.0), ("backward", 2.0)])
+    check.true("w of the module is its own again", net.w is own)
+    check.equal("its gradient and that of the given one", [own.grad, given.grad], [None, 3.0])
+
+
+@program("U-20-vmap", PIN, since="2.0", source="torch.func.vmap; functorch#638")
+def vmap_without_gradients_works(check: Check) -> None:
+    """Without gradients vmap runs a module with full hooks, calls its forward hook once, and its full hooks never."""
+    net = _scale()
+    shapes: list[Any] = []
+    calls: list[str] = []
+    net.register_forward_hook(lambda module, args, output: shapes.append(list(output.shape)))
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append("hook"))
+    net.register_full_backward_pre_hook(lambda module, grad_output: calls.append("pre-hook"))
+    with torch.no_grad():
+        output = _func().vmap(net)(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    check.equal("output", output, [[2, 4], [6, 8], [10, 12]])
+    check.equal("shapes in the forward hook", shapes, [[2]])
+    check.order("full hooks", calls, [])
+
+
+@program("own_tensor_hook_in_vmap", PROMISE, since="2.0", source="torch.func.vmap; functorch#638")
+def hooks_under_vmap_are_called(check: Check) -> None:
+    """Hooks on what vmap runs are called in the backward that follows, as they are without vmap."""
+    net = _scale()
+    calls: list[str] = []
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append("module"))
+    net.w.register_hook(lambda grad: calls.append("parameter"))
+
+    def hooked(x: Any) -> Any:
+        output = net(x)
+        output.register_hook(lambda grad: calls.append("output"))
+        return output
+
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    (_func().vmap(net)(x) * torch.tensor([1.0, 10.0, 100.0])).sum().backward()
+    check.equal("gradients of x and w", [x.grad, net.w.grad], [[2.0, 20.0, 200.0], 321.0])
+    check.calls("calls of a hook on the parameter", calls.count("parameter"), 1)
+    check.calls("calls of a full backward hook", calls.count("module"), 1)
+    check.works("a hook on the output, registered under vmap", lambda: _func().vmap(hooked)(x))
+
+
+def _refuses(check: Check, transform: Any) -> None:
+    """States that a transform refuses the hooks that put an identity around a module, and runs others."""
+    for name, hook in FULL.items():
+        net = _scale()
+        getattr(net, name)(hook)
+        check.raises(name, RuntimeError, lambda net=net: transform(net)(torch.tensor(3.0)), REFUSED)
+    net = _scale()
+    net.register_forward_hook(lambda module, args, output: 10 * output)
+    check.equal("with a forward hook", _number(transform(net)(torch.tensor(3.0))), 20.0)
+
+    def hooked(x: Any) -> Any:
+        output = 2 * x
+        output.register_hook(lambda grad: 100 * grad)
+        return output
+
+    check.equal("with a hook on a tensor", _number(transform(hooked)(torch.tensor(3.0))), 200.0)
+
+
+@program("U-20-grad", PIN, since="2.0", source="torch.func.grad; pytorch#99556")
+def grad_refuses_full_hooks(check: Check) -> None:
+    """torch.func.grad raises on full backward hooks and pre-hooks; forward hooks and hooks on tensors work in it."""
+    _refuses(check, _func().grad)
+
+
+@program("U-20-jacrev", PIN, since="2.0", source="torch.func.jacrev; functorch#1124")
+def jacrev_refuses_full_hooks(check: Check) -> None:
+    """torch.func.jacrev raises on full backward hooks and pre-hooks; jacfwd, which runs no backward, calls none."""
+    _refuses(check, _func().jacrev)
+    net = _scale()
+    calls: list[None] = []
+    net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append(None))
+    check.equal("jacfwd with a full backward hook", _number(_func().jacfwd(net)(torch.tensor(3.0))), 2.0)
+    check.calls("calls of that hook", len(calls), 0)
+
+
+@program(
+    "U-20-saved-tensors",
+    PIN,
+    since="2.0",
+    source="torch.func, torch.autograd.graph.saved_tensors_hooks; pytorch#122729",
+)
+def saved_tensors_hooks_are_refused(check: Check) -> None:
+    """grad and jacrev raise under saved-tensors hooks; vmap and jacfwd do not."""
+    packed: list[None] = []
+
+    def square(x: Any) -> Any:
+        return x * x
+
+    def under_hooks(transform: Any, x: Any) -> Any:
+        hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: (packed.append(None), t)[1], lambda t: t)
+        with hooks:
+            return transform(square)(x)
+
+    x = torch.tensor(3.0)
+    for name in ("grad", "jacrev"):
+        transform = getattr(_func(), name)
+        check.raises(name, RuntimeError, lambda t=transform: under_hooks(t, x), "saved tensor hooks")
+        check.equal(f"{name} without them", _number(transform(square)(x)), 6.0)
+    found = check.works("jacfwd", lambda: under_hooks(_func().jacfwd, x))
+    if found is not None:
+        check.equal("derivative by jacfwd", _number(found), 6.0)
+    packed.clear()
+    found = check.works("vmap", lambda: under_hooks(_func().vmap, torch.tensor([1.0, 2.0], requires_grad=True)))
+    if found is not None:
+        check.equal("squares by vmap", _number(found), [1, 4])
+        check.true("the pack hook is called under vmap", bool(packed), "not fired")
+
+
+@program("own_func_grad", PROMISE, since="2.0", source="torch.func.grad; pytorch#99556")
+def grad_of_a_hooked_module(check: Check) -> None:
+    """torch.func.grad gives the gradient of a module that has a full backward hook."""
+    net = _scale()
+    handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    gradient = check.works("grad under the hook", lambda: _func().grad(net)(torch.tensor(3.0)))
+    if gradient is not None:
+        check.equal("gradient", _number(gradient), 2.0)
+    handle.remove()
+    gradient = check.works("grad once it is removed", lambda: _func().grad(net)(torch.tensor(3.0)))
+    check.equal("gradient once it is removed", _number(gradient), 2.0)
+
+
+@program("functorch1124", PROMISE, since="2.0", source="torch.func.jacrev; functorch#1124")
+def jacobians_of_a_hooked_module(check: Check) -> None:
+    """vmap of jacrev gives the Jacobian for each sample of a module that has a full backward hook."""
+    net = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    jacobian = _func().vmap(_func().jacrev(net))
+    samples = torch.ones(3, 2)
+    handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: None)
+    found = check.works("Jacobians under the hook", lambda: jacobian(samples))
+    if found is not None:
+        check.equal("the Jacobians", _number(found), 3 * [[[1, 2], [3, 4]]])
+    handle.remove()
+    found = check.works("Jacobians once it is removed", lambda: jacobian(samples))
+    check.equal("the Jacobians once it is removed", _number(found), 3 * [[[1, 2], [3, 4]]])

@@ -1,0 +1,156 @@
+"""What becomes of hooks where a module is traced, scripted or exported? They are recorded, dropped or refused.
+
+Each of them turns a module into a graph: what a forward hook computes becomes a part of it, or is left out, and
+backward hooks are refused or dropped.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.chapters.torch_compile import fresh
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+REFUSED = "backward hooks assigned"
+
+
+def _outer() -> Any:
+    """A module that gives 2x, as its child does."""
+    return import_module("hookcheck.probe.scripted").Outer()
+
+
+@program("gh34329", PROMISE, since="1.7", source="torch.jit.script; pytorch#34329")
+def a_scripted_module_runs_its_hooks(check: Check) -> None:
+    """A scripted module gives what the module gives in eager, forward hooks of the module and its child included."""
+    adds_one = import_module("hookcheck.probe.scripted").adds_one
+    x = torch.tensor([3.0])
+    for place, hooks in (("child", 1), ("root", 1), ("both", 2)):
+        net = _outer()
+        for module in {"child": [net.inner], "root": [net], "both": [net, net.inner]}[place]:
+            module.register_forward_hook(adds_one)
+        check.equal(f"{place}: output in eager", net(x), [6 + hooks])
+        check.equal(f"{place}: output of the script", torch.jit.script(net)(x), [6 + hooks])
+
+
+@program("gh53421", PROMISE, since="1.7", source="torch.jit.script; pytorch#53421")
+def a_hook_does_not_keep_from_scripting(check: Check) -> None:
+    """A module with a forward hook that TorchScript cannot compile, such as a lambda, is scripted all the same."""
+    net = _outer()
+    x = torch.tensor([3.0])
+    handle = net.inner.register_forward_hook(lambda module, args, output: None)
+    check.equal("output in eager", net(x), [6])
+    scripted = check.works("scripting under a lambda", lambda: torch.jit.script(net))
+    if scripted is not None:
+        check.equal("output of the script", scripted(x), [6])
+    handle.remove()
+    scripted = check.works("scripting without it", lambda: torch.jit.script(net))
+    check.equal("output of the script without it", scripted and scripted(x), [6])
+
+
+@program("gh75556", PROMISE, since="1.7", source="torch.jit.ignore; pytorch#75556")
+def an_ignored_hook_is_not_compiled(check: Check) -> None:
+    """A forward hook under torch.jit.ignore is left alone by the compiler."""
+    net = _outer()
+    x = torch.tensor([3.0])
+    handle = net.inner.register_forward_hook(import_module("hookcheck.probe.scripted").ignored)
+    check.equal("output in eager", net(x), [6])
+    scripted = check.works("scripting under an ignored hook", lambda: torch.jit.script(net))
+    if scripted is not None:
+        check.equal("output of the script", scripted(x), [6])
+    handle.remove()
+    scripted = check.works("scripting without it", lambda: torch.jit.script(net))
+    check.equal("output of the script without it", scripted and scripted(x), [6])
+
+
+@program("own_jit_trace_backward_hooks", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
+def a_module_with_backward_hooks_is_traced(check: Check) -> None:
+    """A module with backward hooks can be traced: they do not matter to what is exported."""
+    x = torch.tensor([3.0])
+    for name in ("register_full_backward_hook", "register_backward_hook"):
+        net = _outer()
+        handle = getattr(net.inner, name)(lambda module, grad_input, grad_output: None)
+        traced = check.works(f"{name}: tracing", lambda net=net: torch.jit.trace(net, x))
+        if traced is not None:
+            check.equal(f"{name}: output of the trace", traced(x), [6])
+        handle.remove()
+        traced = check.works(f"{name}: tracing once it is removed", lambda net=net: torch.jit.trace(net, x))
+        check.equal(f"{name}: output of that trace", traced and traced(x), [6])
+
+
+@program("U-20-trace", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
+def a_trace_records_forward_hooks(check: Check) -> None:
+    """torch.jit.trace records what forward hooks do, calls them no more, and refuses modules with backward hooks."""
+    log: list[str] = []
+    net = _outer()
+    net.register_forward_pre_hook(lambda module, args: (log.append("pre"), (args[0] + 10,))[1])
+    net.inner.register_forward_hook(lambda module, args, output: (log.append("post"), output + 1)[1])
+    traced = torch.jit.trace(net, torch.tensor([1.0]), check_trace=False)
+    check.order("hooks while it is traced", log, ["pre", "post"])
+    check.equal("output of the trace", traced(torch.tensor([3.0])), [27])  # 2·(3 + 10) + 1
+    check.order("hooks in all", log, ["pre", "post"])
+    for place in ("root", "child"):
+        for name in ("register_full_backward_hook", "register_backward_hook"):
+            net = _outer()
+            getattr(net if place == "root" else net.inner, name)(lambda module, grad_input, grad_output: None)
+            refused = lambda net=net: torch.jit.trace(net, torch.tensor([1.0]))  # noqa: E731
+            check.raises(f"{place}: {name}", ValueError, refused, REFUSED)
+
+
+@program("U-20-fx", PIN, since="1.8", source="torch.fx.symbolic_trace; what it does with hooks is not documented")
+def fx_keeps_the_hooks_of_leaves(check: Check) -> None:
+    """torch.fx drops the hooks of the root, records those of modules that it traces, and keeps those of leaves."""
+    log: list[str] = []
+
+    def noting(name: str, number: int) -> Any:
+        return lambda module, args, output: (log.append(f"{name}: {type(output).__name__}"), output + number)[1]
+
+    net = nn.Sequential(nn.Sequential(nn.ReLU()), nn.ReLU())
+    net.register_forward_hook(noting("root", 1000))
+    net[0].register_forward_hook(noting("inner", 10))
+    net[1].register_forward_hook(noting("leaf", 1))
+    net[0][0].register_full_backward_hook(lambda module, grad_input, grad_output: (5 * grad_input[0],))
+    x = torch.tensor([3.0], requires_grad=True)
+    check.equal("output in eager", net(x), [1014])
+    log.clear()
+    graph = import_module("torch.fx").symbolic_trace(net)
+    output = graph(x)
+    output.backward()
+    check.equal("output of the graph", output, [14])
+    check.equal("gradient, through a backward hook of a leaf", x.grad, [5])
+    check.order("hooks in tracing and in a call", log, ["inner: Proxy", "leaf: Tensor"])
+
+
+def _exported(net: Any) -> Any:
+    """The module of the exported program of ``net``."""
+    return import_module("torch.export").export(net, (torch.tensor([1.0, 2.0]),)).module()
+
+
+@program("U-20-export", PIN, since="2.1", source="torch.export.export; what it does with hooks is not documented")
+@fresh()
+def export_keeps_forward_hooks(check: Check) -> None:
+    """torch.export records what forward hooks and pre-hooks of a child do."""
+    net = _outer()
+    net.inner.register_forward_pre_hook(lambda module, args: (args[0] + 10,))
+    net.inner.register_forward_hook(lambda module, args, output: output + 1)
+    x = torch.tensor([3.0, 4.0])
+    check.equal("output in eager", net(x), [27, 29])
+    check.equal("output of the exported program", _exported(net)(x), [27, 29])
+
+
+@program("own_export_root_hook", PROMISE, since="2.1", source="torch.export.export; pytorch#196819")
+@fresh()
+def export_keeps_the_roots_hooks(check: Check) -> None:
+    """torch.export records what forward hooks and pre-hooks of the root do."""
+    net = _outer()
+    x = torch.tensor([3.0, 4.0])
+    check.equal("output without hooks", _exported(net)(x), [6, 8])
+    net.register_forward_pre_hook(lambda module, args: (args[0] + 10,))
+    net.register_forward_hook(lambda module, args, output: output + 1)
+    check.equal("output in eager", net(x), [27, 29])
+    exported = check.works("export", lambda: _exported(net))
+    if exported is not None:
+        check.equal("output of the exported program", exported(x), [27, 29])

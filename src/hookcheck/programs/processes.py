@@ -1,0 +1,85 @@
+"""How do programs run torch in several processes? In a process group of one, or of two, over gloo."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from hookcheck.probe.lazy import torch
+from hookcheck.programs.check import Check, NotRun
+
+Result = TypeVar("Result")
+
+SECONDS = 30
+"""How long a process waits for another one."""
+
+KEPT: list[Any] = []
+"""Groups that are destroyed. One that goes waits for its threads while it holds the GIL, which they may wait for."""
+
+
+@contextmanager
+def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None) -> Iterator[None]:
+    """Makes this process one of ``size`` that meet at a store and talk by gloo; alone it needs no store.
+
+    Raises:
+        NotRun: this is no run on the CPU, this torch has no gloo, or the process belongs to a group already.
+    """
+    distributed: Any = torch.distributed
+    if check.device != "cpu":
+        raise NotRun("it is about processes on the CPU")
+    if not distributed.is_available() or not getattr(distributed, "is_gloo_available", lambda: True)():
+        raise NotRun("this torch is built without torch.distributed or without gloo")
+    if distributed.is_initialized():
+        raise NotRun("this process belongs to a process group already")
+    store, timeout = store or distributed.HashStore(), timedelta(seconds=SECONDS)
+    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store, timeout=timeout)
+    KEPT.append(distributed.distributed_c10d._get_default_group())
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def of_two(check: Check, act: Callable[[int], Result]) -> Result:
+    """What ``act`` gives in the first of two processes of a group, which both call it with their rank.
+
+    The second one is started anew, since a fork has none of the threads that torch's state speaks of: on torch 2.15 one
+    in thirty died in its backward. So pickle must find ``act``, a function of a module; and since importing torch once
+    more takes its time, a program that asks for it runs alone.
+
+    Raises:
+        NotRun: as `process_group` does.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store")
+        other = multiprocessing.get_context("spawn").Process(target=_second, args=(act, store), daemon=True)
+        other.start()
+        try:
+            return _one(check, act, store, 0)
+        finally:
+            other.kill()
+            other.join()
+
+
+def _one(check: Check, act: Callable[[int], Result], store: str, rank: int) -> Result:
+    distributed: Any = torch.distributed
+    with process_group(check, rank, 2, distributed.FileStore(store, 2)):
+        return act(rank)
+
+
+def _second(act: Callable[[int], Any], store: str) -> None:
+    """What the second process does until it is killed; the watchdog ends it whatever it waits for."""
+    faulthandler.dump_traceback_later(SECONDS + 5, exit=True)
+
+    def stay(rank: int) -> None:
+        act(rank)
+        threading.Event().wait()  # its going would cut off what the first process has not read yet
+
+    _one(Check(), stay, store, 1)

@@ -1,0 +1,130 @@
+"""What becomes of a program? It is run, in this process or in one of its own, and its facts are held to the ledger."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
+from typing import Any
+
+import torch
+
+import hookcheck.programs.chapters  # noqa: F401 -- declares the programs
+from hookcheck.contract.clause import CLAUSES, Mismatch
+from hookcheck.contract.finding import Finding, explained
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
+from hookcheck.probe.run import release
+from hookcheck.probe.state import preserved
+from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
+from hookcheck.programs.program import PROGRAM, Program
+
+ALONE_LIMIT = 50
+"""Seconds that a program may take in a process of its own, importing torch included; the slowest takes some 15."""
+
+WHOLE = "program"
+"""The subject of what befell a program as a whole."""
+
+
+def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> CaseResult:
+    """Runs ``program`` on this torch and says which of its facts are not so."""
+    try:
+        _possible(program, device)
+        facts = _alone(program, device) if program.alone else facts_of(program, device)
+    except (NotOffered, NotRun) as reason:
+        outcome = NOT_OFFERED if isinstance(reason, NotOffered) else NOT_RUN
+        return CaseResult(PROGRAM, program.id, program.chapter, "corpus", outcome, str(reason))
+    findings = [
+        Finding(program.id, fact.name, fact.mismatch, {"fact": frozenset({fact.name})})
+        for fact in facts
+        if fact.mismatch is not None
+    ]
+    deviations = explained(None, PROGRAM, program.chapter, findings, ledger)
+    judged = {program.id: len(facts)}
+    return CaseResult(PROGRAM, program.id, program.chapter, "corpus", RAN, judged=judged, deviations=deviations)
+
+
+def facts_of(program: Program, device: str) -> list[Fact]:
+    """Runs ``program`` in this process and gives what it states; an exception that it lets out is a fact as well.
+
+    Raises:
+        NotOffered: this torch lacks what the program is about.
+        NotRun: this machine lacks what it needs.
+    """
+    check = Check(device)
+    with preserved(), warnings.catch_warnings(), _on(device):
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        try:
+            program.judge(check)
+        except (NotOffered, NotRun):
+            raise
+        except Exception as raised:
+            check.facts.append(Fact(WHOLE, Mismatch("raised", "the program ends", told(raised))))
+    if not check.facts:
+        raise AssertionError(f"program {program.id} states nothing")
+    return check.facts
+
+
+def _possible(program: Program, device: str) -> None:
+    if release(program.since) > release(torch.__version__):
+        raise NotOffered(f"what it is about came with torch {program.since}")
+    if program.device not in ("any", device):
+        raise NotRun(f"it is about {program.device}")
+    if device != "cpu" and release(torch.__version__) < (2, 0):
+        raise NotRun("programs have no default device to be moved by before torch 2.0")
+
+
+@contextmanager
+def _on(device: str) -> Iterator[None]:
+    """Has what a program makes be made on ``device``."""
+    with nullcontext() if device == "cpu" else torch.device(device):
+        yield
+
+
+def _alone(program: Program, device: str) -> list[Fact]:
+    """The facts of a program that runs in a process of its own; that it crashes or hangs is a fact too."""
+    command = [sys.executable, "-m", __name__, program.id, device]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_LIMIT, env=environment)
+    except subprocess.TimeoutExpired:
+        return [Fact(WHOLE, Mismatch("timed out", "the program ends", f"still running after {ALONE_LIMIT} s"))]
+    answer = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), None)
+    if answer is None and done.returncode >= 0:
+        raise RuntimeError(f"program {program.id} ended with exit code {done.returncode}:\n{done.stderr}")
+    if answer is None:
+        return [Fact(WHOLE, Mismatch("crashed", "the program ends", f"ended by signal {-done.returncode}"))]
+    said: dict[str, Any] = json.loads(answer[len(_ANSWER) :])
+    if "not offered" in said:
+        raise NotOffered(said["not offered"])
+    if "not run" in said:
+        raise NotRun(said["not run"])
+    return [Fact(f["name"], f["mismatch"] and Mismatch(**f["mismatch"])) for f in said["facts"]]
+
+
+_ANSWER = "facts: "
+
+
+def _main(id: str, device: str) -> None:
+    """Runs one program for another process and tells it the facts on standard output."""
+    torch.set_num_threads(1)
+    program = CLAUSES[id]
+    assert isinstance(program, Program)
+    try:
+        said: dict[str, Any] = {"facts": [asdict(fact) for fact in facts_of(program, device)]}
+    except NotOffered as reason:
+        said = {"not offered": str(reason)}
+    except NotRun as reason:
+        said = {"not run": str(reason)}
+    print(f"{_ANSWER}{json.dumps(said)}", flush=True)
+    os._exit(0)  # torch 1.8 can hang where a process ends soon after its first backward
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

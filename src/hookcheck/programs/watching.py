@@ -1,0 +1,35 @@
+"""How do programs see what hooks do? By nets that show what passes through them, and hooks that keep what they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hookcheck.probe.lazy import nn
+from hookcheck.programs.nets import net, times
+
+
+def given() -> Any:
+    """A module whose output is what its ``forward`` gets: ``(args, kwargs)``."""
+    return net(lambda module, *args, **kwargs: (args, kwargs))
+
+
+def nested() -> tuple[Any, Any]:
+    """A module that multiplies by 2, and one around it that multiplies by 3."""
+    inner = times(2.0)
+    return inner, net(lambda module, x: 3 * module.inner(x), inner=inner)
+
+
+def globally(kind: str, hook: Any, **options: Any) -> Any:
+    """Registers ``hook`` for all modules: with ``register_module_`` and the kind, say ``forward_hook``."""
+    return getattr(nn.modules.module, f"register_module_{kind}")(hook, **options)
+
+
+def noting(log: list[Any], word: Any) -> Callable[..., None]:
+    """A hook of any kind that appends ``word`` to ``log`` and changes nothing."""
+    return lambda *arguments: log.append(word)
+
+
+def keeping(log: list[Any]) -> Callable[..., None]:
+    """A hook of any kind that appends its arguments to ``log``, as a tuple, and changes nothing."""
+    return lambda *arguments: log.append(arguments)

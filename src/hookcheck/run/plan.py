@@ -1,0 +1,303 @@
+"""What does a run set out to do, and how does it become a record? The plan before, the record after.
+
+The process that controls a run makes the plan, hands it to the workers, and at the end puts their part files together.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck import __version__
+from hookcheck.contract.clause import CLAUSES, Clause, clause_named, described
+from hookcheck.contract.evidence import order
+from hookcheck.contract.ledger import DEVICES, applying, load
+from hookcheck.contract.verdict import NOT_RUN, CaseResult
+from hookcheck.errors import HookcheckError
+from hookcheck.probe.kinds import KINDS, kind_named
+from hookcheck.programs.program import PROGRAM, Program, chapters
+from hookcheck.record.lines import case_line
+from hookcheck.record.model import (
+    CorpusFile,
+    Counterexample,
+    Footer,
+    Header,
+    Plan,
+    PlannedClause,
+    Record,
+    Torch,
+    tally,
+)
+from hookcheck.record.parts import merge, read_parts
+from hookcheck.run.session import Session
+from hookcheck.topology.codec import decode, encode, identify
+from hookcheck.topology.corpus import digest, read
+from hookcheck.topology.families import FAMILIES, family_named
+from hookcheck.topology.model import Topology
+from hookcheck.topology.source import source
+
+SMOKE = ("multi-node", "pass-through", PROGRAM)
+"""The families of a smoke test: few networks in which much can go wrong, and the programs."""
+
+SLOW = (
+    "autocast",
+    "checkpointed-gradients",
+    "checkpointing",
+    "copying",
+    "interactions",
+    "module-utilities",
+    "parallel",
+    "sharded",
+    "torch-compile",
+    "torch-compile-backward",
+    "tracing",
+)
+"""The chapters of programs that compile, need processes or try many cases; a smoke test leaves them out."""
+
+LEFT_OUT = "left out of this run by its selection of tests"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for: names of families, hook kinds, clauses and devices, and where things are.
+
+    ``reports`` is the folder for records and report, ``corpus`` that of the corpus files. ``profile`` is the Hypothesis
+    profile, ``examples`` its number of new topologies a family, ``seed`` what they are drawn from.
+    """
+
+    families: tuple[str, ...]
+    kinds: tuple[str, ...]
+    clauses: tuple[str, ...]
+    devices: tuple[str, ...]
+    reports: str
+    corpus: str
+    profile: str
+    examples: int
+    seed: int
+    started: str
+    run: str
+
+    @property
+    def parts(self) -> Path:
+        """The folder of part files of this run."""
+        return Path(self.reports) / f".partial-{self.run}"
+
+    @property
+    def whole(self) -> bool:
+        """Whether every family, hook kind and clause is asked for: only then does the record stand for its torch."""
+        return (self.families, self.kinds, self.clauses) == (all_families(), all_kinds(), tuple(CLAUSES))
+
+    @property
+    def topology_families(self) -> tuple[str, ...]:
+        """The families that are asked for, programs aside."""
+        return tuple(family for family in self.families if family != PROGRAM)
+
+    @property
+    def hook_kinds(self) -> tuple[str, ...]:
+        """The hook kinds that are asked for, chapters of programs aside."""
+        return tuple(kind for kind in self.kinds if kind in KINDS)
+
+
+def all_families() -> tuple[str, ...]:
+    """Every family, and that of the programs."""
+    return (*FAMILIES, PROGRAM)
+
+
+def all_kinds() -> tuple[str, ...]:
+    """Every hook kind, and every chapter of programs, which stands for one."""
+    return (*KINDS, *chapters())
+
+
+def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any) -> Request:
+    """A checked request; empty ``families``, ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
+
+    Raises:
+        HookcheckError: an unknown family, hook kind, clause or device.
+    """
+    if device not in (*DEVICES, "all"):
+        raise HookcheckError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}, all")
+    return Request(
+        families=tuple(name if name == PROGRAM else family_named(name).name for name in families) or all_families(),
+        kinds=tuple(name if name in chapters() else kind_named(name).name for name in kinds) or all_kinds(),
+        clauses=tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES),
+        devices=DEVICES if device == "all" else (device,),
+        **rest,
+    )
+
+
+def in_chapters(names: Iterable[str]) -> Iterator[str]:
+    """The ids of the clauses in the chapters of these names.
+
+    Raises:
+        HookcheckError: there is no chapter of a name.
+    """
+    chapters_of = {id: clause.chapter for id, clause in CLAUSES.items()}
+    known = tuple(dict.fromkeys(chapters_of.values()))
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known) or known
+            raise HookcheckError(f"unknown chapter {name!r}; choose from {', '.join(near)}")
+        yield from (id for id, chapter in chapters_of.items() if chapter == name)
+
+
+def smoke() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The families and the clauses of a smoke test."""
+    slow = {id for id, c in CLAUSES.items() if isinstance(c, Program) and (c.alone or c.chapter in SLOW)}
+    return SMOKE, tuple(id for id in CLAUSES if id not in slow)
+
+
+def chosen(request: Request) -> tuple[Clause, ...]:
+    """The clauses that are asked for."""
+    return tuple(CLAUSES[id] for id in request.clauses)
+
+
+_corpus = lru_cache(maxsize=None)(read)
+"""The corpus of a family, read once in a process."""
+
+
+def corpora(request: Request) -> dict[str, tuple[Topology, ...]]:
+    """The corpus of every family that is asked for.
+
+    Raises:
+        CorpusError: a corpus file is missing or at fault.
+    """
+    return {family: _corpus(Path(request.corpus), family) for family in request.topology_families}
+
+
+def planned_programs(request: Request) -> tuple[Program, ...]:
+    """The programs that are asked for."""
+    if PROGRAM not in request.families:
+        return ()
+    return tuple(c for c in chosen(request) if isinstance(c, Program) and c.chapter in request.kinds)
+
+
+class _Corpora(dict[str, tuple[Topology, ...]]):
+    """Corpora that are read when they are asked for: a worker replays some of them, the controller has checked all."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __missing__(self, family: str) -> tuple[Topology, ...]:
+        self[family] = _corpus(self.folder, family)
+        return self[family]
+
+
+def session(request: Request, worker: str, torch_version: str) -> Session:
+    """The share of the process called ``worker``."""
+    entries = load()
+    return Session(
+        kinds=request.hook_kinds,
+        clauses=chosen(request),
+        ledgers={device: applying(entries, torch_version, device) for device in request.devices},
+        corpus=_Corpora(Path(request.corpus)),
+        seed=request.seed,
+        parts=request.parts,
+        worker=worker,
+    )
+
+
+def record(request: Request, device: str, torch: Torch, stopped: str) -> Record:
+    """The record of the run on one device, from the part files; what is missing there was not run.
+
+    ``stopped`` says why the run ended early and is empty for one that is complete.
+    """
+    corpus = corpora(request)
+    plan = _plan(request, corpus)
+    reason = stopped or LEFT_OUT
+    placeholders = [
+        case_line(CaseResult(family, identify(topology), kind, "corpus", NOT_RUN, reason))
+        for family, topologies in corpus.items()
+        for topology in topologies
+        for kind in request.hook_kinds
+    ]
+    placeholders += [
+        case_line(CaseResult(PROGRAM, program.id, program.chapter, "corpus", NOT_RUN, reason))
+        for program in planned_programs(request)
+    ]
+    lines = read_parts(request.parts / device)
+    cases = merge([*placeholders, *(line for line in lines if line["type"] == "case")], plan)
+    explored = sum(line["topologies"] for line in lines if line["type"] == "explored")
+    known = {identify(topology): topology for topologies in corpus.values() for topology in topologies}
+    known.update((line["topology"], decode(line["content"])) for line in lines if line["type"] == "topology")
+    return Record(
+        header=Header(__version__, request.started, _environment(), torch, device, plan),
+        cases=cases,
+        counterexamples=_counterexamples(cases, known),
+        footer=Footer(now(), not stopped, stopped, tally(cases), explored),
+    )
+
+
+def stands(request: Request, record: Record) -> bool:
+    """Whether ``record`` stands for its torch: all was asked for, nothing was cut short and nothing left out."""
+    return request.whole and record.footer.complete and not any(case.reason == LEFT_OUT for case in record.cases)
+
+
+def discard_parts(request: Request) -> None:
+    """Removes the part files, once their content is in a record."""
+    shutil.rmtree(request.parts, ignore_errors=True)
+
+
+def to_workers(request: Request) -> dict[str, Any]:
+    """The request as plain values, for another process to read with `from_controller`."""
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(request).items()}
+
+
+def from_controller(values: Mapping[str, Any]) -> Request:
+    """The request that `to_workers` wrote."""
+    fields: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
+    return Request(**fields)
+
+
+def now() -> str:
+    """The time in UTC, to the second, as ISO 8601."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _plan(request: Request, corpus: Mapping[str, tuple[Topology, ...]]) -> Plan:
+    clauses = [described(clause) for clause in chosen(request)]
+    return Plan(
+        profile=request.profile,
+        seed=request.seed,
+        families=request.families,
+        kinds=request.kinds,
+        clauses=tuple(
+            PlannedClause(c["id"], c["class"], c["statement"], c["since"], c["source"], tuple(c["kinds"]))
+            for c in clauses
+        ),
+        corpus={family: CorpusFile(len(topologies), digest(topologies)) for family, topologies in corpus.items()},
+        cases=sum(map(len, corpus.values())) * len(request.hook_kinds) + len(planned_programs(request)),
+    )
+
+
+def _environment() -> dict[str, str]:
+    packages = {name: version(name) for name in ("numpy", "hypothesis", "pytest")}
+    return {"python": platform.python_version(), "platform": platform.platform(), **packages}
+
+
+def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:
+    """Deviating programs; and of every cell the smallest deviating topology, and the smallest that is not explained."""
+    smallest: dict[tuple[str, str, str, bool], str] = {}
+    deviating = []
+    for case in cases:
+        if case.family == PROGRAM and case.deviations:
+            deviating.append(case.topology)
+            continue
+        for deviation in case.deviations:
+            cell = (deviation.clause, case.family, case.kind)
+            for key in {(*cell, True), (*cell, deviation.ledger is not None)}:
+                best = smallest.get(key)
+                if best is None or order(known[case.topology]) < order(known[best]):
+                    smallest[key] = case.topology
+    ids = sorted(set(smallest.values()))
+    networks = (Counterexample(id, encode(known[id]), source(known[id]).script()) for id in ids)
+    sources = ((id, CLAUSES[id]) for id in sorted(deviating))
+    return (*networks, *(Counterexample(id, {}, c.source_code) for id, c in sources if isinstance(c, Program)))

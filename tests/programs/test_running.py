@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from datetime import date
+
+import pytest
+import torch
+from packaging.specifiers import SpecifierSet
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES, PROMISE, Subject
+from hookcheck.contract.ledger import Entry, Ledger
+from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN
+from hookcheck.programs import running as module
+from hookcheck.programs.check import Check, NotOffered, NotRun
+from hookcheck.programs.program import Program, chapters, programs
+from hookcheck.programs.running import examine_program, facts_of
+from hookcheck.suite import conformance_folder
+
+
+def made(act: object, **changes: object) -> Program:
+    """A program that is in no chapter."""
+    plain = Program("XX-01", PROMISE, "It holds.", "1.7", "docs", ("some-chapter",), Subject.PROGRAM, act)  # type: ignore[arg-type]
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def holds(check: Check) -> None:
+    check.true("one", True)
+    check.true("two", True)
+
+
+def fails(check: Check) -> None:
+    check.true("one", True)
+    check.calls("two", 1, 2)
+
+
+def test_a_program_whose_facts_are_so_conforms() -> None:
+    result = examine_program(made(holds), Ledger(()))
+    assert (result.family, result.topology, result.kind, result.origin) == (
+        "program",
+        "XX-01",
+        "some-chapter",
+        "corpus",
+    )
+    assert (result.outcome, result.judged, result.deviations) == (RAN, {"XX-01": 2}, ())
+
+
+def test_a_fact_that_is_not_so_is_a_deviation_named_after_it() -> None:
+    (deviation,) = examine_program(made(fails), Ledger(())).deviations
+    assert (deviation.clause, deviation.subject, deviation.gap, deviation.ledger) == ("XX-01", "two", "not fired", None)
+    assert (deviation.expected, deviation.observed) == ("2 calls", "1 calls")
+
+
+@pytest.mark.parametrize(("fact", "explains"), [("two", True), ("one", False)])
+def test_the_ledger_may_name_the_fact(fact: str, explains: bool) -> None:
+    entry = Entry(
+        "known", ("XX-01",), ("some-chapter",), SpecifierSet(">=1.7"), ("not fired",), "So it is.", "https://x.org",
+        date(2026, 1, 31), ("program",), when=(("fact", (fact,)),),
+    )  # fmt: skip
+    (deviation,) = examine_program(made(fails), Ledger((entry,))).deviations
+    assert deviation.ledger == ("known" if explains else None)
+
+
+def test_an_exception_is_a_fact_of_the_whole() -> None:
+    def raises(check: Check) -> None:
+        check.true("one", True)
+        raise ValueError("no such luck\nat all")
+
+    (deviation,) = examine_program(made(raises), Ledger(())).deviations
+    assert (deviation.subject, deviation.gap, deviation.observed) == ("program", "raised", "ValueError: no such luck")
+
+
+def test_a_program_that_states_nothing_is_at_fault_itself() -> None:
+    with pytest.raises(AssertionError, match="XX-01 states nothing"):
+        examine_program(made(lambda check: None), Ledger(()))
+
+
+@pytest.mark.parametrize(("reason", "outcome"), [(NotOffered, NOT_OFFERED), (NotRun, NOT_RUN)])
+def test_a_program_may_say_what_is_lacking(reason: type[Exception], outcome: str) -> None:
+    def lacks(check: Check) -> None:
+        raise reason("no such thing")
+
+    result = examine_program(made(lacks), Ledger(()))
+    assert (result.outcome, result.reason, result.judged) == (outcome, "no such thing", {})
+
+
+def test_what_came_later_is_not_offered_and_what_is_about_cuda_is_not_run_on_a_cpu() -> None:
+    assert examine_program(made(holds, since="99.0"), Ledger(())).outcome == NOT_OFFERED
+    assert examine_program(made(holds, device="cuda"), Ledger(())).outcome == NOT_RUN
+
+
+def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
+    def leaves(check: Check) -> None:
+        torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+        check.true("one", True)
+
+    before = dict(torch.nn.modules.module._global_forward_hooks)
+    facts_of(made(leaves), "cpu")
+    assert dict(torch.nn.modules.module._global_forward_hooks) == before
+
+
+ALONE = next(p for p in CLAUSES.values() if isinstance(p, Program) and p.alone and p.device != "cuda")
+
+
+def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> None:
+    assert examine_program(ALONE, Ledger(())).outcome in (RAN, NOT_OFFERED, NOT_RUN)
+
+
+@pytest.mark.parametrize(
+    ("code", "gap"),
+    [("import os; os.kill(os.getpid(), 11)", "crashed"), ("import time; time.sleep(60)", "timed out")],
+)
+def test_a_crash_and_a_hang_are_facts(code: str, gap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ALONE_LIMIT", 3)
+    run = module.subprocess.run
+    monkeypatch.setattr(module.subprocess, "run", lambda command, **rest: run([command[0], "-c", code], **rest))
+    (deviation,) = examine_program(made(holds, alone=True), Ledger(())).deviations
+    assert (deviation.subject, deviation.gap) == ("program", gap)
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_every_chapter_has_its_file_in_the_suite(chapter: str) -> None:
+    name = chapter.replace("-", "_")
+    tree = ast.parse((conformance_folder() / f"test_{name}.py").read_text(encoding="utf-8"))
+    assert len(ast.get_docstring(tree) or "") > 80
+    imported = [(a.name, a.asname) for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names]
+    assert (name, "CHAPTER") in imported
+
+
+@pytest.mark.parametrize("chapter", chapters())
+def test_a_program_says_what_it_states_and_where_it_is_promised(chapter: str) -> None:
+    assert programs(chapter)
+    for program in programs(chapter):
+        assert program.statement.endswith(".")
+        assert program.source
+        assert program.source_code.startswith("@program(")
