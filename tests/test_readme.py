@@ -7,13 +7,12 @@ from pathlib import Path
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
-from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.programs.program import PROGRAM
-from hookcheck.report.marks import MARKS
+from hookcheck.record.reading import read
+from hookcheck.report.summary import summary
 from hookcheck.run.plan import SMOKE
 from hookcheck.run.plugin import PROFILES
 from hookcheck.run.soak import ROUND
-from hookcheck.topology.families import FAMILIES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -45,18 +44,8 @@ def test_the_profiles_are_as_the_readme_says() -> None:
 
 def test_the_picture_is_what_a_run_prints() -> None:
     (picture,) = re.findall(r"^```\n(\$ .*?)^```", README, re.S | re.M)
-    tables = re.findall(r"^( +.*)\n(family .*)\n─+\n((?:.+\n)+)", picture, re.M)
-    shown = [f"{word}-{number}" for above, below, _ in tables for word, number in zip(above.split(), below.split()[1:])]
-    judged = [clause.id for clause in CLAUSES.values() if clause.rank != UNSPECIFIED]
-    assert shown
-    assert shown == [id for id in judged if id in shown]
-    symbols = "".join(mark.symbol for mark in MARKS)
-    for above, below, rows in tables:
-        assert len(above) == len(below) <= 80
-        named = []
-        for row in rows.splitlines():
-            if row != "…":
-                assert re.fullmatch(rf"([a-z-]+) +([ {symbols}]{{2}} ?)+", row)
-                assert len(row) == len(below)
-                named.append(row.split()[0])
-        assert named == [family for family in FAMILIES if family in named]
+    newest = read(ROOT / "reports" / "records" / "torch-2.13.0-cpu.jsonl")
+    lines = picture.splitlines()
+    for line in summary(newest, 80):
+        # Which known deviations a run counts differs by one or two, where threads race.
+        assert re.sub(r"\d", "0", line) in [re.sub(r"\d", "0", shown) for shown in lines]

@@ -69,6 +69,7 @@ def error(result: subprocess.CompletedProcess[str]) -> str:
         (("--family", "cousins"), "unknown family 'cousins'; choose from single-node, "),
         (("--kind", "sideways"), "unknown hook kind 'sideways'; choose from backward, "),
         (("--clause", "XX-1"), "unknown clause 'XX-1'; `hookcheck list` shows them all"),
+        (("--chapter", "firring"), "unknown chapter 'firring'; choose from firing"),
     ],
 )
 def test_an_unknown_name_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -88,6 +89,20 @@ def test_reports_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> 
     line = error(run(tmp_path / "file" / "reports"))
     assert line.startswith("ERROR: hookcheck: the reports folder ")
     assert line.endswith("choose another with --reports")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        (("--chapter", "systems"), {"test_systems.py", "test_systems_clipping.py", "test_systems_convolutions.py"}),
+        (("--chapter", "handles"), {"test_programs.py"}),
+        (("--chapter", "firing", "--family", "residual", "--kind", "backward"), {"test_networks.py"}),
+    ],
+)
+def test_a_chapter_is_all_that_runs(tmp_path: Path, arguments: tuple[str, ...], files: set[str]) -> None:
+    """Exploration draws networks, so it belongs to whatever selects clauses on them, and is left out by its file."""
+    listed = run(tmp_path, *arguments, "--collect-only", "-q", "--ignore-glob=*exploration*").stdout
+    assert {Path(line.partition("::")[0]).name for line in listed.splitlines() if "::" in line} == files
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

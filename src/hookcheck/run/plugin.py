@@ -345,21 +345,20 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """The table family × {legacy, full} × clause, and where record and report are."""
+    """The verdict in a few lines, and where record and report are; with ``-v`` the tables of all cells before it."""
     config = terminalreporter.config
     if RECORDS not in config.stash:
         return
-    from rich.console import Console  # as above, its libraries would cost every start and every worker
-
-    from hookcheck.report.terminal import print_summary
+    from hookcheck.report.summary import summary  # as above, its libraries would cost every start and every worker
 
     asked = config.stash[REQUEST]
     for made, path in config.stash[RECORDS]:
         terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")
-        text = io.StringIO()
         tw = terminalreporter._tw
-        print_summary(made, Console(file=text, width=tw.fullwidth, force_terminal=tw.hasmarkup, highlight=False))
-        terminalreporter.write(text.getvalue())
+        if config.option.verbose > 0:
+            terminalreporter.write(_tables(made, tw.fullwidth, tw.hasmarkup))
+        for line in summary(made, tw.fullwidth):
+            terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
     for line in config.stash[IDLE]:
         terminalreporter.line(f"FAILED {line}", red=True)
@@ -368,6 +367,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+
+
+def _tables(made: Record, width: int, colours: bool) -> str:
+    """The tables of a run, for people who ask for all of it."""
+    from rich.console import Console
+
+    from hookcheck.report.terminal import print_summary
+
+    text = io.StringIO()
+    print_summary(made, Console(file=text, width=width, force_terminal=colours, highlight=False))
+    return text.getvalue()
 
 
 def idle(ledger: Ledger, made: Record) -> list[str]:

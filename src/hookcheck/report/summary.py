@@ -1,0 +1,122 @@
+"""The end of a run in at most 25 lines: the verdict first, then what is new, by cause, and what has no verdict."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from hookcheck.contract.clause import UNSPECIFIED
+from hookcheck.contract.verdict import CONFORMS, CRASHED, GAPS, NOT_OFFERED, NOT_RUN, OUTCOMES, RAN, TIMED_OUT
+from hookcheck.record.model import Record
+from hookcheck.report.accounts import Account, accounts, some
+
+CAUSES = 6
+"""How many new causes are listed; the record and the report have them all."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Deviations of one ``clause`` by one ``gap`` that no ledger entry explains, in so many ``cases``.
+
+    ``topology`` is the first of the record that shows it; of a program it is the id of the clause.
+    """
+
+    clause: str
+    gap: str
+    cases: int
+    families: tuple[str, ...]
+    kinds: tuple[str, ...]
+    topology: str
+
+
+def new_causes(record: Record) -> tuple[Cause, ...]:
+    """What no ledger entry explains, costliest first and each cause once, however many cells it makes red.
+
+    Clauses that are ``unspecified`` are shown elsewhere, and never judged.
+    """
+    unjudged = _unspecified(record)
+    rows = [
+        (deviation.clause, deviation.gap, case)
+        for case in record.cases
+        for deviation in case.deviations
+        if deviation.ledger is None and deviation.clause not in unjudged
+    ]
+    rows.sort(key=lambda row: (GAPS.index(row[1]), row[0]))
+    causes = []
+    for (clause, gap), group in groupby(rows, key=lambda row: row[:2]):
+        cases = {(c.family, c.topology, c.kind): c for _, _, c in group}
+        families = tuple(dict.fromkeys(family for family, _, _ in cases))
+        kinds = tuple(dict.fromkeys(kind for _, _, kind in cases))
+        causes.append(Cause(clause, gap, len(cases), families, kinds, next(iter(cases.values())).topology))
+    return tuple(causes)
+
+
+def summary(record: Record, width: int) -> list[str]:
+    """The lines to print, none longer than ``width`` characters."""
+    return [line for text in _sentences(record) for line in textwrap.wrap(text, max(width, 20), subsequent_indent="  ")]
+
+
+def _sentences(record: Record) -> Iterator[str]:
+    header, footer = record.header, record.footer
+    unjudged = _unspecified(record)
+    cells = [cell for cell in record.cells() if cell.clause not in unjudged]
+    deviating = [cell for cell in cells if cell.deviating]
+    new = sum(bool(cell.unexplained) for cell in deviating)
+    entries = {d.ledger for case in record.cases for d in case.deviations if d.ledger}
+    conforming = sum(cell.verdict == CONFORMS for cell in cells)
+    silent = sum(cell.verdict in (NOT_RUN, NOT_OFFERED) for cell in cells)
+    ended = sum(cell.verdict in (CRASHED, TIMED_OUT) for cell in cells)
+    causes = new_causes(record)
+    yield (
+        f"torch {header.torch.version} on {header.device}: {_many(new, 'new deviation')} "
+        f"({_many(len(causes), 'cause')}), {_many(len(deviating) - new, 'known deviation')} "
+        f"({_many(len(entries), 'cause')}), {_many(conforming, 'cell')} conforming, {silent:,} with nothing to judge"
+        + (f", {ended:,} crashed or timed out" if ended else "")
+    )
+    if not footer.complete:
+        yield f"the run was cut short: {footer.stopped}"
+    for cause in causes[:CAUSES]:
+        yield (
+            f"new: {cause.clause}, {cause.gap}, in {_many(cause.cases, 'case')} "
+            f"({some(cause.families, 'families', 2)}; {some(cause.kinds, 'hook kinds', 2)}); "
+            f"for one see: hookcheck explain {cause.topology}"
+        )
+    if causes[CAUSES:]:
+        yield f"and {_many(len(causes) - CAUSES, 'more new cause')}, which the report lists"
+    known = Counter(d.gap for case in record.cases for d in case.deviations if d.ledger)
+    if known:
+        counts = ", ".join(f"{known[gap]:,} {gap}" for gap in GAPS if known[gap])
+        yield f"known, costliest first: {counts}"
+    outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
+    explored = _many(footer.explored, "new topology", "new topologies")
+    yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
+    collected = accounts(record.cases)
+    for outcome in (name for name in OUTCOMES if name != RAN):
+        reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
+        if reasons:
+            yield _reasons(outcome, reasons)
+
+
+def _unspecified(record: Record) -> frozenset[str]:
+    return frozenset(clause.id for clause in record.header.plan.clauses if clause.rank == UNSPECIFIED)
+
+
+def _reasons(outcome: str, reasons: list[Account]) -> str:
+    first = f"{outcome}: {reasons[0].reason} ({_many(reasons[0].cases, 'case')})"
+    others = reasons[1:]
+    if not others:
+        return first
+    cases = _many(sum(account.cases for account in others), "case")
+    return f"{first}, and {_many(len(others), 'more reason')} ({cases})"
+
+
+def _many(count: int, noun: str, plural: str = "") -> str:
+    """A count with its noun.
+
+    >>> _many(1, "case"), _many(2000, "case")
+    ('1 case', '2,000 cases')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
