@@ -20,7 +20,7 @@ def run(*command: object, cwd: Path) -> str:
 
 def test_the_wheel_carries_the_suite_and_its_corpus(tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "wheel", REPOSITORY, "--no-deps", "-w", tmp_path, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("hookcheck-*.whl")
+    (wheel,) = tmp_path.glob("torch_hookcheck-*.whl")
     run(sys.executable, "-m", "venv", "--system-site-packages", tmp_path / "venv", cwd=tmp_path)
     python = tmp_path / "venv" / "bin" / "python"
     # The interpreter that made a virtual environment may itself be in one, whose packages the new one does not see.

@@ -12,6 +12,7 @@ import click
 
 from hookcheck import __version__
 from hookcheck.cli.output import SCHEMAS, documented
+from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
 FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED = 0, 1, 2, 3, 130
@@ -39,6 +40,7 @@ class _Cli(click.Group):
             with contextlib.suppress(AttributeError):  # a stream that is no text file has none
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
         try:
+            check_distribution()
             status = super().main(*args, **{**extra, "standalone_mode": False}) or FINE
         except click.ClickException as error:
             status = _failed(error.format_message(), WRONG_INPUT)

@@ -29,6 +29,7 @@ from hookcheck.collector import paused, settle
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.contract.ledger import Ledger, load
 from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult
+from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.programs.program import PROGRAM, Program
@@ -187,6 +188,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Checks the request before anything runs, and makes the plan."""
     settings.load_profile(config.getoption("hypothesis_profile", None) or "default")
     try:
+        check_distribution()
         check_torch()
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
