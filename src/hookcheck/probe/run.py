@@ -148,9 +148,13 @@ def check_torch() -> None:
         raise HookcheckError(f"torch {torch.__version__} is too old: install torch 1.7 or newer")
 
 
-@lru_cache(maxsize=64)
 def release(version: str) -> tuple[int, int]:
     """Major and minor number of a version of torch."""
+    return _release(str(version))  # that of torch 1.10 itself is a text that cannot be hashed
+
+
+@lru_cache(maxsize=64)
+def _release(version: str) -> tuple[int, int]:
     major, minor = version.split(".")[:2]
     return int(major), int(minor)
 

@@ -196,7 +196,7 @@ def pytest_configure(config: pytest.Config) -> None:
             load()
             corpora(config.stash[REQUEST])
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        config.stash[SESSION] = session(config.stash[REQUEST], worker, torch.__version__)
+        config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__))
     except HookcheckError as error:
         raise pytest.UsageError(f"hookcheck: {error}") from None
     torch.set_num_threads(1)
@@ -326,7 +326,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     asked = config.stash[REQUEST]
     stopped = _stopped(session)
-    under_test = Torch(torch.__version__, str(torch.version.git_version), torch.version.cuda)
+    under_test = Torch(str(torch.__version__), str(torch.version.git_version), torch.version.cuda)
     config.stash[RECORDS], config.stash[IDLE] = [], []
     for device in asked.devices:
         if (asked.parts / device).exists():
