@@ -146,6 +146,13 @@ def test_report(record: Path) -> None:
     )  # fmt: skip
 
 
+def test_a_record_that_is_left_out_of_the_report_is_named(record: Path) -> None:
+    (record.parent / "torch-1.7.1-cpu.jsonl.gz").write_bytes(record.read_bytes()[:-20])
+    code, _, err = asked("report", "--records", str(record.parent), "--output", "out")
+    assert code == 1
+    assert err.startswith("hookcheck: left out: torch-1.7.1-cpu.jsonl.gz: the compressed file is cut short or damaged")
+
+
 def test_explain_a_clause() -> None:
     (row,) = lines("explain", "GI-01")
     assert row["what"] == "clause"
@@ -344,7 +351,7 @@ SELECTION = ("--family", "single-node", "--kind", "backward", "--clause", "BW-07
 def test_run_from_anywhere(folder: Path) -> None:
     done = in_process("run", "-q", *SELECTION, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert len(list((folder / "reports" / "partial").glob("*.jsonl"))) == 1
+    assert len(list((folder / "reports" / "partial").glob("*.jsonl.gz"))) == 1
     assert not (folder / ".pytest_cache").exists()
 
 

@@ -34,7 +34,7 @@ LEGACY, FULL = ("backward", "global_backward"), ("full_backward", "global_full_b
 
 @pytest.fixture(scope="module", params=RELEASES)
 def record(request: pytest.FixtureRequest) -> Record:
-    return read(RECORDS / f"torch-{request.param}-cpu.jsonl")
+    return read(RECORDS / f"torch-{request.param}-cpu.jsonl.gz")
 
 
 def release(record: Record) -> Version:

@@ -44,7 +44,7 @@ def test_the_profiles_are_as_the_readme_says() -> None:
 
 def test_the_picture_is_what_a_run_prints() -> None:
     (picture,) = re.findall(r"^```\n(\$ .*?)^```", README, re.S | re.M)
-    newest = read(ROOT / "reports" / "records" / "torch-2.13.0-cpu.jsonl")
+    newest = read(ROOT / "reports" / "records" / "torch-2.13.0-cpu.jsonl.gz")
     lines = picture.splitlines()
     for line in summary(newest, 80):
         # Which known deviations a run counts differs by one or two, where threads race.

@@ -35,5 +35,5 @@ def test_the_wheel_carries_the_suite_and_its_corpus(tmp_path: Path) -> None:
     options = ["--reports", reports, "--family", "single-node", "--hypothesis-profile", "smoke"]
     told = run(python, "-m", "hookcheck", "run", *options, cwd=tmp_path)
     assert "passed" in told
-    (record,) = (reports / "partial").glob("torch-*.jsonl")
+    (record,) = (reports / "partial").glob("torch-*.jsonl.gz")
     assert read(record).footer.complete

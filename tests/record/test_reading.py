@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import time
@@ -34,7 +35,10 @@ HEADER, FIRST, COUNTEREXAMPLE, FOOTER = 0, 1, -2, -1
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return write(record(), tmp_path)
+    """A record as text, which is easier to spoil than the compressed file that is written."""
+    text = tmp_path / "torch-2.13.0-cpu.jsonl"
+    text.write_bytes(gzip.decompress(write(record(), tmp_path / "compressed").read_bytes()))
+    return text
 
 
 def spoil(path: Path, change: Callable[[Lines], object]) -> None:
@@ -46,6 +50,28 @@ def spoil(path: Path, change: Callable[[Lines], object]) -> None:
 def recount(lines: Lines, **changes: int) -> None:
     for name, change in changes.items():
         lines[FOOTER]["counts"][name.replace("_", " ")] += change
+
+
+def test_both_forms_say_the_same(path: Path) -> None:
+    assert read(path) == read(path.parent / "compressed" / f"{path.name}.gz")
+
+
+def test_every_place_to_cut_a_compressed_record_is_noticed(path: Path) -> None:
+    compressed = path.parent / "compressed" / f"{path.name}.gz"
+    whole = compressed.read_bytes()
+    for end in range(len(whole)):
+        compressed.write_bytes(whole[:end])
+        with pytest.raises(RecordError):
+            read(compressed)
+
+
+def test_a_damaged_byte_in_a_compressed_record_is_noticed(path: Path) -> None:
+    compressed = path.parent / "compressed" / f"{path.name}.gz"
+    whole = compressed.read_bytes()
+    middle = len(whole) // 2
+    compressed.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    with pytest.raises(TruncatedRecord, match="cut short or damaged; run"):
+        read(compressed)
 
 
 def test_an_empty_file(path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from .samples import CASES, record
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path = write(record(), tmp_path / "records")
-    assert path == tmp_path / "records" / "torch-2.13.0-cpu.jsonl"
+    assert path == tmp_path / "records" / "torch-2.13.0-cpu.jsonl.gz"
     assert read(path) == record()
 
 
@@ -26,7 +27,7 @@ def test_a_deviation_that_is_not_put_into_words_is_read_back_without_any(tmp_pat
     path = write(silent, tmp_path)
     assert read(path) == silent
     assert [d.told for d in read(path).cases[0].deviations] == [True, False]
-    assert path.read_text().count('"observed":') == 1
+    assert gzip.decompress(path.read_bytes()).count(b'"observed":') == 1
 
 
 def test_the_same_record_is_the_same_bytes_whatever_the_order_of_its_mappings(tmp_path: Path) -> None:
@@ -34,10 +35,11 @@ def test_the_same_record_is_the_same_bytes_whatever_the_order_of_its_mappings(tm
     turned = replace(header, environment=dict(reversed(list(header.environment.items()))))
     first = write(record(), tmp_path / "one").read_bytes()
     assert first == write(replace(record(), header=turned), tmp_path / "two").read_bytes()
-    assert first.endswith(b'"type":"footer"}\n')
+    assert gzip.decompress(first).endswith(b'"type":"footer"}\n')
 
 
 def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "torch-2.13.0-cpu.jsonl").write_text("as records were written before they were compressed")
     path = write(record(), tmp_path)
     write(record(), tmp_path)
     assert list(tmp_path.iterdir()) == [path]
@@ -66,9 +68,9 @@ def test_a_text_that_utf8_cannot_say_survives(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "name"),
     [
-        ("2.13.0+cpu", "torch-2.13.0-cuda.jsonl"),
-        ("1.8.0", "torch-1.8.0-cuda.jsonl"),
-        ("2.16.0.dev20261101+cu126", "torch-2.16.0.dev20261101-cuda.jsonl"),
+        ("2.13.0+cpu", "torch-2.13.0-cuda.jsonl.gz"),
+        ("1.8.0", "torch-1.8.0-cuda.jsonl.gz"),
+        ("2.16.0.dev20261101+cu126", "torch-2.16.0.dev20261101-cuda.jsonl.gz"),
     ],
 )
 def test_the_name_is_that_of_the_release_and_the_device(version: str, name: str) -> None:

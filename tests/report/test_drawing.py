@@ -33,11 +33,11 @@ def test_the_same_records_give_the_same_bytes(folder: Path, tmp_path: Path) -> N
 
 
 def test_a_spoiled_record_is_listed_and_the_others_are_drawn(folder: Path, tmp_path: Path) -> None:
-    (folder / "torch-1.7.1-cpu.jsonl").write_text("")
+    (folder / "torch-1.7.1-cpu.jsonl.gz").write_text("")
     for path in report(folder, tmp_path / "out"):
         text = path.read_text(encoding="utf-8")
         assert "the file is empty; run" in text
-        assert "torch-1.7.1-cpu.jsonl" in text
+        assert "torch-1.7.1-cpu.jsonl.gz" in text
         assert "2.13.0" in text
         assert str(tmp_path) not in text
 
@@ -49,11 +49,11 @@ def test_spoiled_records_alone_still_make_a_report(tmp_path: Path) -> None:
 
 
 def test_a_second_record_of_one_torch_and_device_is_no_silent_choice(folder: Path) -> None:
-    (folder / "copy.jsonl").write_bytes((folder / "torch-1.7.1-cpu.jsonl").read_bytes())
+    (folder / "copy.jsonl.gz").write_bytes((folder / "torch-1.7.1-cpu.jsonl.gz").read_bytes())
     read, faults = read_folder(folder)
     assert len(read) == 3
     assert [(fault.file, fault.text) for fault in faults] == [
-        ("torch-1.7.1-cpu.jsonl", "another file records torch 1.7.1 cpu too; keep one of them")
+        ("torch-1.7.1-cpu.jsonl.gz", "another file records torch 1.7.1 cpu too; keep one of them")
     ]
 
 

@@ -37,8 +37,8 @@ def command(reports: Path, *arguments: str, chapters: tuple[str, ...] = ("",)) -
 
 
 def run(reports: Path, *arguments: str, before: tuple[Path, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """The suite on all chapters of the contract, in this process unless ``arguments`` say otherwise."""
-    chapters = ("test_firing.py", "test_gradients.py", "test_observers.py", "test_exploration.py")
+    """The suite on all clauses about networks, in this process unless ``arguments`` say otherwise."""
+    chapters = ("test_networks.py", "test_exploration.py")
     workers = () if any(word.startswith("-n") for word in arguments) else ("-n0",)
     return subprocess.run(
         command(reports, *workers, *arguments, chapters=chapters),
@@ -51,7 +51,7 @@ def run(reports: Path, *arguments: str, before: tuple[Path, ...] = ()) -> subpro
 
 
 def record(folder: Path) -> Record:
-    (path,) = folder.glob("*.jsonl")
+    (path,) = folder.glob("*.jsonl.gz")
     return read(path)
 
 
@@ -100,8 +100,14 @@ def test_reports_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> 
     ],
 )
 def test_a_chapter_is_all_that_runs(tmp_path: Path, arguments: tuple[str, ...], files: set[str]) -> None:
-    """Exploration draws networks, so it belongs to whatever selects clauses on them, and is left out by its file."""
-    listed = run(tmp_path, *arguments, "--collect-only", "-q", "--ignore-glob=*exploration*").stdout
+    """Exploring goes with any selection of clauses, and is left out here by its file."""
+    listed = subprocess.run(
+        command(tmp_path, "-n0", *arguments, "--collect-only", "-q", "--ignore-glob=*exploration*"),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
     assert {Path(line.partition("::")[0]).name for line in listed.splitlines() if "::" in line} == files
 
 
@@ -112,7 +118,7 @@ def test_a_device_that_is_not_there_is_not_run_and_said_to_be(tmp_path: Path) ->
     assert "passed" not in result.stdout.splitlines()[-1]
     assert "not run: this machine has no cuda device that torch can use" in result.stdout
     assert "\ncuda: not run, this machine has no cuda device that torch can use" in result.stdout
-    assert not [*tmp_path.rglob("*.jsonl")]
+    assert not [*tmp_path.rglob("*.jsonl*")]
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +168,7 @@ def test_workers_see_what_one_process_sees(whole: tuple[Path, str], tmp_path: Pa
 
 
 def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: Path) -> None:
-    id = f"test_gradients.py::test_corpus[GI-01:{FAMILY}:full_backward:cpu]"
+    id = f"test_networks.py::test_network[GI-01:{FAMILY}:full_backward:cpu]"
     done = subprocess.run(
         command(tmp_path, "-n0", chapters=(id,)), env=environment(), capture_output=True, text=True, check=False
     )
@@ -184,7 +190,7 @@ fault.__enter__()
 def test_a_red_cell_shows_the_network_and_both_sides(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(PLANTED)
     reports = tmp_path / "reports"
-    result = run(reports, "-p", "planted", *ONE_FAMILY, before=(tmp_path, Path(__file__).parent))
+    result = run(reports, "-p", "planted", *ONE_FAMILY, before=(tmp_path, Path(__file__).parents[2]))
     assert result.returncode == 1
     assert "FAILED " in result.stdout
     promise = "promise:  grad_input[i] is the gradient with respect to the i-th positional argument"
@@ -226,9 +232,9 @@ hookcheck.run.plan.Request.whole = property(lambda self: True)
 def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Path, planted: str, fails: bool) -> None:
     (tmp_path / "planted.py").write_text(planted)
     reports = tmp_path / "reports"
-    asked = ("--family", FAMILY, "--kind", KINDS[0])
+    asked = ("--family", FAMILY, "--kind", KINDS[0], "--chapter", "gradients")
     result = subprocess.run(
-        command(reports, "-n0", "-p", "planted", *asked, chapters=("test_gradients.py",)),
+        command(reports, "-n0", "-p", "planted", *asked, chapters=("test_networks.py",)),
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -271,7 +277,7 @@ hookcheck.run.session.examine = examine
 def test_ctrl_c_at_an_instruction_without_a_line_ends_the_run_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(INTERRUPTED)
     result = subprocess.run(
-        command(tmp_path, "-n0", "-p", "planted", "--family", FAMILY, chapters=("test_firing.py",)),
+        command(tmp_path, "-n0", "-p", "planted", "--family", FAMILY, chapters=("test_networks.py",)),
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -283,7 +289,7 @@ def test_ctrl_c_at_an_instruction_without_a_line_ends_the_run_as_any_other(tmp_p
 
 def test_ctrl_c_leaves_a_record_that_says_so_and_holds_all_that_ran(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command(tmp_path, "-n0", "-q", chapters=("test_firing.py",)),
+        command(tmp_path, "-n0", "-q", chapters=("test_networks.py",)),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -17,14 +17,20 @@ from hookcheck.errors import HookcheckError
 @command("report")
 @click.option("--records", type=click.Path(path_type=Path), default="reports/records", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), default="reports", show_default=True)
-def draw_report(records: Path, output: Path, shape: str) -> None:
-    """Draw index.html and compatibility.md from a folder of records."""
+def draw_report(records: Path, output: Path, shape: str) -> int:
+    """Draw index.html and compatibility.md from a folder of records; exit code 1 if a file is no sound record."""
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.ledger import load
     from hookcheck.report.drawing import report
 
-    rows = [{"file": str(path)} for path in report(records, output, {e.id: (e.why, e.link) for e in load()})]
+    faults: list[str] = []
+    known = {e.id: (e.why, e.link) for e in load()}
+    paths = report(records, output, known, lambda fault: faults.append(f"{fault.file}: {fault.text}"))
+    rows = [{"file": str(path)} for path in paths]
     show(rows, shape, lambda: "\n".join(row["file"] for row in rows))
+    for fault in faults:
+        click.echo(f"hookcheck: left out: {fault}", err=True)
+    return DEVIATES if faults else FINE
 
 
 @command("explain")
@@ -207,7 +213,10 @@ def run(device: str, reports: Path, pytest_args: tuple[str, ...], shape: str) ->
 
 def _written(reports: Path) -> dict[Path, int]:
     """The records below a folder, each with the time of its last change."""
-    return {path: path.stat().st_mtime_ns for path in sorted(reports.glob("*/*.jsonl"))}
+    from hookcheck.record.reading import record_files
+
+    paths = (path for folder in sorted(reports.glob("*")) for path in record_files(folder))
+    return {path: path.stat().st_mtime_ns for path in paths}
 
 
 def _recorded(path: Path) -> Row:

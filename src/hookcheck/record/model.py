@@ -141,9 +141,9 @@ def record_name(torch_version: str, device: str) -> str:
     """The name of the file that keeps the record of one torch on one device.
 
     >>> record_name("2.13.0+cpu", "cpu")
-    'torch-2.13.0-cpu.jsonl'
+    'torch-2.13.0-cpu.jsonl.gz'
     """
-    return f"torch-{public_version(torch_version)}-{device}.jsonl"
+    return f"torch-{public_version(torch_version)}-{device}.jsonl.gz"
 
 
 def public_version(torch_version: str) -> str:

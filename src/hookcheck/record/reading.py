@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
@@ -16,6 +18,9 @@ from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRe
 from hookcheck.record.lines import Line, cases_of, counterexample_of, footer_of, header_of
 from hookcheck.record.model import SCHEMA, Record, ordered
 
+_GZIP = b"\x1f\x8b"
+"""How a file that gzip compressed begins (RFC 1952, section 2.3.1)."""
+
 _ORDER = ("header", "case", "counterexample", "footer")
 
 
@@ -26,8 +31,13 @@ def schema() -> dict[str, Any]:
     return loaded
 
 
+def record_files(folder: Path) -> list[Path]:
+    """The files in ``folder`` that are called as records are, compressed or not, by name."""
+    return sorted((*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")))
+
+
 def read(path: Path) -> Record:
-    """The record in the file ``path``.
+    """The record in the file ``path``, which may be compressed by gzip.
 
     Raises a `RecordError` that names the corruption: `UnreadableRecord`, `EmptyRecord`, `TruncatedRecord`,
     `WrongSchema`, `DuplicateCase` or `InconsistentRecord`.
@@ -63,6 +73,11 @@ def _objects(path: Path) -> Iterator[tuple[int, Any]]:
     except OSError as fault:
         cause = f"cannot be read ({fault.strerror or fault})"
         raise UnreadableRecord(path, None, cause, "check that the file is there and that you may read it") from None
+    if content.startswith(_GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error):
+            raise TruncatedRecord(path, None, "the compressed file is cut short or damaged") from None
     if not content.strip():
         raise EmptyRecord(path, None, "the file is empty")
     lines = content.split(b"\n")

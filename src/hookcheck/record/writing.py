@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,15 +22,17 @@ def write(record: Record, folder: Path) -> Path:
     path = folder / record_name(record.header.torch.version, record.header.device)
     check(record, path)
     text = "".join(canonical(line) + "\n" for line in _lines(record))
+    content = gzip.compress(text.encode("utf-8"), mtime=0)  # without the time, equal records are equal files
     unfinished = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with unfinished.open("wb") as file:
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             unfinished.replace(path)
+            path.with_suffix("").unlink(missing_ok=True)  # as it was written before records were compressed
         finally:
             unfinished.unlink(missing_ok=True)
     except OSError as fault:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hookcheck.collector import paused
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import RecordError, UnwritableReports
 from hookcheck.record.model import Record, public_version
-from hookcheck.record.reading import read
+from hookcheck.record.reading import read, record_files
 from hookcheck.report.html import html
 from hookcheck.report.markdown import markdown
 from hookcheck.report.page import Fault, Ledger, page
@@ -22,15 +23,20 @@ class NoRecords(HookcheckError):
         super().__init__(f"there is no record in {folder}; run `pytest conformance/` first")
 
 
-def report(records: Path, out: Path, ledger: Ledger | None = None) -> tuple[Path, Path]:
+def report(
+    records: Path, out: Path, ledger: Ledger | None = None, tell: Callable[[Fault], None] = lambda fault: None
+) -> tuple[Path, Path]:
     """Draw the records in the folder ``records`` as ``index.html`` and ``compatibility.md`` in ``out``; their paths.
 
-    A file that is no sound record is listed in the report, and the others are drawn. Raises `NoRecords` where there
-    is no file of records, and `UnwritableReports` where ``out`` cannot be written.
+    A file that is no sound record is listed in the report and given to ``tell``; the others are drawn. Raises
+    `NoRecords` where there is no file of records, and `UnwritableReports` where ``out`` cannot be written.
     """
     with paused():
-        drawn = page(*read_folder(records), ledger)
+        sound, faults = read_folder(records)
+        drawn = page(sound, faults, ledger)
         texts = html(drawn), markdown(drawn)
+    for fault in faults:
+        tell(fault)
     paths = out / "index.html", out / "compatibility.md"
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -47,7 +53,7 @@ def read_folder(folder: Path) -> tuple[list[Record], list[Fault]]:
 
     Raises `NoRecords` where there are no such files.
     """
-    paths = sorted(folder.glob("*.jsonl"))
+    paths = record_files(folder)
     if not paths:
         raise NoRecords(folder)
     records: dict[tuple[str, str], Record] = {}

@@ -13,6 +13,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.oracle.expected import Expected
 from hookcheck.record.errors import RecordError
 from hookcheck.record.reading import read as read_record
+from hookcheck.record.reading import record_files
 from hookcheck.topology.codec import decode, identify
 from hookcheck.topology.corpus import read as read_corpus
 from hookcheck.topology.families import FAMILIES
@@ -65,7 +66,7 @@ def _corpus(folder: Path) -> Iterator[Found]:
 def _counterexamples(reports: Path, case: str) -> Iterator[Found]:
     """The networks in records whose id begins with ``case``, programs aside, which have no content; a file that is no
     sound record is `hookcheck validate`'s to name."""
-    for path in sorted(reports.glob("*/*.jsonl")):
+    for path in (path for folder in sorted(reports.glob("*")) for path in record_files(folder)):
         try:
             record = read_record(path)
         except RecordError:
