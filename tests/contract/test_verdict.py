@@ -8,6 +8,8 @@ import pytest
 
 from hookcheck.contract.verdict import (
     CONFORMS,
+    COST_CLASSES,
+    COSTS,
     CRASHED,
     DEVIATES,
     GAPS,
@@ -118,6 +120,13 @@ def test_there_is_a_cell_for_every_clause_family_and_kind_it_speaks_of() -> None
 
 def test_silent_gaps_cost_more_than_loud_ones() -> None:
     assert GAPS.index("wrong values") < GAPS.index("not fired") < GAPS.index("raised") < GAPS.index("new warning")
+
+
+def test_every_gap_has_its_cost() -> None:
+    assert sorted(COSTS) == sorted(GAPS)
+    assert (
+        *("silent", "not called", "called otherwise", "exception", "warning", "memory", "rounding"),
+    ) == COST_CLASSES
 
 
 @pytest.mark.parametrize("outcome", [CRASHED, TIMED_OUT, NOT_RUN, NOT_OFFERED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,13 @@ def main() -> None:
     """A conformance and regression suite for PyTorch's hooks."""
 
 
-def command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with ``--format``, whose help lists the fields of its JSON."""
+def command(
+    name: str, shapes: Sequence[str] = ("pretty", "json"), **settings: Any
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON."""
     fields = "\n\n".join(map(documented, SCHEMAS[name]))
     shape = click.option(
-        "--format", "shape", type=click.Choice(["pretty", "json"]), default="pretty", show_default=True,
+        "--format", "shape", type=click.Choice(shapes), default="pretty", show_default=True,
         help="For people, or one JSON object a line.",
     )  # fmt: skip
     return lambda function: main.command(name, epilog=fields, **settings)(shape(function))

@@ -45,6 +45,35 @@ GAPS = (
 )
 """How an observation can differ from what is expected, costliest first: silent, then loud."""
 
+_SILENT = "silent"
+
+COSTS: Mapping[str, str] = {
+    "wrong values": _SILENT,
+    "parameter gradients mixed in": _SILENT,
+    "wrong slots": _SILENT,
+    "wrong shape": _SILENT,
+    "None instead of a gradient": _SILENT,
+    "a gradient instead of None": _SILENT,
+    "missing entries": _SILENT,
+    "extra entries": _SILENT,
+    "not fired": "not called",
+    "fired too often": "called otherwise",
+    "wrong order": "called otherwise",
+    "wrong arguments": "called otherwise",
+    "crashed": "exception",
+    "timed out": "exception",
+    "not raised": "exception",
+    "raised": "exception",
+    "new warning": "warning",
+    "no warning": "warning",
+    "kept alive": "memory",
+    "other rounding": "rounding",
+}
+"""What each gap costs the user of a hook, costliest first: a wrong value that nobody is told of, to other rounding."""
+
+COST_CLASSES = tuple(dict.fromkeys(COSTS.values()))
+"""The classes of `COSTS`, costliest first."""
+
 
 @dataclass(frozen=True)
 class Deviation:

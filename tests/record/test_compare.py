@@ -1,0 +1,269 @@
+"""Does a comparison of two records say what became worse, and never call mended what nobody looked at?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+
+from hookcheck.contract.verdict import (
+    CRASHED,
+    NOT_OFFERED,
+    NOT_RUN,
+    PROGRAM,
+    RAN,
+    TIMED_OUT,
+    CaseResult,
+    Deviation,
+)
+from hookcheck.record.compare import (
+    CHANGED,
+    DISAPPEARED,
+    MENDED,
+    NEW,
+    NEWLY_OFFERED,
+    NO_LONGER_OFFERED,
+    PIN_CHANGED,
+    Comparison,
+    Group,
+    compare,
+    of_cost,
+)
+from hookcheck.record.model import CorpusFile, Counterexample, PlannedClause, Record
+from hookcheck.record.reading import read
+from hookcheck.topology.codec import encode, identify
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Backward, Call, Input, Sequential, Topology
+from hookcheck.topology.tree import Ref
+
+from .samples import record
+
+ROOT = Path(__file__).parents[2]
+FAMILY, KIND = "single-node", "full_backward"
+WRONG = Deviation("BW-01", "net#1", "wrong values", "1.0", "0.0")
+LATE = Deviation("BW-01", "net#1", "wrong order", "1, 2", "2, 1", "late")
+WARNED = Deviation("BW-01", "net#1", "new warning", "no warning", "UserWarning")
+
+
+def case(topology: str, *deviations: Deviation, judged: int = 1, kind: str = KIND, outcome: str = RAN) -> CaseResult:
+    reason = "" if outcome == RAN else "so"
+    return CaseResult(FAMILY, topology, kind, "corpus", outcome, reason, {"BW-01": judged}, deviations)
+
+
+def both(*cases: CaseResult, rank: str = "promise") -> Record:
+    plan = record().header.plan
+    clauses = tuple(replace(clause, rank=rank) for clause in plan.clauses)
+    made = record(cases)
+    return replace(made, header=replace(made.header, plan=replace(plan, clauses=clauses)), counterexamples=())
+
+
+def statuses(comparison: Comparison) -> list[tuple[str, str, bool, int]]:
+    return [(g.cause.status, g.cause.gap, g.cause.worse, g.cases) for g in comparison.groups]
+
+
+def group(before: CaseResult, after: CaseResult, rank: str = "promise") -> Group:
+    (only,) = compare(both(before, rank=rank), both(after, rank=rank)).groups
+    return only
+
+
+def test_equal_records_differ_in_nothing() -> None:
+    found = compare(record(), record())
+    assert (found.groups, found.worse, found.conclusive, found.compared) == ((), False, True, 3)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rank", "status", "gap", "worse"),
+    [
+        ([], [WRONG], "promise", NEW, "wrong values", True),
+        ([], [WRONG], "claim", NEW, "wrong values", True),
+        ([], [WRONG], "pin", PIN_CHANGED, "wrong values", True),
+        ([], [WRONG], "unspecified", CHANGED, "wrong values", False),
+        ([WRONG], [], "promise", MENDED, "wrong values", False),
+        ([WRONG], [], "pin", MENDED, "wrong values", False),
+        ([WRONG], [], "unspecified", CHANGED, "wrong values", False),
+        ([WRONG], [WARNED], "promise", CHANGED, "new warning", False),
+        ([WARNED], [WRONG], "promise", CHANGED, "wrong values", True),
+        ([WARNED], [WARNED, LATE], "promise", CHANGED, "wrong order", True),
+        ([WARNED, LATE], [WARNED], "promise", MENDED, "wrong order", False),
+    ],
+)
+def test_what_becomes_of_a_case(
+    before: list[Deviation], after: list[Deviation], rank: str, status: str, gap: str, worse: bool
+) -> None:
+    old, new = (case("aaaa", *found, judged=max(len(found), 1)) for found in (before, after))
+    cause = group(old, new, rank).cause
+    assert (cause.status, cause.gap, cause.worse) == (status, gap, worse)
+
+
+def test_another_subject_of_the_same_case_deviates_newly() -> None:
+    other = replace(WRONG, subject="net#2")
+    found = group(case("aaaa", WRONG, judged=2), case("aaaa", WRONG, other, judged=2))
+    assert (found.cause.status, found.cases) == (NEW, 1)
+
+
+def test_a_group_is_a_cause_with_all_its_cases_and_both_sides_in_words() -> None:
+    names = ("aaaa", "bbbb", "cccc")
+    quiet = replace(WRONG, expected="", observed="")
+    before = both(*map(case, names))
+    after = both(case("aaaa", quiet), case("bbbb", WRONG), case("cccc", replace(WRONG, ledger="known")))
+    found = {g.cause.ledger: g for g in compare(before, after).groups}
+    assert {ledger: g.cases for ledger, g in found.items()} == {None: 2, "known": 1}
+    example = found[None].example
+    assert (example.topology, example.expected, example.before, example.after) == ("bbbb", "1.0", "as expected", "0.0")
+    mended = compare(after, before).groups
+    assert {(g.cause.ledger, g.example.before, g.example.after) for g in mended} == {
+        (None, "0.0", "as expected"),
+        ("known", "0.0", "as expected"),
+    }
+
+
+def network(layers: int) -> Topology:
+    inputs = (Input("x", (2, 2), requires_grad=True), Input("v", (2, 2)))
+    module = Sequential(tuple(Linear(2, 2) for _ in range(layers)))
+    return Topology(module, inputs, (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))))
+
+
+def test_the_smallest_network_stands_for_its_group() -> None:
+    sizes = {identify(network(layers)): layers for layers in range(1, 6)}
+    after = both(*(case(name, WRONG) for name in sizes))
+    shown = tuple(Counterexample(identify(n), encode(n), "import torch\n") for n in map(network, range(1, 6)))
+    (found,) = compare(both(*map(case, sizes)), replace(after, counterexamples=shown)).groups
+    assert sizes[found.example.topology] == 1
+    assert min(sizes) != found.example.topology  # the first by id is another
+
+
+@pytest.mark.parametrize("outcome", [NOT_RUN, CRASHED, TIMED_OUT, NOT_OFFERED])
+def test_what_is_not_run_is_never_mended(outcome: str) -> None:
+    found = group(case("aaaa", WRONG), case("aaaa", outcome=outcome))
+    assert found.cause.worse
+    assert found.cause.status == (NO_LONGER_OFFERED if outcome == NOT_OFFERED else DISAPPEARED)
+    assert found.cause.reason == f"{outcome}: so"
+
+
+@pytest.mark.parametrize("outcome", [NOT_RUN, CRASHED, TIMED_OUT])
+def test_what_runs_anew_is_neither_mended_nor_new(outcome: str) -> None:
+    found = compare(both(case("aaaa", outcome=outcome)), both(case("aaaa", WRONG)))
+    assert found.groups == ()
+    assert [(item.why, item.cases) for item in found.left_out] == [
+        (f"{outcome} in the earlier run, ran in the later", 1)
+    ]
+    assert not found.conclusive  # nothing was compared
+
+
+def test_what_is_newly_offered_is_not_worse() -> None:
+    found = group(case("aaaa", outcome=NOT_OFFERED), case("aaaa"))
+    assert (found.cause.status, found.cause.worse, found.cause.reason) == (NEWLY_OFFERED, False, "not offered: so")
+
+
+def test_a_case_that_a_record_of_the_same_corpus_lacks_has_disappeared() -> None:
+    found = compare(both(case("aaaa", WRONG), case("bbbb")), both(case("bbbb")))
+    assert statuses(found) == [(DISAPPEARED, "", True, 1)]
+    assert of_cost(found, ["silent"]).groups == found.groups
+
+
+def test_networks_of_another_corpus_are_left_out_and_the_others_compared() -> None:
+    after = both(case("bbbb", WRONG), case("cccc", WRONG))
+    plan = after.header.plan
+    plan = replace(plan, corpus={**plan.corpus, FAMILY: CorpusFile(2, "ffff")})
+    after = replace(after, header=replace(after.header, plan=plan))
+    found = compare(both(case("aaaa", WRONG), case("bbbb")), after)
+    assert statuses(found) == [(NEW, "wrong values", True, 1)]
+    assert [(item.why, item.families, item.cases, item.lost) for item in found.left_out] == [
+        ("only the corpus of the earlier run has these networks", (FAMILY,), 1, False),
+        ("only the corpus of the later run has these networks", (FAMILY,), 1, False),
+    ]
+
+
+@pytest.mark.parametrize("part", ["families", "kinds"])
+def test_what_the_later_run_leaves_out_cannot_be_told(part: str) -> None:
+    after = both(replace(case("bbbb"), family="residual", kind="backward"))
+    plan = replace(after.header.plan, **{part: (("residual",) if part == "families" else ("backward",))})
+    after = replace(after, header=replace(after.header, plan=plan))
+    found = compare(both(case("aaaa", WRONG), replace(case("bbbb"), family="residual", kind="backward")), after)
+    assert (found.groups, found.compared, found.conclusive) == ((), 1, False)
+    assert [item.lost for item in found.left_out] == [True]
+
+
+def with_clause(made: Record, clause: str) -> Record:
+    plan = made.header.plan
+    more = PlannedClause(clause, "promise", "It is so.", "1.8", "docs", (KIND,))
+    return replace(made, header=replace(made.header, plan=replace(plan, clauses=(*plan.clauses, more))))
+
+
+def test_a_clause_that_one_run_alone_judges_is_left_out() -> None:
+    deviating = replace(case("aaaa", replace(WRONG, clause="BW-02")), judged={"BW-01": 1, "BW-02": 1})
+    alone, plain = with_clause(both(deviating), "BW-02"), both(case("aaaa"))
+    for before, after, which in ((alone, plain, "earlier"), (plain, alone, "later")):
+        found = compare(before, after)
+        assert found.groups == ()
+        assert [(i.why, i.lost) for i in found.left_out] == [(f"only the {which} run judged BW-02", which == "earlier")]
+
+
+def test_a_clause_that_has_nothing_to_judge_any_more_has_disappeared() -> None:
+    found = compare(both(case("aaaa", WRONG, judged=2)), both(case("aaaa", judged=1)))
+    assert statuses(found) == [(DISAPPEARED, "", True, 1)]
+    assert found.groups[0].cause.clause == "BW-01"
+
+
+def test_one_deviation_less_on_a_subject_is_no_subject_less() -> None:
+    before = case("aaaa", WARNED, replace(WARNED, ledger="known"), judged=2)
+    assert group(before, case("aaaa", WARNED)).cause.status == MENDED
+
+
+def test_the_costliest_come_first_and_a_cost_can_be_asked_for() -> None:
+    gaps = ("other rounding", "kept alive", "new warning", "raised", "wrong order", "not fired", "wrong values")
+    names = [f"{place:04}" for place in range(len(gaps))]
+    after = both(*(case(name, replace(WRONG, gap=gap)) for name, gap in zip(names, gaps)))
+    found = compare(both(*map(case, names)), after)
+    assert [g.cause.gap for g in found.groups] == list(reversed(gaps))
+    assert [g.cause.gap for g in of_cost(found, ["silent", "memory"]).groups] == ["wrong values", "kept alive"]
+
+
+def test_hook_kinds_can_be_asked_for() -> None:
+    cases = [case("aaaa", kind="backward"), case("aaaa")]
+    after = [case("aaaa", WRONG, kind="backward"), case("aaaa", LATE)]
+    found = compare(both(*cases), both(*after), ["backward"])
+    assert (found.compared, [g.cause.gap for g in found.groups]) == (1, ["wrong values"])
+
+
+@lru_cache(maxsize=1)
+def measured() -> Comparison:
+    records = ROOT / "reports" / "records"
+    return compare(read(records / "torch-2.6.0-cpu.jsonl"), read(records / "torch-2.13.0-cpu.jsonl"))
+
+
+def networks(groups: Iterable[Group], **wanted: str) -> int:
+    found = (g for g in groups if g.families != (PROGRAM,))
+    return sum(g.cases for g in found if all(getattr(g.cause, name) == value for name, value in wanted.items()))
+
+
+def test_what_changed_from_2_6_to_2_13_on_networks() -> None:
+    groups = measured().groups
+    assert networks(groups, status=NEW, gap="new warning") == 3724
+    assert networks(groups, status=CHANGED, gap="new warning") == 8  # which were warned of otherwise already
+    assert networks(groups, gap="other rounding") == 8
+    assert networks(g for g in groups if g.cause.gap) == 3724 + 8 + 8
+    assert networks(groups, status=DISAPPEARED) == 0
+
+
+def test_what_changed_from_2_6_to_2_13_in_programs() -> None:
+    groups = [g for g in measured().groups if g.families == (PROGRAM,) and g.cause.gap]
+    mended = {g.cause.clause for g in groups if g.cause.status == MENDED}
+    assert mended == {"AM-03", "gh161186", "gh91468", "own_export_root_hook", "U-23"}
+    assert {g.cause.clause for g in groups} - mended == {
+        *("BP-09", "gh189093", "own_c2_kwargs_only_fires_early"),  # the new warning
+        *("own_threads_shared_graph", "TC-07"),
+    }
+    assert [g.cause.clause for g in groups if g.cause.cost == "silent" and g.cause.worse] == [
+        "own_threads_shared_graph"  # two threads at once; the ledger has it of 2.6.0 as well
+    ]
+
+
+def test_torch_is_not_needed() -> None:
+    program = "import sys, hookcheck.record.compare; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
