@@ -182,7 +182,8 @@ def test_networks_of_another_corpus_are_left_out_and_the_others_compared() -> No
 @pytest.mark.parametrize("part", ["families", "kinds"])
 def test_what_the_later_run_leaves_out_cannot_be_told(part: str) -> None:
     after = both(replace(case("bbbb"), family="residual", kind="backward"))
-    plan = replace(after.header.plan, **{part: (("residual",) if part == "families" else ("backward",))})
+    narrow = after.header.plan
+    plan = replace(narrow, families=("residual",)) if part == "families" else replace(narrow, kinds=("backward",))
     after = replace(after, header=replace(after.header, plan=plan))
     found = compare(both(case("aaaa", WRONG), replace(case("bbbb"), family="residual", kind="backward")), after)
     assert (found.groups, found.compared, found.conclusive) == ((), 1, False)
@@ -205,9 +206,18 @@ def test_a_clause_that_one_run_alone_judges_is_left_out() -> None:
 
 
 def test_a_clause_that_has_nothing_to_judge_any_more_has_disappeared() -> None:
-    found = compare(both(case("aaaa", WRONG, judged=2)), both(case("aaaa", judged=1)))
-    assert statuses(found) == [(DISAPPEARED, "", True, 1)]
-    assert found.groups[0].cause.clause == "BW-01"
+    found = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=0)).cause
+    assert (found.status, found.worse, found.reason) == (DISAPPEARED, True, "nothing is left to judge for BW-01")
+
+
+def test_a_deviation_is_not_mended_where_fewer_subjects_are_judged() -> None:
+    found = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=1))
+    assert (found.cause.status, found.cause.worse, found.cause.gap) == (DISAPPEARED, True, "wrong values")
+    assert found.example.after == ""
+
+
+def test_fewer_subjects_alone_are_not_worse() -> None:
+    assert compare(both(case("aaaa", judged=2)), both(case("aaaa", judged=1))).groups == ()
 
 
 def test_one_deviation_less_on_a_subject_is_no_subject_less() -> None:

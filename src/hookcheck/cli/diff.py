@@ -177,7 +177,7 @@ def _pretty(rows: list[Row]) -> Iterator[str]:
 
 
 def _title(row: Row) -> str:
-    return str(row["cost"] or ("disappeared" if row["status"] == "disappeared" else "what is offered"))
+    return "disappeared" if row["status"] == "disappeared" else str(row["cost"] or "what is offered")
 
 
 def _sentence(row: Row) -> str:

@@ -172,9 +172,8 @@ def _changes(was: CaseResult, now: CaseResult, ranks: Mapping[str, str]) -> Iter
     earlier, later = _by_subject(was), _by_subject(now)
     had_say, has_say = _judged_subjects(was), _judged_subjects(now)
     fewer = {clause for clause, count in had_say.items() if clause in ranks and has_say[clause] < count}
-    for clause in sorted(fewer):
-        words = replace(where, before=_times(had_say[clause]), after=_times(has_say[clause]))
-        yield Cause(DISAPPEARED, True, clause, reason="fewer subjects"), words
+    if silent := sorted(clause for clause in fewer if not has_say[clause]):
+        yield Cause(DISAPPEARED, True, reason=f"nothing is left to judge for {', '.join(silent)}"), where
     for subject in dict.fromkeys([*earlier, *later]):
         clause = subject[0]
         if clause not in ranks:
@@ -183,9 +182,14 @@ def _changes(was: CaseResult, now: CaseResult, ranks: Mapping[str, str]) -> Iter
         gone, come = had.keys() - has.keys(), has.keys() - had.keys()
         for name in sorted(come, key=str):
             yield _come(ranks[clause], has[name], [had[name] for name in gone], list(had.values()), where)
-        if not come and (has or clause not in fewer):  # else perhaps nobody looked
-            for name in sorted(gone, key=str):
-                yield _gone(ranks[clause], had[name], list(has.values()), where)
+        if come or clause in silent:
+            continue
+        for name in sorted(gone, key=str):
+            cause, words = _gone(ranks[clause], had[name], list(has.values()), where)
+            if clause in fewer and not has:  # perhaps nobody looked
+                cause = replace(cause, status=DISAPPEARED, worse=True, reason="judged on fewer subjects")
+                words = replace(words, after="")
+            yield cause, words
 
 
 def _judged_subjects(case: CaseResult) -> Counter[str]:
@@ -193,10 +197,6 @@ def _judged_subjects(case: CaseResult) -> Counter[str]:
     again = Counter(deviation.clause for deviation in case.deviations)
     again.subtract(clause for clause, _ in {(deviation.clause, deviation.subject) for deviation in case.deviations})
     return Counter({clause: count - again[clause] for clause, count in case.judged.items()})
-
-
-def _times(count: int) -> str:
-    return f"subjects judged: {count}"
 
 
 def _by_subject(case: CaseResult) -> dict[tuple[str, str], dict[tuple[str, str | None], Deviation]]:
