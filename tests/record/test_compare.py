@@ -234,6 +234,12 @@ def test_the_costliest_come_first_and_a_cost_can_be_asked_for() -> None:
     assert [g.cause.gap for g in of_cost(found, ["silent", "memory"]).groups] == ["wrong values", "kept alive"]
 
 
+def test_what_disappeared_comes_before_all_and_what_is_offered_after() -> None:
+    before = both(case("aaaa"), case("bbbb"), case("cccc", outcome=NOT_OFFERED))
+    after = both(case("aaaa", WRONG), case("bbbb", outcome=NOT_RUN), case("cccc"))
+    assert [g.cause.status for g in compare(before, after).groups] == [DISAPPEARED, NEW, NEWLY_OFFERED]
+
+
 def test_hook_kinds_can_be_asked_for() -> None:
     cases = [case("aaaa", kind="backward"), case("aaaa")]
     after = [case("aaaa", WRONG, kind="backward"), case("aaaa", LATE)]
