@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["2.10.0", "2.11.0"], 0, "not worse", ["wrong values"]),
         (["2.9.0", "2.11.0+cpu", "--only", "silent"], 0, "not worse", []),
         (["2.9.0", "2.11.0", "--only", "silent,warning"], 1, "worse", ["new warning"]),
-        (["2.9.0", "reports/records/torch-2.11.0-cpu.jsonl", "--kinds", "backward"], 1, "worse", ["new warning"]),
+        (["2.9.0", "reports/records/torch-2.11.0-cpu.jsonl.gz", "--kinds", "backward"], 1, "worse", ["new warning"]),
     ],
 )
 def test_the_exit_code_says_what_the_rows_say(arguments: list[str], code: int, verdict: str, gaps: list[str]) -> None:
@@ -106,7 +107,7 @@ def test_markdown() -> None:
 
 
 def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
-    whole = (records / "torch-2.9.0-cpu.jsonl").read_text(encoding="utf-8")
+    whole = gzip.decompress((records / "torch-2.9.0-cpu.jsonl.gz").read_bytes()).decode("utf-8")
     for name, text in {
         "truncated": whole[:-20],
         "other": whole.replace('"schema":2', '"schema":99', 1),
@@ -118,7 +119,10 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
     write(replace(made, header=replace(made.header, device="cuda")), records)
     for arguments, message in {
         ("2.9.0", "2.1"): "no version with a record in reports/records, which has 2.9.0, 2.10.0, 2.11.0, 2.12.0; run",
-        ("2.12.0", "2.9.0"): "torch 2.12.0 has several records: name the file, reports/records/torch-2.12.0-cpu.jsonl",
+        (
+            "2.12.0",
+            "2.9.0",
+        ): "torch 2.12.0 has several records: name the file, reports/records/torch-2.12.0-cpu.jsonl.gz",
         ("2.9.0", "gone.jsonl"): "gone.jsonl: cannot be read",
         ("2.9.0", str(records / "truncated.jsonl")): "cut in the middle",
         ("2.9.0", str(records / "other.jsonl")): "schema 99 is unknown",

@@ -250,7 +250,7 @@ def test_hook_kinds_can_be_asked_for() -> None:
 @lru_cache(maxsize=1)
 def measured() -> Comparison:
     records = ROOT / "reports" / "records"
-    return compare(read(records / "torch-2.6.0-cpu.jsonl"), read(records / "torch-2.13.0-cpu.jsonl"))
+    return compare(read(records / "torch-2.6.0-cpu.jsonl.gz"), read(records / "torch-2.13.0-cpu.jsonl.gz"))
 
 
 def networks(groups: Iterable[Group], **wanted: str) -> int:

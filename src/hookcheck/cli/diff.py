@@ -73,7 +73,7 @@ def _record(name: str, reports: Path) -> Record:
     """The complete record that ``name`` is the file or the version of."""
     from hookcheck.record.reading import read
 
-    path = Path(name) if Path(name).is_file() or "/" in name or name.endswith(".jsonl") else _path(name, reports)
+    path = Path(name) if Path(name).is_file() or "/" in name or ".jsonl" in name else _path(name, reports)
     record = read(path)
     if not record.footer.complete:
         raise HookcheckError(
@@ -84,11 +84,15 @@ def _record(name: str, reports: Path) -> Record:
 
 
 def _path(version: str, reports: Path) -> Path:
-    paths = sorted((reports / "records").glob("torch-*.jsonl"))
+    from hookcheck.record.model import public_version
+    from hookcheck.record.reading import record_files
+
     by_version: dict[str, list[Path]] = {}
-    for path in paths:
-        by_version.setdefault(path.stem.removeprefix("torch-").rpartition("-")[0], []).append(path)
-    found = by_version.get(version.split("+", maxsplit=1)[0], [])
+    for path in record_files(reports / "records"):
+        prefix, _, rest = path.name.partition("-")
+        if prefix == "torch":
+            by_version.setdefault(rest.rpartition("-")[0], []).append(path)
+    found = by_version.get(public_version(version), [])
     if len(found) == 1:
         return found[0]
     if found:
