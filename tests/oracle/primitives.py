@@ -81,10 +81,3 @@ def with_cotangents(
         number(seed, f"v {j}", y.shape, "complex" if np.iscomplexobj(y) else "real") for j, y in enumerate(outputs)
     )
     return Step(primitive, inputs, parameters, cotangents)
-
-
-def assert_close(observed: Array, expected: Array, relative: float) -> None:
-    """One shape, and a difference of at most ``relative`` times the largest number (at least 1)."""
-    assert observed.shape == expected.shape
-    if observed.size:
-        np.testing.assert_allclose(observed, expected, rtol=0, atol=relative * max(1.0, float(np.abs(expected).max())))

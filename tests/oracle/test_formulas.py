@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from hookcheck.oracle.tolerance import assert_close
 from hookcheck.topology.primitive import Array, Drawn, Layer, Op, Primitive
 from hookcheck.topology.source import expression
 from hookcheck.topology.tree import Ref
 
-from .primitives import Step, assert_close, constructed, existing, steps, with_cotangents
+from .primitives import Step, constructed, existing, steps, with_cotangents
 
 KINDS = list(existing())
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -58,7 +59,7 @@ def assert_like(ours: Any, theirs: Any) -> None:
             theirs.detach().resolve_conj().numpy() if hasattr(theirs, "resolve_conj") else theirs.detach().numpy()
         )
         assert ours.dtype == observed.dtype
-        assert_close(ours, observed, 1e-12)
+        assert_close(ours, observed)
 
 
 def offered(since: str) -> bool:
@@ -88,7 +89,7 @@ def assert_forward(step: Step) -> None:
     buffers = dict(module.named_buffers())
     assert after.keys() <= buffers.keys()
     for name, array in after.items():
-        assert_close(np.asarray(array, dtype=float), buffers[name].double().numpy(), 1e-12)
+        assert_close(np.asarray(array, dtype=float), buffers[name].double().numpy())
     return None
 
 
@@ -163,7 +164,7 @@ def test_the_vjp_of_inputs_and_parameters_is_the_slope_of_the_forward(
     kind: type[Primitive], data: st.DataObject
 ) -> None:
     for gradient, slope in differentiated(data.draw(steps(kind))):
-        assert_close(gradient, slope, 1e-6)
+        assert_close(gradient, slope, doubled=True)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Layer)], ids=lambda kind: kind.__name__)
@@ -176,7 +177,7 @@ def test_the_vjp_in_eval_mode_is_the_slope_of_the_forward(kind: type[Layer], dat
     if evaluated != step.primitive:
         updated = {**step.parameters, **step.primitive.updated(step.inputs, step.parameters)}
         for gradient, slope in differentiated(with_cotangents(evaluated, step.inputs, updated, 0)):
-            assert_close(gradient, slope, 1e-6)
+            assert_close(gradient, slope, doubled=True)
 
 
 complex_ones = pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_the_formulas_hold_for_complex_numbers(kind: type[Primitive], data: st.D
     if step.primitive.complex_since and offered(step.primitive.complex_since) and taken(step.primitive):
         assert_forward(step)
         for gradient, slope in differentiated(step):
-            assert_close(gradient, slope, 1e-6)
+            assert_close(gradient, slope, doubled=True)
 
 
 @every

@@ -9,6 +9,7 @@ import pytest
 
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor
+from hookcheck.oracle.tolerance import assert_close
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Apply, Backward, Composite, Input, Statement, Topology, Within
 from hookcheck.topology.ops import Add, Mul, Sum
@@ -158,8 +159,8 @@ def test_as_torch_has_it(body: tuple[Statement, ...]) -> None:
     names = built.run()
     e = expected(topology)
     for name in (s.out for s in topology.main if isinstance(s, Apply)):
-        np.testing.assert_allclose(names[name].detach().numpy(), value(e, name), rtol=1e-14, err_msg=name)
+        assert_close(names[name].detach().numpy(), value(e, name))
     observed = {name: t.grad.numpy() for name, t in built.inputs.items() if t.grad is not None}
     assert observed.keys() == e.leaf_gradients.keys()
     for name, gradient in observed.items():
-        np.testing.assert_allclose(gradient, e.leaf_gradients[name], rtol=1e-14, err_msg=name)
+        assert_close(gradient, e.leaf_gradients[name])

@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hookcheck.oracle.tolerance import assert_close
 from hookcheck.topology.codec import encode
 from hookcheck.topology.layers.batch_norm import BatchNorm1d, BatchNorm2d, InstanceNorm1d
 from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm, RMSNorm
 from hookcheck.topology.layers.response_norm import LocalResponseNorm
 from hookcheck.topology.primitive import Layer
-
-EXACT = {"rtol": 0, "atol": 1e-14}
 
 
 def test_a_batch_norm_by_hand() -> None:
@@ -76,7 +75,7 @@ def test_instances_are_normalised_on_their_own_and_averaged_in_the_buffers() -> 
     layer = InstanceNorm1d(1, eps=7.0, momentum=0.5, track_running_stats=True)
     x = np.array([[[0.0, 6]], [[9, 11]]])
     y = layer.forward((x,), layer.buffers())[0]
-    np.testing.assert_allclose(y.ravel(), [-0.75, 0.75, -(8**-0.5), 8**-0.5], **EXACT)
+    assert_close(y.ravel(), [-0.75, 0.75, -(8**-0.5), 8**-0.5])
     after = layer.updated((x,), layer.buffers())
     assert {name: array.tolist() for name, array in after.items()} == {"running_mean": [3.25], "running_var": [5.5]}
 
@@ -85,7 +84,7 @@ def test_groups_hold_neighbouring_channels() -> None:
     # channels 0 and 1 are one group: mean 3, variance 9; channels 2 and 3 the other: mean 11, variance 1, divisor √8
     layer = GroupNorm(2, 4, eps=7.0, affine=False)
     y = layer.forward((np.array([[0.0, 6, 10, 12]]),), {})[0]
-    np.testing.assert_allclose(y, [[-0.75, 0.75, -(8**-0.5), 8**-0.5]], **EXACT)
+    assert_close(y, [[-0.75, 0.75, -(8**-0.5), 8**-0.5]])
 
 
 def test_a_layer_norm_over_two_axes_has_a_weight_for_each_element() -> None:
@@ -103,18 +102,18 @@ def test_a_root_mean_square_norm_does_not_centre() -> None:
     layer = RMSNorm((2,), 11.0)
     (dx,), gradients = layer.vjp((np.array([1.0, 7]),), {"weight": np.ones(2)}, (np.array([1.0, 0]),))
     y = layer.forward((np.array([1.0, 7]),), {"weight": np.array([6.0, 12])})[0]
-    np.testing.assert_allclose(y, [1, 14], **EXACT)
+    assert_close(y, [1, 14])
     # dx = 1/6 (g − x̂ mean(g x̂)) with x̂ = (1/6, 7/6) and mean(g x̂) = 1/12
     assert dx is not None
-    np.testing.assert_allclose(dx, [(1 - 1 / 72) / 6, -7 / 432], **EXACT)
-    np.testing.assert_allclose(gradients["weight"], [1 / 6, 0], **EXACT)
+    assert_close(dx, [(1 - 1 / 72) / 6, -7 / 432])
+    assert_close(gradients["weight"], [1 / 6, 0])
 
 
 def test_an_even_window_of_channels_reaches_further_back() -> None:
     # windows of two: channel c sees c − 1 and c; the sum of squares is divided by 2 even where there is but one
     layer = LocalResponseNorm(2, alpha=2.0, beta=1.0)
     y = layer.forward((np.array([1.0, 2, 3]).reshape(1, 3, 1),), {})[0]
-    np.testing.assert_allclose(y.ravel(), [1 / 2, 2 / 6, 3 / 14], **EXACT)
+    assert_close(y.ravel(), [1 / 2, 2 / 6, 3 / 14])
 
 
 def test_since_depends_on_the_settings() -> None:

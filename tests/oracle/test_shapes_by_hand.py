@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hookcheck.oracle.tolerance import assert_close
 from hookcheck.topology.layers.distance import CosineSimilarity, PairwiseDistance
 from hookcheck.topology.layers.embedding import Embedding, EmbeddingBag
 from hookcheck.topology.layers.folding import Fold, Unfold
@@ -126,7 +127,7 @@ PAIR = np.array([[[0.0, 4.0]]])
     ids=str,
 )
 def test_interpolation_weighs_the_neighbours(layer: Layer, x: Array, resized: list[float]) -> None:
-    np.testing.assert_allclose(layer.forward((x,), {})[0], [[resized]], atol=1e-14)
+    assert_close(layer.forward((x,), {})[0], [[resized]])
 
 
 def test_bicubic_interpolation_has_the_weights_of_keys_with_a_minus_three_quarters() -> None:
@@ -177,12 +178,12 @@ BAGS = [0, 2, 2, 1]
 def test_an_embedding_bag_reduces_each_bag(
     layer: Layer, inputs: list[Any], y: list[list[float]], gradient: list[float]
 ) -> None:
-    np.testing.assert_allclose(forward(layer, *inputs, weight=WEIGHT), y, atol=1e-14)
+    assert_close(forward(layer, *inputs, weight=WEIGHT), y)
     # The cotangent is 6 for the first bag and 0 for all others, in both columns.
     v = [[6, 6], *([0, 0] for _ in y[1:])]
     of_inputs, of_parameters = vjp(layer, *inputs, v=v, weight=WEIGHT)
     assert of_inputs == [None] * len(inputs)
-    np.testing.assert_allclose(of_parameters["weight"], [[g, g] for g in gradient], atol=1e-14)
+    assert_close(of_parameters["weight"], [[g, g] for g in gradient])
 
 
 def test_per_sample_weights_are_factors_with_a_gradient_of_their_own() -> None:
@@ -204,8 +205,8 @@ def test_the_cosine_does_not_change_along_the_vector() -> None:
     a, b = [[3.0, 4.0]], [[1.0, 0.0]]
     assert forward(CosineSimilarity(), a, b) == [0.6]
     da, db = vjp(CosineSimilarity(), a, b, v=[1])[0]
-    np.testing.assert_allclose(da, [[16 / 125, -12 / 125]], atol=1e-15)
-    np.testing.assert_allclose(db, [[0, 4 / 5]], atol=1e-15)
+    assert_close(da, [[16 / 125, -12 / 125]])
+    assert_close(db, [[0, 4 / 5]])
     # Along the other axis there are two pairs of numbers, each of them parallel, the second with a zero.
     assert forward(CosineSimilarity(dim=0), a, b) == [1, 0]
 
@@ -216,9 +217,9 @@ def test_the_bound_of_a_short_vector_has_no_slope() -> None:
     a, b = [[3.0, 4.0]], [[20.0, 0.0]]
     layer = CosineSimilarity(eps=10.0)
     assert forward(layer, a, b) == [0.3]
-    np.testing.assert_allclose(vjp(layer, a, b, v=[1])[0][0], [[0.082, -0.024]], atol=1e-15)
+    assert_close(vjp(layer, a, b, v=[1])[0][0], [[0.082, -0.024]])
     # A zero has no direction.
-    np.testing.assert_allclose(vjp(layer, [[0.0, 0.0]], b, v=[1])[0][0], [[0.1, 0]], atol=1e-15)
+    assert_close(vjp(layer, [[0.0, 0.0]], b, v=[1])[0][0], [[0.1, 0]])
 
 
 def test_a_distance_is_the_norm_of_the_difference_and_eps() -> None:
@@ -230,8 +231,8 @@ def test_a_distance_is_the_norm_of_the_difference_and_eps() -> None:
         (-1.0, 12 / 7, [16 / 49, -9 / 49]),  # sign(d) (y / d)²
     ]:
         layer = PairwiseDistance(p, 0.5)
-        np.testing.assert_allclose(forward(layer, a, b), [distance], rtol=1e-14)
+        assert_close(forward(layer, a, b), [distance])
         da, db = vjp(layer, a, b, v=[1])[0]
-        np.testing.assert_allclose(da, [slope], rtol=1e-14)
-        np.testing.assert_allclose(db, [[-s for s in slope]], rtol=1e-14)
-    np.testing.assert_allclose(forward(PairwiseDistance(2.0, 0.5, True), a, b), [[5]])
+        assert_close(da, [slope])
+        assert_close(db, [[-s for s in slope]])
+    assert_close(forward(PairwiseDistance(2.0, 0.5, True), a, b), [[5]])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hookcheck.oracle.tolerance import UNIT, close, tolerance
+from hookcheck.oracle.tolerance import UNIT, assert_close, close, tolerance
 
 
 def test_tolerance_is_4096_units_of_the_largest_number() -> None:
@@ -42,3 +42,32 @@ def test_what_is_no_finite_number_is_close_to_itself_alone(number: float) -> Non
 
 def test_infinities_of_either_sign_are_not_close() -> None:
     assert not close(np.array([-np.inf, 1.0]), np.array([np.inf, 1.0]), "float64", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected"),
+    [(1, 1.0), ([0.5, True], [0.5, 1]), (1j, 1j + 2.0**-41), ([np.nan, -np.inf], [np.nan, -np.inf]), ([], [])],
+)
+def test_numbers_and_lists_are_held_to_each_other(observed: object, expected: object) -> None:
+    assert_close(observed, expected)
+
+
+@pytest.mark.parametrize(
+    ("observed", "expected", "text"),
+    [
+        (1 + 2.0**-39, 1, r"1\.82e-12 apart, with 9\.09e-13 allowed"),
+        (1, [1], r"shape \(\) instead of \(1,\)"),
+        ([np.nan, 1], [1, 1], "apart"),
+        ([np.nan], [1], "apart"),
+        ([np.inf], [-np.inf], "apart"),
+    ],
+)
+def test_what_differs_is_shown(observed: object, expected: object, text: str) -> None:
+    with pytest.raises(AssertionError, match=text):
+        assert_close(observed, expected)
+
+
+def test_central_differences_are_allowed_where_they_are_named() -> None:
+    assert_close(1 + 2.0**-20, 1, doubled=True)
+    with pytest.raises(AssertionError):
+        assert_close(1 + 2.0**-19, 1, doubled=True)

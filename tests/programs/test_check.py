@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+from hookcheck.oracle.tolerance import STATED
 from hookcheck.programs.check import Check, told
 
 
@@ -22,7 +23,10 @@ def gap(check: Check) -> str | None:
         ((torch.tensor([[1.0]]), None), ([[1.0]], None)),
         ({"a": torch.tensor(0.1)}, {"a": 0.1}),
         (float("nan"), float("nan")),
-        (1.0 + 1e-7, 1.0),
+        (float("-inf"), float("-inf")),
+        (1.0 + STATED, 1.0),
+        (STATED, 0.0),
+        (1024 * (1.0 + STATED), 1024.0),
         ("text", "text"),
         (True, True),
     ],
@@ -41,6 +45,12 @@ def test_what_is_equal(observed: Any, expected: Any) -> None:
         ([1], (1,), "wrong values"),
         (1, True, "wrong values"),
         (1.001, 1.0, "wrong values"),
+        (1.0 + 2 * STATED, 1.0, "wrong values"),
+        (2 * STATED, 0.0, "wrong values"),
+        (float("inf"), float("-inf"), "wrong values"),
+        (float("inf"), 1.0, "wrong values"),
+        (1.0, float("inf"), "wrong values"),
+        (float("nan"), 1.0, "wrong values"),
         (None, [1.0], "None instead of a gradient"),
         (torch.zeros(1), None, "a gradient instead of None"),
         ({"a": 1}, {"b": 1}, "wrong values"),

@@ -18,7 +18,8 @@ from hookcheck.cli import main
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
-from hookcheck.programs.check import ABSOLUTE, RELATIVE, Check, NotOffered, NotRun
+from hookcheck.oracle.tolerance import STATED
+from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.program import Program
 from hookcheck.programs.running import examine_program, facts_of
 from hookcheck.repro.alone import alone
@@ -96,10 +97,10 @@ class Odd(tuple[Any, ...]):
     """A tuple of a type of its own."""
 
 
-NAN = float("nan")
+NAN, INFINITY = float("nan"), float("inf")
 SIDES: list[Any] = [
-    None, True, False, 0, 1, 1.0, 1 + RELATIVE / 2, 1 + 10 * RELATIVE + 2 * ABSOLUTE, ABSOLUTE / 2, 3 * ABSOLUTE, NAN,
-    "a", "b", (), [], {}, (1.0,), [1.0], [1.0, None], (1.0, (2.0,)), Odd((1.0,)), {"k": 1.0}, {"k": 1.0 + RELATIVE / 2},
+    None, True, False, 0, 1, 1.0, 1 + STATED / 2, 1 + 3 * STATED, STATED / 2, 3 * STATED, NAN, INFINITY, -INFINITY,
+    "a", "b", (), [], {}, (1.0,), [1.0], [1.0, None], (1.0, (2.0,)), Odd((1.0,)), {"k": 1.0}, {"k": 1.0 + STATED / 2},
     {"j": 1.0}, torch.tensor(1.0), torch.tensor([1.0]), torch.tensor([1]), (torch.tensor([1.0]),),
     {"k": torch.tensor(1.0)}, torch.tensor([NAN]), 1j,
 ]  # fmt: skip

@@ -14,7 +14,9 @@ of two equal ones), `hookcheck.oracle.rounding` measures by how much on the very
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +43,11 @@ UNIT = {
 DIFFERENCES = 2.0**-20
 """What central differences leave of a number, relative to the largest: gradients of gradients rest on them. Their step
 of ``2**-17`` errs by its square times a third derivative of at most ``2**10``, and by rounding over the step."""
+
+STATED = 2.0**6 * UNIT["float32", "cpu"]
+"""How far a number of a program may lie from what is stated of it, relative to the larger of it and 1. Programs compute
+in float32 with numbers that are worked out by hand: sums of at most ``2**4`` products through at most ``2**2`` calls,
+none of which cancel, so of the steps above only these ``2**6`` remain."""
 
 
 def coarsest(dtypes: Iterable[str]) -> str:
@@ -70,3 +77,28 @@ def close(observed: Array, expected: Array, dtype: str, device: str, doubled: bo
     if not expected.size:
         return True
     return bool(abs(observed - expected).max() <= tolerance(expected, dtype, device, doubled))
+
+
+def as_stated(observed: float, stated: float) -> bool:
+    """Whether a number of a program is the one that is stated of it, up to `STATED`; infinities and NaN exactly."""
+    if not (math.isfinite(observed) and math.isfinite(stated)):
+        return observed == stated or (math.isnan(observed) and math.isnan(stated))
+    return abs(observed - stated) <= STATED * max(1.0, abs(stated))
+
+
+def assert_close(observed: Any, expected: Any, dtype: str = "float64", doubled: bool = False) -> None:
+    """Hold numbers that were computed on the processor to those that they must be, as `close` does.
+
+    Takes arrays and what numpy makes arrays of: numbers, nested lists, tensors that need no gradient.
+
+    Raises:
+        AssertionError: the shapes differ, or a number differs by more than the `tolerance`; the text gives both.
+    """
+    arrays = map(np.asarray, (observed, expected))
+    one, other = (array.astype(np.result_type(array, np.float64)) for array in arrays)
+    if one.shape != other.shape:
+        raise AssertionError(f"shape {one.shape} instead of {other.shape}:\n{one}\ninstead of\n{other}")
+    if not close(one, other, dtype, "cpu", doubled):
+        with np.errstate(invalid="ignore"):
+            furthest, bound = abs(one - other).max(), tolerance(other, dtype, "cpu", doubled)
+        raise AssertionError(f"{furthest:.3g} apart, with {bound:.3g} allowed:\n{one}\ninstead of\n{other}")

@@ -5,7 +5,6 @@ A program goes on after a fact that is wrong, so that one run tells all of them 
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -13,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hookcheck.contract.clause import Mismatch
-
-RELATIVE, ABSOLUTE = 1.3e-6, 1e-5
-"""How close numbers must be: what ``torch.testing.assert_close`` documents for float32."""
+from hookcheck.oracle.tolerance import as_stated
 
 
 class NotOffered(Exception):
@@ -154,7 +151,7 @@ def _plain(value: Any) -> Any:
 
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, float) and isinstance(b, (int, float)) and not isinstance(b, bool):
-        return math.isclose(a, b, rel_tol=RELATIVE, abs_tol=ABSOLUTE) or (math.isnan(a) and math.isnan(b))
+        return as_stated(a, b)
     if type(a) is not type(b):
         return False
     if isinstance(a, (tuple, list)):

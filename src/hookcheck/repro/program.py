@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from hookcheck.errors import HookcheckError
-from hookcheck.programs.check import ABSOLUTE, RELATIVE
+from hookcheck.oracle.tolerance import STATED
 from hookcheck.programs.program import Program
 from hookcheck.repro.alone import PACKAGE, alone
 from hookcheck.repro.links import links
@@ -53,8 +53,7 @@ def program_script(program: Program, device: str | None = None) -> str:
             definitions=found.definitions,
             name=name,
             device=device,
-            relative=RELATIVE,
-            absolute=ABSOLUTE,
+            bound=STATED,
         )
     )
     return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"

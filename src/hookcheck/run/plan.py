@@ -24,6 +24,7 @@ from hookcheck.contract.ledger import DEVICES, applying, load
 from hookcheck.contract.verdict import NOT_RUN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.kinds import KINDS, kind_named
+from hookcheck.probe.processor import arithmetic
 from hookcheck.programs.program import PROGRAM, Program, chapters
 from hookcheck.record.lines import case_line
 from hookcheck.record.model import (
@@ -280,7 +281,7 @@ def _plan(request: Request, corpus: Mapping[str, tuple[Topology, ...]]) -> Plan:
 
 def _environment() -> dict[str, str]:
     packages = {name: version(name) for name in ("numpy", "hypothesis", "pytest")}
-    return {"python": platform.python_version(), "platform": platform.platform(), **packages}
+    return {"python": platform.python_version(), "platform": platform.platform(), **packages, **arithmetic()}
 
 
 def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:

@@ -199,7 +199,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__))
     except HookcheckError as error:
         raise pytest.UsageError(f"hookcheck: {error}") from None
-    torch.set_num_threads(1)
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
 
 
 @pytest.hookimpl(optionalhook=True)
