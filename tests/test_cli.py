@@ -181,7 +181,7 @@ def test_explain_a_topology() -> None:
 
 def test_validate(record: Path, folder: Path) -> None:
     broken, empty = folder / "broken.jsonl", folder / "empty.jsonl"
-    broken.write_text(record.read_text(encoding="utf-8")[:-30], encoding="utf-8")
+    broken.write_bytes(record.read_bytes()[:-30])
     empty.touch()
     assert asked("validate", str(record)) == (0, f"{record}: valid\n", "")
     code, out, _ = asked("validate", str(record), str(broken), str(empty), "missing.jsonl")

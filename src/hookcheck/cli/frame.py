@@ -20,7 +20,7 @@ FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = """\b
 Exit codes:
     0  fine
-    1  deviations, or an invalid record
+    1  deviations, findings of scan, or an invalid record
     2  wrong usage or input; one line on standard error says what to do
     3  torch is missing or unusable
   130  interrupted
@@ -72,10 +72,11 @@ def command(
     name: str, shapes: Sequence[str] = ("pretty", "json"), **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON."""
+    others = "".join(f" Or {shape}." for shape in shapes[2:])
     fields = "\n\n".join(map(documented, SCHEMAS[name]))
     shape = click.option(
         "--format", "shape", type=click.Choice(shapes), default="pretty", show_default=True,
-        help="For people, or one JSON object a line.",
+        help=f"For people, or one JSON object a line.{others}",
     )  # fmt: skip
     return lambda function: main.command(name, epilog=fields, **settings)(shape(function))
 

@@ -175,6 +175,32 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             verdicts=("object", "how many cells have each verdict"),
         )
     ],
+    "scan": [
+        _fields(
+            rule=("string", "the rule's id"),
+            severity=("string", "error, warning or note"),
+            path=("string", "the file"),
+            line=("integer", "the first line of the place, from 1"),
+            column=("integer", "its first column, from 1"),
+            end_line=("integer", "the last line of the place"),
+            end_column=("integer", "the column after its last"),
+            message=("string", "what is wrong there"),
+            sure=("boolean", "whether the receiver was inferred"),
+            link=("string", "what the rule rests on"),
+        ),
+        _fields(
+            path=("string", "the file"),
+            line=("integer", "the line of the registration, from 1"),
+            column=("integer", "its column, from 1"),
+            kind=("string", "the hook kind, or all that it can be"),
+            call=("string", "the function or method that registers"),
+            receiver=("string", "what it is registered on; empty where that is unknown"),
+            sure=("boolean", "whether the receiver was inferred"),
+            hook=("string", "the hook's expression; two for saved tensors"),
+            options=("object", "the options that are given, such as prepend"),
+        ),
+        _fields(path=("string", "a file that was not scanned"), unread=("string", "why not")),
+    ],
 }
 """For each command the JSON Schemas of a line that it prints with ``--format json``: it is one of them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ def write(record: Record, folder: Path) -> Path:
     path = folder / record_name(record.header.torch.version, record.header.device)
     check(record, path)
     text = "".join(canonical(line) + "\n" for line in _lines(record))
-    content = gzip.compress(text.encode("utf-8"), mtime=0)  # without the time, equal records are equal files
+    content = _compressed(text.encode("utf-8"))
     unfinished = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,6 +39,14 @@ def write(record: Record, folder: Path) -> Path:
     except OSError as fault:
         raise UnwritableReports(folder, fault) from None
     return path
+
+
+def _compressed(content: bytes) -> bytes:
+    """The same bytes for the same content: no time and no name in it, and the header alike on every Python."""
+    buffer = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as file:
+        file.write(content)
+    return buffer.getvalue()
 
 
 def _lines(record: Record) -> Iterator[Line]:

@@ -286,14 +286,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     named = config.getoption("chapter")
     wanted = {True: SYSTEMS in named, False: {*named} != {SYSTEMS}}
-    selected = [item for item in items if wanted[_of_systems(item)]]
-    config.hook.pytest_deselected(items=[item for item in items if not wanted[_of_systems(item)]])
-    items[:] = selected
+    left_out = [item for item in items if not wanted[_of_systems(item)] or _of_no_cell(item)]
+    config.hook.pytest_deselected(items=left_out)
+    gone = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in gone]
 
 
 def _of_systems(item: pytest.Item) -> bool:
     """Whether an item of the suite is a test of worked programs, which is no cell and no exploration."""
     return item.path.name.startswith(f"test_{SYSTEMS}")
+
+
+def _of_no_cell(item: pytest.Item) -> bool:
+    """Whether an item is what pytest leaves of a test where no cell is selected."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
 
 
 def pytest_collection_finish() -> None:

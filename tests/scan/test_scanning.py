@@ -1,0 +1,118 @@
+"""Which files are scanned, what do comments ignore, and is no file too strange?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from hookcheck.errors import HookcheckError
+from hookcheck.scan.rules import RULES
+from hookcheck.scan.scanning import Result, chosen, files, scan
+
+EVERY = frozenset(RULES)
+LINE = "import torch\nlayer = torch.nn.Linear(2, 2)\nh = layer.register_backward_hook(print)"
+
+
+def one(text: str | bytes, rules: frozenset[str] = EVERY) -> Result:
+    return scan("x.py", text.encode() if isinstance(text, str) else text, (), rules)
+
+
+def ids(text: str, rules: frozenset[str] = EVERY) -> list[str]:
+    return [finding.rule for finding in one(text, rules).findings]
+
+
+@pytest.mark.parametrize(
+    ("comment", "found"),
+    [
+        ("", ["HKS001"]),
+        ("  # hookcheck: ignore", []),
+        ("  # hookcheck: ignore[HKS001]", []),
+        ("  # hookcheck:ignore[HKS001, HKS002]", ["HKS100"]),
+        ("  # hookcheck: ignore[HKS002]", ["HKS001", "HKS100"]),
+        ("  # hookcheck: ignore[HKS003]", ["HKS001"]),  # nobody can tell without --torch
+        ("  # hookcheck: ignore[nonsense]", ["HKS001", "HKS100"]),
+        ("\n# hookcheck: ignore", ["HKS001", "HKS100"]),
+        ("\ntext = '# hookcheck: ignore'", ["HKS001"]),
+    ],
+)
+def test_comments(comment: str, found: list[str]) -> None:
+    assert ids(f"{LINE}{comment}\n") == found
+
+
+def test_a_comment_in_a_call_of_several_lines() -> None:
+    text = LINE.replace("(print)", "(\n    print,  # hookcheck: ignore[HKS001]\n)")
+    assert (one(text).findings, one(text).ignored) == ((), 1)
+
+
+def test_rules_are_chosen_by_the_beginning_of_their_ids() -> None:
+    assert ids(LINE, chosen(["HKS001"], [])) == ["HKS001"]
+    assert ids(LINE, chosen(["HKS"], ["HKS001"])) == []
+    assert ids(LINE, chosen([], ["HKS00"])) == []
+    assert ids(f"{LINE}  # hookcheck: ignore[HKS001]", chosen([], ["HKS001"])) == []
+    with pytest.raises(HookcheckError, match="no rule 'E5'"):
+        chosen(["E5"], [])
+
+
+def test_files(tmp_path: Path) -> None:
+    for name in ("a.py", "b/c.pyi", "b/d.txt", ".git/e.py", "env/pyvenv.cfg", "env/f.py", "b/__pycache__/g.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = [Path(name).relative_to(tmp_path).as_posix() for name in files([str(tmp_path), str(tmp_path / "a.py")])]
+    assert found == ["a.py", "b/c.pyi"]
+    assert files([str(tmp_path / "b/d.txt"), "-"]) == [str(tmp_path / "b/d.txt"), "-"]
+    assert len(files([str(tmp_path / "env")])) == 1  # it was asked for
+    with pytest.raises(HookcheckError, match="not there"):
+        files([str(tmp_path / "none")])
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"register_hook(", "not Python"),
+        (b"\xff\xfe register_hook", "not "),
+        (b"# coding: klingon\nregister_hook", "not "),
+        (b"register_hook\0", ""),
+        (b"register_hook(" * 3000 + b")" * 3000, ""),
+        (b"# coding: latin-1\nx.register_hook('\xe9')", None),
+        (b"# coding: utf-8\nx.register_hook('\xe9')", "not "),
+    ],
+)
+def test_strange_files(data: bytes, why: str | None) -> None:
+    result = one(data)
+    assert bool(result.unread) == (why is not None)
+    assert "\n" not in result.unread
+    assert (why or "") in result.unread
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "cannot be read" in scan(str(tmp_path), None, (), EVERY).unread
+
+
+def test_deep_nesting_is_no_crash() -> None:
+    assert not one("import torch\nx.register_hook(" + "+".join(["1"] * 500) + ")").unread
+    one("import torch\nx = " + "y." * 400 + "z\nx.register_hook(print)")
+
+
+def test_columns_count_characters_where_the_method_is_named() -> None:
+    text = 'import torch\né = torch.nn.Linear(2, 2)\n"é"; h = (é\n  .register_backward_hook(print))\n'
+    finding = one(text).findings[0]
+    assert (finding.line, finding.column) == (4, 4)
+    text = 'import torch\né = torch.nn.Linear(2, 2)\nh = "é"; é.register_backward_hook(print)\n'
+    assert one(text).findings[0].column == 12
+
+
+def test_torch_is_not_imported() -> None:
+    import subprocess
+
+    script = (
+        "import sys, json; sys.modules['torch'] = None\n"
+        "from hookcheck.scan.scanning import scan\n"
+        "from hookcheck.scan.rules import RULES\n"
+        f"result = scan('x', {LINE.encode()!r}, (), frozenset(RULES))\n"
+        "print(json.dumps([finding.rule for finding in result.findings]))"
+    )
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert json.loads(out) == ["HKS001"]
