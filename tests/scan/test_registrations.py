@@ -108,3 +108,9 @@ def test_self_and_fields_of_a_module() -> None:
     text = "class Base(nn.Module): ...\nclass Net(Base):\n    def __init__(self):\n        self.w = nn.Parameter(x)\n"
     text += "        self.w.register_hook(print)\n        self.register_forward_hook(print)\n"
     assert kinds(text) == [("tensor", True), ("forward", True)]
+
+
+def test_a_tensor_and_a_leaf_agree_on_a_tensor() -> None:
+    assert kinds("if a:\n    x = torch.ones(2)\nelse:\n    x = nn.Parameter(y)\nx.register_hook(print)\n") == [
+        ("tensor", True)
+    ]

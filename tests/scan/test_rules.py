@@ -208,3 +208,31 @@ def test_private_names(use: str, found: list[str]) -> None:
         "class Mine:\n    def __init__(self):\n        self._forward_hooks = []\n" if use.startswith("self") else ""
     )
     assert ids(f"{HEAD}{before}\nprint({use})\n") == found
+
+
+FIELD = """\
+class Net(nn.Module):
+    def __init__(self):
+        self.relu = nn.ReLU(inplace=True)
+        self.h = self.relu.register_full_backward_hook(print)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FIELD, ["HKS011"]),
+        (FIELD.replace("True", "False"), []),
+        (FIELD.replace("full_backward", "forward"), []),
+        (FIELD + "        self.relu = nn.ReLU()\n", []),
+        ("h = nn.ReLU(inplace=True).register_full_backward_pre_hook(print)\n", ["HKS011"]),
+    ],
+)
+def test_modules_that_work_in_place(text: str, found: list[str]) -> None:
+    assert ids(HEAD + text) == found
+
+
+def test_a_name_that_is_bound_twice_in_a_hook_is_not_judged() -> None:
+    hook = "def f(m, gi, go):\n    g = gi[0] * 2\n{}    return g"
+    assert on_layer("f", before=hook.format("")) == ["HKS007"]
+    assert on_layer("f", before=hook.format("    for g in [gi]:\n        pass\n")) == []

@@ -6,8 +6,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
 from hookcheck.errors import HookcheckError
+from hookcheck.releases import releases
 
-MINORS = tuple([f"1.{minor}" for minor in range(7, 14)] + [f"2.{minor}" for minor in range(16)])
+MINORS = tuple(dict.fromkeys(".".join(release.torch.split(".")[:2]) for release in releases()))
+"""The minor releases that hookcheck knows, oldest first, as ``2.4``."""
 _PATCHES = 10
 
 

@@ -25,8 +25,9 @@ def _signature(scanned: Scanned) -> Iterator[Hit]:
             least, most = hook.takes
             if not any(count is not None and least <= count <= most for count in due):
                 counts = " or ".join(str(count) for count in sorted(count for count in due if count is not None))
+                s = "" if counts == "1" else "s"
                 takes = "no positional arguments alone" if most < 0 else _range(least, most)
-                message = f"a {registration.kind} hook is called with {counts} arguments, and this one takes {takes}"
+                message = f"a {registration.kind} hook is called with {counts} argument{s}, and this one takes {takes}"
                 yield Hit(registration.node, message, True, registration.apis[0].link)
 
 

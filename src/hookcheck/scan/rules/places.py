@@ -143,19 +143,22 @@ def _in_place(scanned: Scanned) -> Iterator[Hit]:
 def _constructor(source: Source, registration: Registration) -> ast.Call | None:
     """The call that makes the hooked module in place, where nothing else is bound to its name."""
     owner: ast.AST | None = registration.owner
-    if isinstance(owner, ast.Name):
-        name = owner.id
-        scope = next(iter(source.scopes(registration.node)))
-        bound = [
-            n for n in source.scope_bodies.get(scope, ()) if isinstance(n, ast.Name) and n.id == name
-            and isinstance(n.ctx, ast.Store)
-        ]  # fmt: skip
+    if isinstance(owner, (ast.Name, ast.Attribute)):
+        path = source.dotted(owner)
+        field = path.startswith("self.") and path.count(".") == 1
+        scope = (source.class_of(owner) if field else None) or next(source.scopes(owner))
+        inside = ast.walk(scope) if field else source.scope_bodies.get(scope, [])
+        bound = [n for n in inside if _stored(n) and source.dotted(n) == path]
         parent = source.parents[bound[0]] if len(bound) == 1 else None
         owner = parent.value if isinstance(parent, ast.Assign) else None
     if not isinstance(owner, ast.Call) or not source.dotted(owner.func).startswith("torch.nn."):
         return None
     on = any(k.arg == "inplace" and isinstance(k.value, ast.Constant) and k.value.value is True for k in owner.keywords)
     return owner if on else None
+
+
+def _stored(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
 
 
 RULES = (
