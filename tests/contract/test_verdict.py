@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -106,6 +107,12 @@ def test_a_cell_counts_subjects_and_gaps() -> None:
             topologies=("bb",),
         )
     ]
+
+
+def test_what_cannot_be_foretold_is_counted_and_is_no_pass() -> None:
+    (cell,) = cells([replace(GOOD, judged={}, unjudged={"BW-01": 3})], ["BW-01"])
+    assert (cell.verdict, cell.reason) == (NOT_RUN, "not judged: nobody can foretell what is right")
+    assert (cell.judged, cell.unjudged) == (0, 3)
 
 
 def test_there_is_a_cell_for_every_clause_family_and_kind_it_speaks_of() -> None:

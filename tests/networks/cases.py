@@ -185,7 +185,7 @@ def numbers(*values: float | None) -> tuple[Any, ...]:
 
 def deviations(case: Case, *ids: str) -> list[Deviation]:
     """What the clauses (all of them if none is named) find to deviate."""
-    _, findings = judge(case, _spoken(case, ids or CLAUSES))
+    findings = judge(case, _spoken(case, ids or CLAUSES)).findings
     return list(explained(case.topology, "by-hand", case.kind.name, findings, Ledger(())))
 
 
@@ -200,4 +200,9 @@ def gaps(case: Case, *ids: str) -> Iterable[tuple[str, str]]:
 
 def judged(case: Case, id: str) -> int:
     """How many subjects the clause has a say on."""
-    return judge(case, _spoken(case, [id]))[0].get(id, 0)
+    return judge(case, _spoken(case, [id])).judged.get(id, 0)
+
+
+def unjudged(case: Case, id: str) -> int:
+    """Of how many subjects it cannot be foretold what is right."""
+    return judge(case, _spoken(case, [id])).unjudged.get(id, 0)

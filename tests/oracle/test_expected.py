@@ -306,7 +306,7 @@ class TestSeveralBackwards:
         e = expected(TIMES, main, {"": 3}, x=2, w=4, v=5)
         assert fired(e) == {}
         assert [firing.call.path for firing in e.pre_firings] == [""]
-        assert [g.tolist() for _, _, g in e.of_first_output if g is not None] == [[20]]
+        assert [due.gradient.tolist() for due in e.of_first_output if due.gradient is not None] == [[20]]
         assert leaves(e) == {}
         assert [t.array.tolist() for t in e.trace.names["g"]] == [[20]]
 

@@ -146,6 +146,12 @@ def test_families_on_which_all_is_alike_share_a_row() -> None:
     ]
 
 
+def test_what_was_not_judged_is_shown_beside_what_was() -> None:
+    counted = replace(case("aaaa", "backward"), unjudged={"BW-01": 3})
+    section = page([record("2.0.1", [counted])]).matrices[0].sections[0]
+    assert section.rows[0].boxes[0][0].note == "2 judged, 3 not judged"
+
+
 def test_a_cause_has_one_counterexample_over_all_families_and_a_box_leads_to_it() -> None:
     cases = [
         case(name, kind, [deviation(ledger="linear-bias"), deviation(gap)], family=name)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hookcheck.report.summary import CAUSES, new_causes, summary
@@ -39,6 +41,11 @@ def test_a_cause_is_told_once_however_many_cells_it_makes_red() -> None:
 def test_the_costliest_comes_first() -> None:
     made = record("2.0.1", [case("aaaa", "backward", [deviation("new warning"), deviation("wrong values")])])
     assert [cause.gap for cause in new_causes(made)] == ["wrong values", "new warning"]
+
+
+def test_what_was_not_judged_is_counted() -> None:
+    made = record("2.0.1", [replace(case("aaaa", "backward"), unjudged={"BW-02": 1}), case("bbbb", "backward")])
+    assert "not judged: BW-02 in 1 case of 2: nobody can foretell what is right" in summary(made, 400)
 
 
 def test_what_is_unspecified_is_never_called_new() -> None:

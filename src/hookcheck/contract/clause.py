@@ -1,8 +1,8 @@
 """What is a clause? One promise about hooks as a function that judges one subject of a case.
 
 A clause is declared by `clause` above a function: id, class, subject, since and source in the decorator, the statement
-as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, and `NOTHING`
-where the clause has no say on it.
+as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, `NOTHING` where
+the clause has no say on it, and `NOT_JUDGED` where it would, were it known what must be seen.
 """
 
 from __future__ import annotations
@@ -50,12 +50,14 @@ class Mismatch:
 
 
 class Nothing(Enum):
-    """The type of `NOTHING`."""
+    """The type of `NOTHING` and of `NOT_JUDGED`."""
 
     NOTHING = "nothing to judge"
+    NOT_JUDGED = "not judged"
 
 
-NOTHING = Nothing.NOTHING
+NOTHING, NOT_JUDGED = Nothing.NOTHING, Nothing.NOT_JUDGED
+"""The clause has no say on the subject; or it has, but what must be seen cannot be foretold, and that is counted."""
 Judgement = Union[Mismatch, Nothing, None]
 
 

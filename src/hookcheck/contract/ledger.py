@@ -32,7 +32,7 @@ else:
 DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
-    *("leaves", "asks", "roots", "ties", "writes", "layout", "inside", "fact"),
+    *("leaves", "asks", "roots", "ties", "writes", "layout", "inside", "fact", "legacy"),
 )
 PATH = Path(__file__).with_name("known")
 

@@ -103,7 +103,8 @@ class CaseResult:
     """What became of one case.
 
     ``judged`` says for each clause how many subjects (calls, or the run) it had a say on; a clause that is absent
-    there had nothing to judge. ``origin`` is ``"corpus"`` or ``"exploration"``; ``reason`` is empty for one that ran.
+    there had nothing to judge. ``unjudged`` counts those that a clause speaks of where it cannot be foretold what must
+    be seen. ``origin`` is ``"corpus"`` or ``"exploration"``; ``reason`` is empty for one that ran.
     """
 
     family: str
@@ -114,14 +115,15 @@ class CaseResult:
     reason: str = ""
     judged: Mapping[str, int] = field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
+    unjudged: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Cell:
     """The verdict on one clause for one family and hook kind.
 
-    ``judged`` and ``deviating`` count subjects; ``gaps`` counts deviations by gap; ``unexplained`` counts those without
-    a ledger entry; ``topologies`` are the ids of deviating topologies in the order of the record.
+    ``judged``, ``unjudged`` and ``deviating`` count subjects; ``gaps`` counts deviations by gap; ``unexplained`` counts
+    those without a ledger entry; ``topologies`` are the ids of deviating topologies in the order of the record.
     """
 
     clause: str
@@ -134,6 +136,7 @@ class Cell:
     unexplained: int
     gaps: Mapping[str, int]
     topologies: tuple[str, ...]
+    unjudged: int = 0
 
 
 def cells(
@@ -164,24 +167,28 @@ class _Sum:
 
     reasons: Mapping[str, str]
     judged: Mapping[str, int]
+    unjudged: Mapping[str, int]
     deviations: Mapping[str, list[tuple[str, Deviation]]]
 
 
 def _added_up(results: Iterable[CaseResult]) -> _Sum:
     reasons: dict[str, str] = {}
     judged: Counter[str] = Counter()
+    unjudged: Counter[str] = Counter()
     deviations: dict[str, list[tuple[str, Deviation]]] = {}
     for result in results:
         reasons.setdefault(result.outcome, result.reason)
         judged.update(result.judged)
+        unjudged.update(result.unjudged)
         for deviation in result.deviations:
             deviations.setdefault(deviation.clause, []).append((result.topology, deviation))
-    return _Sum(reasons, judged, deviations)
+    return _Sum(reasons, judged, unjudged, deviations)
 
 
 def _cell(clause: str, family: str, kind: str, found: _Sum) -> Cell:
     judged, deviations = found.judged.get(clause, 0), found.deviations.get(clause, [])
-    verdict, reason = _verdict(found.reasons, judged, len(deviations))
+    unjudged = found.unjudged.get(clause, 0)
+    verdict, reason = _verdict(found.reasons, judged, len(deviations), unjudged)
     return Cell(
         clause=clause,
         family=family,
@@ -193,10 +200,11 @@ def _cell(clause: str, family: str, kind: str, found: _Sum) -> Cell:
         unexplained=sum(deviation.ledger is None for _, deviation in deviations),
         gaps=dict(Counter(deviation.gap for _, deviation in deviations)),
         topologies=tuple(dict.fromkeys(topology for topology, _ in deviations)),
+        unjudged=unjudged,
     )
 
 
-def _verdict(reasons: Mapping[str, str], judged: int, deviating: int) -> tuple[str, str]:
+def _verdict(reasons: Mapping[str, str], judged: int, deviating: int, unjudged: int) -> tuple[str, str]:
     """The verdict and its reason; ``reasons`` gives the first reason of every outcome that there was."""
     for outcome in (CRASHED, TIMED_OUT):
         if outcome in reasons:
@@ -209,4 +217,6 @@ def _verdict(reasons: Mapping[str, str], judged: int, deviating: int) -> tuple[s
         return CONFORMS, ""
     if NOT_OFFERED in reasons:
         return NOT_OFFERED, reasons[NOT_OFFERED]
+    if unjudged:
+        return NOT_RUN, "not judged: nobody can foretell what is right"
     return NOT_RUN, "no case of this family has anything that the clause speaks of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.finding import Features
+from hookcheck.networks import legacy
 from hookcheck.networks.features import (
     call_features,
     firing_features,
@@ -23,6 +24,7 @@ from hookcheck.networks.features import (
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
+from hookcheck.oracle.last_node import NodeCall
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Backward, Grad, Topology, statements
@@ -193,9 +195,33 @@ class Case:
     def of_first_output(self) -> dict[str, list[Gradient]]:
         """For each module path, the gradients of first outputs that a hook on their grad_fn receives."""
         found: dict[str, list[Gradient]] = {}
-        for call, _, gradient in self.expected.of_first_output:
-            found.setdefault(call.path, []).append(gradient)
+        for due in self.expected.of_first_output:
+            found.setdefault(due.call.path, []).append(due.gradient)
         return found
+
+    @cached_property
+    def as_nodes(self) -> dict[str, legacy.Answers]:
+        """For each module that is called, what became of the calls of its legacy hook.
+
+        In a pass through another one, each Node may run once whatever the oracle says.
+        """
+        due: dict[str, list[NodeCall]] = {call.path: [] for call in self.expected.trace.calls}
+        for call in self.expected.of_first_output:
+            due[call.call.path].append(call)
+        looks = [partial(self._alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
+        trace, ended = self.expected.trace, self.observed.raised is not None
+        found = {}
+        for path, calls in due.items():
+            room = sum(call.path == path for call in trace.calls) * sum(backward.second for backward in trace.passes)
+            found[path] = legacy.answers(calls, self.events.get(path, ()), looks, room, ended)
+        return found
+
+    def as_a_node(self, path: str | None) -> Features:
+        """How the legacy hook of the module at ``path`` was called, or those of all modules: one of `legacy.WORDS`."""
+        if self.kind.variant != "legacy":
+            return {}
+        found = self.as_nodes.values() if path is None else [self.as_nodes[path]]
+        return {"legacy": frozenset(answers.word for answers in found)}
 
     def carries_output(self, event: Event, gradient: Array) -> bool:
         """Whether the event's grad_output holds ``gradient``, of one of the outputs that the Node has."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
+import torch
+
 from hookcheck.contract.clause import Clause, Subject
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.finding import explained
@@ -17,7 +19,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation, same_run
-from hookcheck.probe.run import lacking, observe, unavailable, unsafe
+from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
@@ -55,7 +57,7 @@ def examine(
         if not reasons[kind]:
             seen[kind] = observe(topology, numbers, kind, device)
         ran()
-    worked_out = {NO_ACTS: Expected(topology, numbers)}
+    worked_out = {NO_ACTS: Expected(topology, numbers, release=release(torch.__version__))}
     done: list[tuple[tuple[Clause, ...], Observation, Judgements]] = []
     for kind in kinds:
         if plain is None or reasons[kind]:
@@ -71,13 +73,12 @@ def examine(
         if judgement is None:
             judgement = judge(Case(topology, KINDS[kind], device, expected, observed, plain), spoken)
             done.append((spoken, observed, judgement))
-        judged, findings = judgement
-        deviations = explained(topology, family, kind, findings, ledger, evidence)
+        deviations = explained(topology, family, kind, judgement.findings, ledger, evidence)
         if any(deviation.ledger is None for deviation in deviations):
             again = Case(topology, KINDS[kind], device, expected, observed, plain, measured=True)
-            judged, findings = judge(again, () if expected.overflows else spoken)
-            deviations = explained(topology, family, kind, findings, ledger, evidence)
-        yield CaseResult(family, id, kind, origin, RAN, judged=judged, deviations=deviations)
+            judgement = judge(again, () if expected.overflows else spoken)
+            deviations = explained(topology, family, kind, judgement.findings, ledger, evidence)
+        yield CaseResult(family, id, kind, origin, RAN, "", judgement.judged, deviations, judgement.unjudged)
 
 
 @lru_cache(maxsize=8)

@@ -14,9 +14,11 @@ import numpy as np
 
 from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
 from hookcheck.networks.case import Case
+from hookcheck.networks.legacy import Answers, carries
 from hookcheck.oracle.expected import Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Tensor
+from hookcheck.oracle.last_node import Forms
 from hookcheck.probe.observation import Copy, dtype_of, numbers
 from hookcheck.topology.primitive import Array
 
@@ -68,6 +70,34 @@ def _mismatch(
         return f"{shown(observed)}, which is {_tuple(identified(case, firing, observed))}"
 
     return Mismatch(gap, partial(shown, expected), told)
+
+
+def calls_differ(answers: Answers) -> Mismatch:
+    """How the calls of a legacy hook that are `OTHERWISE` differ from those of a hook on the Node."""
+    if answers.wrong is None:
+        calls = len(answers.due)
+        return Mismatch("fired too often", f"{calls} calls of the hook", f"{calls + len(answers.left)} calls")
+    call, event = answers.wrong
+    if event is None and not answers.left:
+        return Mismatch("not fired", f"a call of the hook in backward {call.backward}", "no call")
+    if event is None or not carries(call, event, answers.alike):
+        return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
+    told = event.arguments[0]
+    return Mismatch(_form_gap(told, call.forms), " or ".join(map(shown, call.forms)), partial(copy_shown, told))
+
+
+def _form_gap(told: Copy, forms: Forms) -> str:
+    """By what a tuple differs from the form that is most like it."""
+    if not isinstance(told, tuple):
+        return "wrong arguments"
+    alike = [form for form in forms if len(form) == len(told)]
+    if not alike:
+        return "extra entries" if len(told) > max(map(len, forms)) else "missing entries"
+    sides = [(o, e) for o, e in zip(told, alike[0]) if (o is None) != (e is None)]
+    if sides:
+        return "None instead of a gradient" if sides[0][0] is None else "a gradient instead of None"
+    shapes = [getattr(o, "shape", None) != getattr(e, "shape", None) for o, e in zip(told, alike[0])]
+    return "wrong shape" if any(shapes) else "wrong values"
 
 
 def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[str, ...]:

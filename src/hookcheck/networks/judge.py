@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from hookcheck.contract.clause import NOTHING, Clause, Subject
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Mismatch, Subject
 from hookcheck.contract.finding import Features, Finding
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import firing_features
 
-Judgements = tuple[dict[str, int], tuple[Finding, ...]]
-"""How many subjects each clause judged, and every one that deviates."""
+
+class Judgements(NamedTuple):
+    """How many subjects each clause judged, and of how many it cannot be foretold what must be seen; and every subject
+    that deviates."""
+
+    judged: dict[str, int]
+    unjudged: dict[str, int]
+    findings: tuple[Finding, ...]
 
 
 def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     """What ``clauses`` say of every subject of ``case``."""
     judged: dict[str, int] = {}
+    unjudged: dict[str, int] = {}
     findings = []
     kind: Subject | None = None
     subjects: Sequence[Any] = ()
@@ -28,13 +35,16 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
             judgement = clause.judge(case, subject)
             if judgement is NOTHING:
                 continue
+            if judgement is NOT_JUDGED:
+                unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
+                continue
             count += 1
-            if judgement is not None:
+            if isinstance(judgement, Mismatch):
                 name, features = _described(case, clause.subject, subject)
                 findings.append(Finding(clause.id, name, judgement, features))
         if count:
             judged[clause.id] = count
-    return judged, tuple(findings)
+    return Judgements(judged, unjudged, tuple(findings))
 
 
 def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
@@ -49,12 +59,17 @@ def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
 
 def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
     """The subject's name, and its features; those of the whole run where an exception took other subjects with it."""
+    path: str | None = None
+    features: Features = {}
     if kind is Subject.CALL:
-        name, features = subject.subject, case.call_features(subject)
+        name, path = subject.subject, subject.path
+        features = case.call_features(subject)
     elif kind is Subject.FIRING:
-        name, features = subject.firing.call.subject, firing_features(subject.firing)
+        name, path = subject.firing.call.subject, subject.firing.call.path
+        features = firing_features(subject.firing)
     elif kind is Subject.EVENT:
-        name, features = f"{'.'.join(['net', subject.path] if subject.path else ['net'])}, event {subject.number}", None
+        name = f"{'.'.join(['net', subject.path] if subject.path else ['net'])}, event {subject.number}"
     else:
-        name, features = "run", None
-    return name, case.features if case.observed.raised or features is None else {**features, **case.own}
+        name = "run"
+    whole = case.features if case.observed.raised or path is None else {**features, **case.own}
+    return name, {**whole, **case.as_a_node(path)}

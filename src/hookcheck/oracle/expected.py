@@ -12,11 +12,13 @@ import numpy as np
 from hookcheck.oracle.acts import NO_ACTS, Acts
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
+from hookcheck.oracle.last_node import NodeCall, at_its_node, node_calls
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
+from hookcheck.topology.last_node import LATEST, Release
 from hookcheck.topology.model import Topology, walk
 from hookcheck.topology.primitive import Array, Layer
 
@@ -79,6 +81,7 @@ class Expected:
         noise: Noise | None = None,
         acts: Acts = NO_ACTS,
         unchanged: Expected | None = None,
+        release: Release = LATEST,
     ) -> None:
         """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them.
 
@@ -90,6 +93,7 @@ class Expected:
         self.acts = acts
         self._noise = noise
         self._unchanged = unchanged
+        self.release = release
 
     @cached_property
     def trace(self) -> Trace:
@@ -105,7 +109,8 @@ class Expected:
         differentiates that, nothing is `worked_out`.
         """
         alone = self.trace.doubled or not any(backward.named for backward in self.trace.passes)
-        return Expected(self.topology, self.numbers, acts=acts, unchanged=self if acts.backward and alone else None)
+        unchanged = self if acts.backward and alone else None
+        return Expected(self.topology, self.numbers, acts=acts, unchanged=unchanged, release=self.release)
 
     @cached_property
     def worked_out(self) -> bool:
@@ -179,7 +184,8 @@ class Expected:
         if not self._noisy:
             sizes: dict[int, list[float]] = {}
             noises = [Noise(trial, self.dtype, device, sizes) for trial in range(TRIALS)]
-            self._noisy += [Expected(self.topology, self.numbers, each, self.trace.acts) for each in noises]
+            again = (self.topology, self.numbers)
+            self._noisy += [Expected(*again, each, self.trace.acts, release=self.release) for each in noises]
         return tuple(self._noisy)
 
     @cached_property
@@ -191,14 +197,15 @@ class Expected:
         """Every gradient that is given out here, in an order that depends on the topology alone."""
         fired = [g for firing in (*self.firings, *self.pre_firings) for g in (*firing.grad_input, *firing.grad_output)]
         calls = (*self.leaf_calls, *self.accumulations, *self.output_calls, *self.retained)
-        return [*fired, *(g for _, _, g in self.of_first_output), *(call.gradient for call in calls)]
+        return [*fired, *(due.gradient for due in self.of_first_output), *(call.gradient for call in calls)]
 
     @cached_property
     def arrays(self) -> list[Gradient]:
         """Every array of numbers that is given out here: the gradients, and what forward computes."""
         told = [(call.given, dict(call.keywords), call.left, call.result) for call in self.trace.calls]
         tensors = [t for value in (*told, newest(dict(self.trace.names))) for t in tensors_in(value)]
-        return [*self.gradients, *(t.array for t in tensors if t.array.dtype.kind in "fc")]
+        handed_on = [gradient for due in self.of_first_output for form in due.forms for gradient in form]
+        return [*self.gradients, *(t.array for t in tensors if t.array.dtype.kind in "fc"), *handed_on]
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -243,21 +250,9 @@ class Expected:
         )
 
     @cached_property
-    def of_first_output(self) -> tuple[tuple[CallTrace, int, Gradient], ...]:
-        """For each call and backward pass that runs the step of the call's first output tensor: that tensor's gradient.
-
-        This is what a hook on that tensor's grad_fn receives: all uses of the tensor counted, those that bypass the
-        module's outputs included. It is None where only other outputs of that step have a gradient, and where it is
-        not known, since torch may make a layer's earlier outputs of a later one (LSTMCell: ``h' = σ(o) tanh(c')``).
-        """
-        return tuple(
-            (call, number, _at_its_node(source, swept))
-            for number, swept in enumerate(self.plain)
-            for call in self.trace.calls
-            if call.first is not None
-            for source in [origin(call.first)]
-            if source.node is not None and source.node.index in swept.received
-        )
+    def of_first_output(self) -> tuple[NodeCall, ...]:
+        """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook."""
+        return tuple(node_calls(self.trace, self.plain, self.release))
 
     @cached_property
     def acted(self) -> tuple[Sweep, ...]:
@@ -297,7 +292,7 @@ class Expected:
         """For each call, each of its output tensors, and each backward pass that runs the step which made it (or gives
         the leaf that it is a gradient): the gradient of that tensor, by ``path[position]``.
 
-        It is unknown where `of_first_output` has none, and where a pass begins at the tensor and leads to nothing that
+        It is unknown where `at_its_node` has none, and where a pass begins at the tensor and leads to nothing that
         is asked for: from one root the engine calls its hooks before it finds that out.
         """
         found = []
@@ -307,7 +302,7 @@ class Expected:
                 if backward < call.after:
                     continue
                 if source.node is not None and source.node.index in swept.received:
-                    gradient = _at_its_node(source, swept)
+                    gradient = at_its_node(source, swept)
                     found.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
                 elif source.node is not None and id(source) in roots:
                     found.append(TensorCall(name, backward, None, call.number, False, unknown=True))
@@ -380,14 +375,6 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep
         certain=node.index in plain.received,
         open=frozenset(places[i] for i in doubtful),
     )
-
-
-def _at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:
-    """The gradient of what a step gave, as that step receives it; None where it has none, or it is not known."""
-    assert tensor.node is not None
-    received = swept.received[tensor.node.index]
-    within = isinstance(tensor.node.primitive, Layer) and any(g is not None for g in received[: tensor.slot])
-    return None if within else received[tensor.slot]
 
 
 def _placed(tensors: tuple[bool, ...], gradients: tuple[Gradient, ...]) -> tuple[Gradient, ...]:

@@ -34,7 +34,7 @@ class Stepping(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class _Pasted(Primitive):
+class Pasted(Primitive):
     """The base with ``part`` in its ``positions``: ``d base = v`` elsewhere and 0 there, ``d part = v`` there."""
 
     positions: Array
@@ -57,7 +57,7 @@ class _Pasted(Primitive):
 
 
 @dataclass(frozen=True, eq=False)
-class _Taken(Primitive):
+class Taken(Primitive):
     """What lies in ``positions`` of the base; the gradient goes back there."""
 
     positions: Array
@@ -106,18 +106,18 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     base = target.base or target
     follows = tracer.modes[-1] == "grad"
     if not follows or base.requires_grad != target.requires_grad:
-        whole = _renumbered(base, _Pasted(_positions(target)).forward((base.array, new.array), {})[0])
+        whole = _renumbered(base, Pasted(_positions(target)).forward((base.array, new.array), {})[0])
     else:
-        whole = new if target.positions is None else tracer.step(_Pasted(target.positions), (base, new), {}, {})[0]
+        whole = new if target.positions is None else tracer.step(Pasted(target.positions), (base, new), {}, {})[0]
     base.newer = whole
     for view in [view for view in base.views if view.newer is None]:
         if not follows or len({tensor.requires_grad for tensor in (view, base, target)}) > 1:
-            part = _Taken(_positions(view)).forward((whole.array,), {})[0]
+            part = Taken(_positions(view)).forward((whole.array,), {})[0]
             seen = new if follows and view is target else _renumbered(view, part)
         elif view.positions is None:
             seen = Tensor(whole.array, whole.requires_grad, whole.dtype, whole.node, whole.slot)
         else:
-            (seen,) = tracer.step(_Taken(view.positions), (whole,), {}, {})
+            (seen,) = tracer.step(Taken(view.positions), (whole,), {}, {})
         aliased(seen, whole, view.positions)
         seen.bound = seen.stale = view.bound
         view.newer = seen

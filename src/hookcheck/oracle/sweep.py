@@ -24,24 +24,27 @@ class Sweep:
 
     For each node that ran, by index: ``received``, the gradient of each of its outputs; ``passed``, that of each of its
     inputs; ``earlier``, the nodes (as a bit mask) that must have run before it. ``asked`` holds the gradients that the
-    pass was asked for: those of leaves and, where they are named, of intermediates.
+    pass was asked for: those of leaves and, where they are named, of intermediates. Of a pass that was asked for some
+    alone, ``wanted`` are those and ``needed`` the nodes from which one of them can be reached.
     """
 
     received: dict[int, tuple[Gradient, ...]] = field(default_factory=dict)
     passed: dict[int, tuple[Gradient, ...]] = field(default_factory=dict)
     earlier: dict[int, int] = field(default_factory=dict)
     asked: dict[Key, Array] = field(default_factory=dict)
+    wanted: frozenset[Key] | None = None
+    needed: set[int] | None = None
 
 
 @np.errstate(all="ignore")  # as in forward
 def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
     """Runs one backward pass; ``joined`` says whether the boundaries are there or transparent (a run without hooks)."""
-    result = Sweep()
     pending: dict[int, list[Gradient]] = {}
     masks: dict[int, int] = {}
     asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
     wanted = None if backward.wanted is None else frozenset(asked.values())
     needed = None if wanted is None else _leading_to(trace, wanted, joined, backward.accumulates)
+    result = Sweep(wanted=wanted, needed=needed)
 
     def give(tensor: Tensor, gradient: Gradient, mask: int) -> None:
         if not tensor.requires_grad:

@@ -46,7 +46,7 @@ def _check_cases(record: Record, path: Path) -> None:
             raise InconsistentRecord(path, None, f"the plan has no family {case.family!r}")
         if case.kind not in kinds:
             raise InconsistentRecord(path, None, f"the plan has no hook kind {case.kind!r}")
-        spoken = {*case.judged, *(deviation.clause for deviation in case.deviations)}
+        spoken = {*case.judged, *case.unjudged, *(deviation.clause for deviation in case.deviations)}
         if not spoken <= clauses:
             raise InconsistentRecord(path, None, f"the plan has no clause {min(spoken - clauses)!r}")
         if (case.outcome == RAN) == bool(case.reason):

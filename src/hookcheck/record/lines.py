@@ -104,7 +104,8 @@ def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
 
 def _became(case: CaseResult) -> Hashable:
     """What became of a case, to find those that came out alike."""
-    return case.outcome, case.reason, frozenset(case.judged.items()), case.deviations
+    counts = frozenset(case.judged.items()), frozenset(case.unjudged.items())
+    return case.outcome, case.reason, *counts, case.deviations
 
 
 def case_line(case: CaseResult) -> Line:
@@ -122,7 +123,8 @@ def _result(case: CaseResult) -> Line:
     deviations = [
         {name: value for name, value in vars(deviation).items() if value != ""} for deviation in case.deviations
     ]
-    return {"outcome": case.outcome, "reason": case.reason, "judged": dict(case.judged), "deviations": deviations}
+    counts = {"judged": dict(case.judged), **({"unjudged": dict(case.unjudged)} if case.unjudged else {})}
+    return {"outcome": case.outcome, "reason": case.reason, **counts, "deviations": deviations}
 
 
 def cases_of(line: Line) -> Iterator[CaseResult]:
@@ -131,7 +133,7 @@ def cases_of(line: Line) -> Iterator[CaseResult]:
     for topology in line["topologies"]:
         for kind in line["kinds"]:
             what = (line["family"], topology, kind, line["origin"], line["outcome"], line["reason"])
-            yield CaseResult(*what, judged=line["judged"], deviations=deviations)
+            yield CaseResult(*what, line["judged"], deviations, line.get("unjudged", {}))
 
 
 def counterexample_line(counterexample: Counterexample) -> Line:

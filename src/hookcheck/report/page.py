@@ -224,4 +224,6 @@ def _note(cells: Sequence[Cell]) -> str:
     for cell in cells:
         counted.update(cell.gaps)
     gaps = "".join(f", {count} × {gap}" for gap, count in counted.items())
-    return f"{sum(cell.judged for cell in cells)} judged{gaps}"
+    unjudged = sum(cell.unjudged for cell in cells)
+    left_out = f", {unjudged} not judged" if unjudged else ""
+    return f"{sum(cell.judged for cell in cells)} judged{left_out}{gaps}"

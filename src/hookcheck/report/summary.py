@@ -93,6 +93,10 @@ def _sentences(record: Record) -> Iterator[str]:
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
     explored = _many(footer.explored, "new topology", "new topologies")
     yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
+    for clause in sorted({clause for case in record.cases for clause in case.unjudged}):
+        spoken = [case for case in record.cases if clause in case.judged or clause in case.unjudged]
+        cases = sum(clause in case.unjudged for case in spoken)
+        yield f"not judged: {clause} in {_many(cases, 'case')} of {len(spoken):,}: nobody can foretell what is right"
     collected = accounts(record.cases)
     for outcome in (name for name in OUTCOMES if name != RAN):
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)

@@ -57,6 +57,7 @@ CHECKS = {
     "OR-01": Check("order.j2", lambda facts, firing: occasion(firing)),
     "BW-12": Check("forbids.j2"),
     "P2-11": Check("first_outputs.j2", side="grad_output"),
+    "P2-12": Check("last_nodes.j2", side="both"),
     "GI-01": Check("values.j2", Facts.grad_input, "grad_input"),
     "GI-02": Check("states.j2", _is_there, "grad_input"),
     "GO-01": Check("values.j2", Facts.grad_output, "grad_output"),

@@ -19,6 +19,7 @@ from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, gradients_of
+from hookcheck.repro.last_nodes import Row, rows
 from hookcheck.topology.model import Statement, Topology, Within
 from hookcheck.topology.source import Source, source
 from hookcheck.topology.values import parameter_shapes
@@ -148,12 +149,20 @@ class Facts:
         Modules of which only torch knows that Node are left out, and so are all where a backward has left a graph.
         """
         calls = [] if self.case.winding else self.expected.trace.calls
+        firsts = self.expected.of_first_output
         return [
             (named(path), tuple(self.gradients.entry(g, dtype) for g, dtype in due))
             for path in dict.fromkeys(call.path for call in calls)
-            for due in [[(g, c.first.dtype) for c, _, g in self.expected.of_first_output if c.first and c.path == path]]
+            for due in [[(d.gradient, d.call.first.dtype) for d in firsts if d.call.first and d.call.path == path]]
             if path not in self.case.overwritten and all(g is not None for g, _ in due)
         ]
+
+    @cached_property
+    def node_calls(self) -> list[Row]:
+        """For each module that is called, the calls of a hook on the Node of its first output; see `Row`."""
+        if self.case.device != "cpu":
+            return []
+        return [(named(path), room, calls) for path, room, calls in rows(self.case, self.gradients)]
 
     @cached_property
     def leaf_gradients(self) -> list[tuple[str, Entry]]:

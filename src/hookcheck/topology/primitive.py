@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.tree import Tree
 
 if TYPE_CHECKING:
@@ -73,6 +74,24 @@ class Primitive(ABC):
         return False
 
     @property
+    def separate(self) -> bool:
+        """Whether torch makes each of its outputs by a Node of its own, none of which leads to another."""
+        return False
+
+    def at_once(self, dtype: str) -> bool:
+        """Whether a library that torch may use for this dtype makes all outputs by one Node, which only it knows."""
+        return False
+
+    def whole(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...], slot: int
+    ) -> Array | None:
+        """The gradient of an output, with what comes by way of outputs before it that are made of it.
+
+        None if it is not known.
+        """
+        return None
+
+    @property
     def defined(self) -> bool:
         """Whether torch's documentation defines a gradient that is not the slope of the forward."""
         return False
@@ -98,6 +117,14 @@ class Primitive(ABC):
     def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
         """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
         return None
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """What the last Node of the step hands on (see `hookcheck.topology.last_node`): the gradients of its operands,
+        unless the subclass knows better.
+
+        Several forms where the order of elements in memory decides between them, and none where that is not known.
+        """
+        return (step.each,)
 
     def result(self, outputs: tuple[Any, ...]) -> Any:
         """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""

@@ -11,8 +11,10 @@ grad_fn of the first output.
 
 from __future__ import annotations
 
-from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.networks import legacy
 from hookcheck.networks.case import Case, Pair
+from hookcheck.networks.gradients import calls_differ
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 
@@ -149,6 +151,18 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
             return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
         left.remove(carrier)
     return None if due else NOTHING
+
+
+@clause("P2-12", PIN, Subject.CALL, "1.7", "tools/autograd/derivatives.yaml; ATen/native", of=_legacy)
+def legacy_hands_on_what_the_node_does(case: Case, call: CallTrace) -> Judgement:
+    """The legacy hook receives as grad_input what the last Node of the module hands on, entry by entry, whatever the
+    module's own arguments are."""
+    answers = case.as_nodes[call.path]
+    if call.number or not (answers.due or answers.left):
+        return NOTHING
+    if answers.word == legacy.NOT_JUDGED or case.device != "cpu":  # other devices have other kernels
+        return NOTHING if case.observed.raised else NOT_JUDGED
+    return None if answers.word == legacy.AS_THE_NODE else calls_differ(answers)
 
 
 def _raised(case: Case) -> Judgement:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sgn, sigmoid
 from hookcheck.topology.primitive import Array
 
@@ -70,6 +71,10 @@ class Tanhshrink(Elementwise):
         slope: Array = np.tanh(x) ** 2
         return slope
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The difference of ``x`` and its tanh."""
+        return ((step.inner(step.v), step.inner(-step.v)),)
+
 
 @dataclass(frozen=True)
 class Softsign(Unary):
@@ -93,6 +98,12 @@ class Softsign(Unary):
         size = np.abs(x)
         dx: Array = v / (1 + size) - sgn(x) * (np.conj(v) * x).real / (1 + size) ** 2
         return dx
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The quotient of ``x`` and ``1 + |x|``, which is real."""
+        (x,), v = step.inputs, step.v
+        size = 1 + np.abs(x)
+        return ((step.inner(v / size), step.inner(-(np.conj(v) * x).real / size**2)),)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -70,6 +71,7 @@ class MultiheadAttention(BatchedSequence):
     """
 
     keywords = ("query", "key", "value")
+    separate = True
     embed_dim: int
     num_heads: int
     bias: bool = True
@@ -261,6 +263,27 @@ class MultiheadAttention(BatchedSequence):
     def _split(self, x: Array) -> Array:
         """(N, T, E) to (N, heads, T, E / heads)."""
         return x.reshape(*x.shape[:2], self.num_heads, -1).swapaxes(1, 2)
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The product of the output's rows, seen as a sequence; behind it the axes exchanged for ``batch_first``.
+
+        Up to 1.11 that was Linear's on three dimensions, the addition of the bias.
+        """
+        v = step.v
+        if self.unbatched:
+            return step.view(np.expand_dims(v, 0 if step.slot else 1), "otherwise")
+        if step.slot:
+            n, *sides = v.shape
+            if not self.average_attn_weights:
+                return step.view(v.reshape(n * self.num_heads, *sides[1:]), "otherwise")
+            if step.release < (2, 0):
+                return ((step.inner(v / self.num_heads), None),)
+            return step.alone(np.repeat(v[:, None] / self.num_heads, self.num_heads, 1))
+        if self.batch_first:
+            return step.view(v.swapaxes(0, 1), "otherwise")
+        if step.release < (1, 12) and self.bias:
+            return ((step.inner(v, *step.floating[:-1]), step.of("out_proj.bias")),)
+        return step.view(v.reshape(-1, self.embed_dim))
 
 
 def _merged(x: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.normalisation import (
     AFFINE,
@@ -116,6 +117,11 @@ class _InstanceNorm(_Running):
         assert self.momentum is not None
         return self.blended(inputs[0], parameters, self.momentum)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """A view of what one batch norm made of the channels of all instances side by side."""
+        n, c, *sides = step.v.shape
+        return step.view(step.v.reshape(1, n * c, *sides))
+
 
 @dataclass(frozen=True)
 class BatchNorm1d(_BatchNorm):
@@ -181,6 +187,7 @@ class InstanceNorm1d(Batched, _InstanceNorm):
     (2016).
     """
 
+    squeezed = True
     ranks = (3,)
     num_features: int
     eps: float = 1e-5
@@ -199,6 +206,7 @@ class InstanceNorm2d(Batched, _InstanceNorm):
     Source: the documentation of ``torch.nn.InstanceNorm2d``.
     """
 
+    squeezed = True
     ranks = (4,)
     num_features: int
     eps: float = 1e-5
@@ -217,6 +225,7 @@ class InstanceNorm3d(Batched, _InstanceNorm):
     Source: the documentation of ``torch.nn.InstanceNorm3d``.
     """
 
+    squeezed = True
     ranks = (5,)
     num_features: int
     eps: float = 1e-5

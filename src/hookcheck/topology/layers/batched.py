@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Optional
 
 from hypothesis.strategies import DrawFn, booleans
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 Axis = Optional[int]
@@ -31,6 +32,9 @@ class Batched(SingleStep):
     sample_since: ClassVar[str] = "1.11"
     """The first torch release that takes an input without the batch axis. Most came with 1.11, the last release that
     the list of pytorch issue 60585 was worked on in."""
+
+    squeezed: ClassVar[bool] = False
+    """Whether torch takes the axis away by a Node of its own; kernels that know of it do without."""
 
     @property
     def unbatched_since(self) -> str:
@@ -73,6 +77,16 @@ class Batched(SingleStep):
     def updated(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> dict[str, Array]:
         """What a batch of these inputs leaves in the buffers."""
         return super().updated(self.batched(inputs, self.axes_in(len(inputs))), parameters)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """That of a batch, or the one that takes the axis of the batch away."""
+        if not (self.unbatched and self.squeezed):
+            return self.last_node_of_batch(step)
+        return step.view(self.batched(step.cotangents, self.axes_out)[step.slot])
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The same as `last_node`, where that Node is not the last."""
+        return super().last_node(step)
 
     @classmethod
     def takes_batch(cls, shape: Shape) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
@@ -63,3 +64,9 @@ class Bilinear(SingleStep):
             gradients["bias"] = rows.sum(0)
         dx1, dx2 = np.einsum("...o,oij,...j->...i", v, weight, x2), np.einsum("...o,oij,...i->...j", v, weight, x1)
         return (dx1, dx2), gradients
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The addition of the bias, or a view of the product of rows."""
+        if self.bias:
+            return ((step.inner(step.v, 0, 1, "weight"), step.of("bias")),)
+        return step.view(step.v.reshape(-1, self.out_features))

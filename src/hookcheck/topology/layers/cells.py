@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
@@ -163,6 +164,7 @@ class _Cell(Batched):
     """A single step, ``x`` (N, input_size) and a state of (N, hidden_size) tensors, zeros if it is not given."""
 
     keywords = ("input", "hx")
+    squeezed = True
     input_size: int
     hidden_size: int
     bias: bool
@@ -248,6 +250,11 @@ class RNNCell(_Cell):
         odd = (input_size + hidden_size * state) % 2
         return cls(input_size, hidden_size, bias, draw(sampled_from(["tanh", "relu"][: 1 + odd])), state)
 
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The nonlinearity: the gradient of what it is of."""
+        run, d = self._run(step.inputs, step.parameters), step.cotangents
+        return step.alone(self.rule.back(run.a[0], run.b[0], run.states[0], d)[0])
+
 
 @dataclass(frozen=True)
 class LSTMCell(_Cell):
@@ -283,6 +290,29 @@ class LSTMCell(_Cell):
         """``(h', c')``."""
         return outputs
 
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The product ``σ(o) tanh(c')``, or of ``c'`` the sum ``σ(f) c + σ(i) tanh(g)``."""
+        every, v = step.floating, step.v
+        without = tuple(place for place in every if place != 2 or not self.state)
+        if step.slot:
+            return ((step.inner(v, *every), step.inner(v, *without)),)
+        o, tanh = self._out(step.inputs, step.parameters)
+        return ((step.inner(v * tanh.conj(), *without), step.inner(v * o.conj(), *every)),)
+
+    def whole(
+        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...], slot: int
+    ) -> Array | None:
+        """``dc' + dh' σ(o) (1 − tanh(c')²)``: torch makes ``h'`` of ``c'``."""
+        o, tanh = self._out(self.batched(inputs, self.axes_in(len(inputs))), parameters)
+        dh, dc = self.batched(cotangents, self.axes_out)
+        total: Array = self.bare((dc + dh * np.conj(o * (1 - tanh**2)),), (0,))[0]
+        return total
+
+    def _out(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, Array]:
+        """``σ(o)`` and ``tanh(c')`` of a batch."""
+        run = self._run(inputs, parameters)
+        return _sigmoid(np.split(run.a[0] + run.b[0], 4, -1)[3]), np.tanh(run.last[1])
+
 
 @dataclass(frozen=True)
 class GRUCell(_Cell):
@@ -308,3 +338,7 @@ class GRUCell(_Cell):
     def drawn(cls, draw: DrawFn, input_size: int, hidden_size: int) -> GRUCell:
         """With or without bias."""
         return cls(input_size, hidden_size, draw(sampled_from([True, False])), draw(booleans()))
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The addition ``(h − n) z + n``."""
+        return ((step.inner(step.v), step.inner(step.v)),)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Entry, Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -22,6 +24,8 @@ no second turn of a circle."""
 
 
 class _Convolution(Batched, Convolving):
+    squeezed = True
+
     @property
     def since(self) -> str:
         """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10.
@@ -81,6 +85,27 @@ class _Convolution(Batched, Convolving):
         (x,), (v,) = inputs, cotangents
         dx = self.widened(v, parameters["weight"].conj(), x.shape[2:])
         return (dx,), self.gradients(self.met(v, x.conj()), v)
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """As all convolutions; up to 1.10 groups may be one Node all the same, by kernels for float32 or three axes."""
+        whole: Form = (self._of_padded(step), step.of("weight"), step.of("bias"))
+        forms = self.convolved(step, whole)
+        at_once = self.axes == 3 or (self.axes == 2 and step.dtypes[0] == "float32")
+        return (*forms, whole) if step.release < (1, 11) and self.groups > 1 and at_once else forms
+
+    def _of_padded(self, step: Step) -> Entry | None:
+        """The gradient of ``x`` as a Node before has padded it: by a mode, or for "same" by the odd element."""
+        sides = step.inputs[0].shape[2:]
+        most = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)] if self.padding == "same" else []
+        odd = [m - 2 * margin for m, margin in zip(most, self.margins)] or [0] * self.axes
+        modes = self.padding_mode != "zeros"
+        if not (modes or any(odd)):
+            return step.of(0)
+        whole = tuple(n + 2 * m * modes + extra for n, m, extra in zip(sides, self.margins, odd))
+        settings: Any = self
+        margins = (0,) * self.axes if modes else tuple(self.margins)
+        bare = replace(settings, padding=margins, padding_mode="zeros")
+        return step.inner(bare.widened(step.v, step.parameters["weight"].conj(), whole), 0)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.axes import along, selection
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Shape, SingleStep
@@ -114,6 +115,21 @@ class Convolving(SingleStep):
     def shifted(self, y: Array, parameters: dict[str, Array]) -> Array:
         """``y`` with the bias added, if there is one."""
         return y + parameters["bias"].reshape(-1, *(1,) * self.axes) if self.bias else y
+
+    def convolved(self, step: Step, whole: Form) -> tuple[Form, ...]:
+        """What the last Node hands on: ``whole``, of a Node that has the gradients of input, weight and bias.
+
+        Up to 1.10 one axis was made two, and the second taken away again, and groups were run one by one and put
+        together (``_convolution`` in Convolution.cpp). Complex numbers are convolved as real ones, and the last Node
+        adds the real part and i times the imaginary one.
+        """
+        if step.v.dtype.kind == "c":
+            return ((step.inner(step.v.real), step.inner(step.v)),)
+        if step.release >= (1, 11):
+            return (whole,)
+        if self.axes == 1:
+            return step.view(step.v[:, :, None])
+        return (tuple(map(step.inner, np.split(step.v, self.groups, 1))),) if self.groups > 1 else (whole,)
 
     def _readings(self, wide: Shape, narrow: Shape) -> list[Array]:
         settings = zip(wide, narrow, self.kernel_size, self.stride, self.dilation, self.margins)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import sgn
@@ -75,6 +76,10 @@ class CosineSimilarity(SingleStep):
         norm: Array = np.maximum(self._length(x), self.eps)
         return norm
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The sum of the products; the cotangent is repeated along the axis."""
+        return step.alone(np.broadcast_to(np.expand_dims(step.v, self.dim), step.inputs[0].shape))
+
 
 @dataclass(frozen=True)
 class PairwiseDistance(Batched):
@@ -128,3 +133,9 @@ class PairwiseDistance(Batched):
         d = a - b + self.eps
         da = v * sgn(d) * np.abs(d) ** (self.p - 1) * y ** (1 - self.p)
         return (like(da, a), like(-da, b)), {}
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The norm of the difference."""
+        a, b = (x + 0 * y for x, y in zip(step.inputs, reversed(step.inputs)))
+        (of_difference, _), _ = self.vjp_batch(self.batched((a, b), (0, 0)), {}, self.batched((step.v,), (0,)))
+        return step.alone(self.bare((of_difference,), (0,))[0])

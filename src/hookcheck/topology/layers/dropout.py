@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.identity import Identity
 from hookcheck.topology.layers.unary import Unary
@@ -146,6 +147,10 @@ class _Dropout(Unary):
         keeps = self.keeps or (self.p == 0,)
         return np.repeat(keeps, x.size // len(keeps)).reshape(x.shape).astype(x.dtype)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """A product with the mask, or with a zero for all."""
+        return ((step.of(0), None),)
+
 
 @dataclass(frozen=True)
 class Dropout(_Dropout):
@@ -224,6 +229,10 @@ class _AlphaDropout(_Dropout):
     def value(self, x: Array) -> Array:
         """``a (m x + α' (1 − m)) + b`` with ``b = −a α' p``."""
         return super().value(x) + (1 - self.mask(x) - self.p) * NEGATIVE * self.factor
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """With a mask, the addition of what stands for what is dropped."""
+        return ((step.inner(step.v), None),) if self.keeps else super().last_node(step)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Entry, Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import MOST, Array, Layer, Operand, Shape, SingleStep
 from hookcheck.topology.tree import Tree
@@ -201,6 +202,13 @@ class EmbeddingBag(_Table):
         best = np.where(members[:, :, None], rows, -np.inf).argmax(1)
         filled: Array = members.sum(1, keepdims=True) > 0
         return best, filled
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of the table and of the factors, one after another."""
+        factors = step.of(len(step.inputs) - 1) if self.weighted else None
+        if factors is not None and factors.gradient is not None:
+            factors = Entry(factors.gradient.reshape(-1), factors.leads)
+        return ((step.of("weight"), factors),)
 
 
 def _single(shape: Shape) -> bool:

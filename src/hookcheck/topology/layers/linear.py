@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
 
@@ -62,3 +63,21 @@ class Linear(SingleStep):
         if self.bias:
             gradients["bias"] = rows.sum(0)
         return (v @ parameters["weight"].conj(),), gradients
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """By the number of dimensions, as ``at::linear`` has it (Linear.cpp).
+
+        Of two, addmm (bias, x, Wᵀ), or without a bias mm (x, Wᵀ). Else the product of rows in ``y``'s shape, or the
+        addition of the bias to that: since 1.12 bias and all are one product where ``x`` is contiguous and of three
+        dimensions (pytorch#72728), and since 2.1 in any case (pytorch#106911).
+        """
+        (x,) = step.inputs
+        rows = step.v.reshape(-1, self.out_features)
+        added: Form = (step.inner(step.v, 0, "weight"), step.of("bias")) if self.bias else ()
+        if x.ndim == 2:
+            return ((*([step.of("bias")] if self.bias else []), step.of(0), step.turned("weight")),)
+        if not self.bias:
+            return step.alone(rows)
+        if step.release >= (2, 1):
+            return step.view(rows)
+        return (*step.view(rows), added) if x.ndim == 3 and step.release >= (1, 12) else (added,)

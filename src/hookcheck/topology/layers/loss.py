@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Axis, Batched
 from hookcheck.topology.primitive import Array, Shape, SingleStep
 
@@ -66,6 +67,25 @@ class _Loss(SingleStep):
         each = np.broadcast_to(cotangents[0] / self._divisor(inputs, parameters), self.extent(inputs))
         return self.pull(inputs, parameters, each), {}
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The Node of the losses, or of their sum or mean; where one Node does all, that of the operands."""
+        if self.fused(step):
+            return super().last_node(step)
+        return self.of_losses(step) if self.reduction == "none" else self.reduced(step)
+
+    def reduced(self, step: Step) -> tuple[Form, ...]:
+        """What the Node of a sum or mean hands on: a share of the cotangent for each loss."""
+        share = step.v / self._divisor(step.inputs, step.parameters)
+        return step.alone(np.broadcast_to(share, self.extent(step.inputs)))
+
+    def fused(self, step: Step) -> bool:
+        """Whether torch has one Node for the whole loss, with its reduction."""
+        return False
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """What the last Node of the unreduced losses hands on."""
+        return super().last_node(step)
+
     def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
         return self.count(inputs, parameters) if self.reduction == "mean" else 1.0
 
@@ -119,6 +139,10 @@ class BatchedLoss(Batched):
     def axes_out(self) -> Iterable[Axis]:
         """That of the losses."""
         return (0 if self.reduction == "none" else None,)
+
+    def reduced(self, step: Step) -> tuple[Form, ...]:
+        """The same as `_Loss.reduced`; the one loss of one sample is a number already."""
+        return step.alone(step.v) if self.unbatched else super().reduced(step)  # type: ignore[misc]
 
 
 def _unbroadcast(gradient: Array, shape: Shape) -> Array:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import REDUCTIONS, BatchedLoss, _Loss, weights
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -59,6 +60,20 @@ class _Classification(_Loss):
             return dx, None
         return dx, -v * self._weight(x, parameters) * (1 - self.label_smoothing) * self.scores(x)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of the scores (N, C), (N, C, H, W) or else in that form; unreduced, those are seen in their shape again."""
+        x, y = self.scored(step)
+        if self.reduction == "none" and x.ndim not in (1, 2, 4):
+            return step.view(step.v.reshape(len(x), 1, -1))
+        each = np.broadcast_to(step.v / self._divisor((x, y), step.parameters), self.extent((x, y)))
+        ds = -self._shares(x, y, step.parameters) * np.expand_dims(each, _axis(x))
+        return step.alone(ds if x.ndim in (1, 2, 4) else ds.reshape(*x.shape[:2], 1, -1))
+
+    def scored(self, step: Step) -> tuple[Array, Array]:
+        """What the scores are of, and the target."""
+        x, y = step.inputs
+        return x, y
+
     def _shares(self, x: Array, y: Array, parameters: dict[str, Array]) -> Array:
         """``q``, of ``x``'s shape."""
         smooth = self.label_smoothing
@@ -96,6 +111,16 @@ class _CrossEntropy(_Classification):
         """``ds − softmax(x) Σ_c ds_c``."""
         dx: Array = ds - np.exp(self.scores(x)) * ds.sum(_axis(x), keepdims=True)
         return dx
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of probabilities the negative of the sum, or its quotient for the mean, where up to 1.10 the number of losses
+        was a tensor; with smoothing the addition of two losses; else as for scores."""
+        if not self.probabilities:
+            return ((step.inner(step.v), step.inner(step.v)),) if self.label_smoothing else super().last_node(step)
+        if self.reduction != "mean":
+            return step.alone(-step.v)
+        found = step.inner(step.v / self._divisor(self.scored(step), step.parameters))
+        return ((found,) if step.release >= (1, 11) else (found, None),)
 
 
 def _axis(x: Array) -> int:
@@ -250,6 +275,11 @@ class LinearCrossEntropyLoss(_CrossEntropy):
         if self.bias:
             gradients["linear.bias"] = rows.sum(0)
         return ((rows @ parameters["linear.weight"]).reshape(x.shape), dy), gradients
+
+    def scored(self, step: Step) -> tuple[Array, Array]:
+        """The logits, and the target."""
+        x, y = step.inputs
+        return self._logits(x, step.parameters), y
 
     def _logits(self, x: Array, parameters: dict[str, Array]) -> Array:
         """``z`` (N, C, d...)."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Pack, Tree
@@ -75,6 +76,11 @@ class CTCLoss(_Loss):
             dx[: self.input_lengths[n], n] = self._sample(*sample)[1]
         return dx * (v * self._shares(v.dtype))[:, None], None
 
+    def _finite(self, inputs: tuple[Array, ...]) -> Array:
+        """Whether each sample has a path."""
+        bare = replace(self, zero_infinity=False)
+        return np.array([np.isfinite(bare._sample(*sample)[0]) for sample in self._samples(*inputs)])
+
     def _shares(self, dtype: Any) -> Array:
         """What each sample's loss is multiplied by before the mean over samples."""
         return np.array([1 / max(n, 1) if self.reduction == "mean" else 1.0 for n in self.target_lengths], dtype)
@@ -110,3 +116,9 @@ class CTCLoss(_Loss):
             found[t, over] = np.logaddexp(found[t, over], found[t - 1, over - 2])
             found[t] += emitted[t]
         return found
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The mean or sum of the losses; of the losses themselves the choice of a number or 0, or the whole."""
+        if self.reduction != "none":
+            return super().last_node(step)
+        return ((None, step.inner(step.v * self._finite(step.inputs))),) if self.zero_infinity else (step.each,)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
 from hookcheck.topology.layers.unary import sgn
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -64,6 +65,15 @@ class L1Loss(_OfDifference):
         """``d / |d|``, and 0 at 0."""
         return sgn(d)
 
+    def fused(self, step: Step) -> bool:
+        """Up to 1.12; since then it is the absolute difference, reduced (pytorch#80003)."""
+        return step.release < (1, 13)
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The absolute value of the difference."""
+        gradient = step.v.real * self.slope_of(step.inputs[0] - step.inputs[1])
+        return step.alone(gradient)
+
 
 @dataclass(frozen=True)
 class MSELoss(_OfDifference):
@@ -83,6 +93,10 @@ class MSELoss(_OfDifference):
     def slope_of(self, d: Array) -> Array:
         """``2 d``."""
         return 2 * d
+
+    def fused(self, step: Step) -> bool:
+        """One Node."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,14 @@ class SmoothL1Loss(_OfDifference):
     def slope_of(self, d: Array) -> Array:
         """``d / beta``, clipped to ±1."""
         return np.where(np.abs(d) < self.beta, d / (self.beta or 1), np.sign(d))
+
+    def fused(self, step: Step) -> bool:
+        """One Node, save where it is `L1Loss`."""
+        return self.beta > 0 or step.release < (1, 13)
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """That of `L1Loss`."""
+        return step.alone(step.v * self.slope_of(step.inputs[0] - step.inputs[1]))
 
 
 @dataclass(frozen=True)
@@ -141,6 +163,10 @@ class HuberLoss(_OfDifference):
     def slope_of(self, d: Array) -> Array:
         """``d``, clipped."""
         return np.asarray(np.clip(d, -self.delta, self.delta))
+
+    def fused(self, step: Step) -> bool:
+        """One Node."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -179,6 +205,12 @@ class PoissonNLLLoss(_Elementwise):
         of_x: Array = np.exp(x) - y if self.log_input else 1 - y / (x + self.eps)
         of_y: Array = -x if self.log_input else -np.log(x + self.eps)
         return of_x, of_y + np.where(y > 1, np.log(y) + 1 / (2 * y), 0) if self.full else of_y
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """A difference, to which the full form adds what depends on the target alone."""
+        if self.full:
+            return ((step.inner(step.v), step.inner(step.v, 1)),)
+        return ((step.inner(step.v, 0), step.inner(-step.v)),)
 
 
 @dataclass(frozen=True)
@@ -230,6 +262,10 @@ class GaussianNLLLoss(_Elementwise):
         assert d_var is not None
         return dx, dy, d_var.reshape(var.shape)
 
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The half of what depends on the inputs, to which the full form adds a number."""
+        return ((step.inner(step.v if self.full else step.v / 2), None),)
+
 
 def _aligned(var: Array, x: Array) -> Array:
     """``var`` with a last axis of 1 if it lacks the last axis of ``x``, as torch asks by the shapes."""
@@ -254,6 +290,23 @@ class KLDivLoss(_Elementwise):
             draw(st.sampled_from(["mean", "none", "sum", *(["batchmean"] if shape else [])])), draw(st.booleans())
         )
         return layer, (Operand(shape), Operand(shape, "real" if layer.log_target else "unit"))
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """For ``batchmean`` the quotient of the sum and the length."""
+        if self.reduction != "batchmean":
+            return super().last_node(step)
+        return ((step.inner(step.v / len(step.inputs[0])), None),)
+
+    def fused(self, step: Step) -> bool:
+        """Up to 1.12."""
+        return step.release < (1, 13)
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The product ``eʸ (y − x)``, or the difference ``y ln y − y x``."""
+        (x, y), v = step.inputs, step.v
+        if self.log_target:
+            return ((step.inner(v * (y - x), 1), step.inner(v * np.exp(y))),)
+        return ((step.inner(v, 1), step.inner(-v)),)
 
     def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
         return float(len(inputs[0])) if self.reduction == "batchmean" else super()._divisor(inputs, parameters)
@@ -312,6 +365,10 @@ class BCELoss(_Elementwise):
         x, y = inputs
         return (x - y) / np.maximum(x * (1 - x), EPSILON), _log(1 - x) - _log(x)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One Node, since 1.10 with a place for the target."""
+        return ((step.of(0),),) if step.release < (1, 10) else (step.each,)
+
 
 @dataclass(frozen=True)
 class BCEWithLogitsLoss(_Loss):
@@ -346,3 +403,7 @@ class BCEWithLogitsLoss(_Loss):
 
     def _weights(self, parameters: dict[str, Array]) -> tuple[Array | float, Array | float]:
         return parameters.get("weight", 1.0), parameters.get("pos_weight", 1.0)
+
+    def fused(self, step: Step) -> bool:
+        """One Node."""
+        return True

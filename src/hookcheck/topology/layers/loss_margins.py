@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, BatchedLoss, _Elementwise, _Loss, weights
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -45,6 +46,10 @@ class SoftMarginLoss(_Elementwise):
         falling = -z / (1 + z)
         return y * falling, x * falling
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One Node, of the input."""
+        return ((step.of(0),),)
+
 
 @dataclass(frozen=True)
 class HingeEmbeddingLoss(_Elementwise):
@@ -80,6 +85,10 @@ class HingeEmbeddingLoss(_Elementwise):
         x, y = inputs
         return np.where(y > 0, 1.0, -(x < self.margin).astype(x.dtype)), np.zeros_like(y)
 
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The two cases added up."""
+        return ((step.inner(step.v, 0), step.inner(step.v, 0)),)
+
 
 @dataclass(frozen=True)
 class MarginRankingLoss(_Elementwise):
@@ -114,6 +123,11 @@ class MarginRankingLoss(_Elementwise):
         a, b, y = inputs
         lacking = self.margin - y * (a - b) > 0
         return -y * lacking, y * lacking, (b - a) * lacking
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """What is lacking, cut off at 0."""
+        a, b, y = step.inputs
+        return step.alone(step.v * (self.margin - y * (a - b) > 0))
 
 
 @dataclass(frozen=True)
@@ -153,6 +167,10 @@ class MultiLabelSoftMarginLoss(BatchedLoss, _Loss):
         x, y = inputs
         share = v[:, None] * parameters.get("weight", 1.0) / x.shape[1]
         return share * (1 / (1 + np.exp(-x)) - y), -share * x
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The quotient of the sum and the number of classes."""
+        return ((step.inner(step.v / step.inputs[0].shape[-1]), None),)
 
 
 @dataclass(frozen=True)
@@ -206,6 +224,10 @@ class MultiMarginLoss(BatchedLoss, _Loss):
         lacking[rows, y] = 0
         return lacking, parameters["weight"][y][:, None] if self.weight else 1.0
 
+    def fused(self, step: Step) -> bool:
+        """One Node."""
+        return True
+
 
 @dataclass(frozen=True)
 class MultiLabelMarginLoss(BatchedLoss, _Loss):
@@ -254,6 +276,10 @@ class MultiLabelMarginLoss(BatchedLoss, _Loss):
         label = (y >= 0).cumprod(1).astype(bool)
         named = (label[:, None, :] & (y[:, None, :] == np.arange(x.shape[1])[:, None])).any(2)
         return m, label[:, None, :] & ~named[:, :, None] & (m > 0)
+
+    def fused(self, step: Step) -> bool:
+        """One Node."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -309,3 +335,7 @@ class CosineEmbeddingLoss(BatchedLoss, _Loss):
         """``c``, ``A`` and ``B``, each (N, 1)."""
         a_square, b_square = ((x * x).sum(1, keepdims=True) + EPSILON for x in (a, b))
         return (a * b).sum(1, keepdims=True) / np.sqrt(a_square * b_square), a_square, b_square
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """The two cases added up."""
+        return ((step.inner(step.v, 0, 1), step.inner(step.v, 0, 1)),)

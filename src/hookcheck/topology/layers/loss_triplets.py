@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.distance import PairwiseDistance
 from hookcheck.topology.layers.loss import REDUCTIONS, BatchedLoss, _Loss
@@ -137,6 +138,11 @@ class TripletMarginLoss(BatchedLoss, _Triplet):
         p = draw(st.sampled_from([2.0, 3.0, *([] if swap else [1.0])]))
         eps = draw(st.sampled_from([EPS, 1 / 256]))
         return cls(draw(_margins(shape, p)), p, eps, swap, draw(REDUCTIONS)), _operands(shape)
+
+    def of_losses(self, step: Step) -> tuple[Form, ...]:
+        """What is lacking, cut off at 0."""
+        inputs = self.batched(step.inputs, (0, 0, 0))
+        return step.alone(step.v * (self._lacking(*inputs) > 0).reshape(step.v.shape))
 
 
 @dataclass(frozen=True)

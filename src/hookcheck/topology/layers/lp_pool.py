@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.pooling_windows import (
     Size,
@@ -76,6 +77,14 @@ class LPPool1d(Batched, Sliding):
             held = members(n, starts(n, k, s, 0, 1, self.ceil_mode), k)
             found.append(held * (k / held.sum(-1, keepdims=True)))
         return found
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The root of the sums; where one is 0, so is its root, and the slope there is infinite."""
+        (whole,) = self.batched(step.inputs, (0,))
+        x, p = spread(whole), self.norm_type
+        sums = x**p @ joined(self._weights(whole.shape[2:])).astype(x.dtype).T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return step.alone(step.v * (sums ** (1 / p - 1) / p).reshape(step.v.shape))
 
 
 @dataclass(frozen=True)

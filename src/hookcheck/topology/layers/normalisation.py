@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
@@ -89,6 +90,10 @@ class Normalisation(SingleStep):
     def _aligned(self, parameter: Array, x: Array) -> Array:
         shared = self.shared(x)
         return parameter.reshape([1 if axis in shared else n for axis, n in enumerate(x.shape)])
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One Node, of input, weight and bias, whichever of the two there are."""
+        return ((step.of(0), step.of("weight"), step.of("bias")),)
 
 
 class _OverLastAxes(Normalisation):
@@ -185,6 +190,18 @@ class RMSNorm(_OverLastAxes):
     def standard(self, x: Array, parameters: dict[str, Array]) -> tuple[Array, Pull]:
         """Scaled over the last axes."""
         return scaled(x, self.normalized(), self.eps)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The last product: of ``x̂`` and ``γ``, or of ``x`` and ``r``; narrow types are wider inside, and cast back."""
+        (x,), v = step.inputs, step.v
+        if step.dtypes[0] in ("float16", "bfloat16"):
+            return step.alone(v)
+        if self.elementwise_affine:
+            weight = step.parameters["weight"]
+            return ((step.inner(v * weight.conj(), 0), step.of("weight")),)
+        r = 1 / np.sqrt((x * x).mean(self.normalized(), keepdims=True) + self.eps)
+        of_r = (v * x.conj()).sum(self.normalized(), keepdims=True)
+        return ((step.inner(v * r.conj()), step.inner(of_r)),)
 
 
 @dataclass(frozen=True)

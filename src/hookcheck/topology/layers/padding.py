@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Union
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.axes import Separable, selection
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
@@ -139,6 +140,26 @@ class _CircularPad(_Pad):
     def reads(self, places: Array, side: int) -> Array:
         """From the other end."""
         return places % side
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The last write into a new tensor: behind the first padded axis, or ahead of it, or the input itself.
+
+        Of what is written to, the cotangent where that stays; of what is written, the cotangent there
+        (``_pad_circular`` in PadNd.cpp).
+        """
+        lead = step.v.ndim - self.axes
+        sides = enumerate(zip(self.pairs(), step.v.shape[lead:]), lead)
+        written = (
+            (slice(None),) * axis + (slice(n - after, n) if after else slice(0, before),)
+            for axis, ((before, after), n) in sides
+            if before or after
+        )
+        places = next(written, None)
+        if places is None:
+            return ((None, step.inner(step.v)),)
+        left = step.v.copy()
+        left[places] = 0
+        return ((step.inner(left), step.inner(step.v[places])),)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import ClassVar, Optional, Union
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Shape, SingleStep
 
@@ -125,6 +126,10 @@ class Pool(SingleStep):
     def source(self) -> str:
         """The constructor call, settings at their default left out."""
         return constructor(self)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One axis is pooled as the second of two, the first of which is taken away again."""
+        return super().last_node(step) if self.dims > 1 else step.view(np.expand_dims(step.v, -2))
 
 
 class Sliding(Pool):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers import cells
 from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.cells import Rule, Run, weight_shapes
@@ -28,6 +29,8 @@ class _Recurrent(BatchedSequence):
     """
 
     keywords = ("input", "hx")
+    squeezed = True
+    separate = True
     input_size: int
     hidden_size: int
     num_layers: int
@@ -162,6 +165,15 @@ class _Recurrent(BatchedSequence):
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
         return {name: parameters[name + suffix] for name in names if name + suffix in parameters}
 
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """The steps put together, the two directions side by side, or axes exchanged behind that."""
+        v = step.v
+        if step.slot:
+            return (tuple(map(step.inner, v)),)
+        if self.batch_first:
+            return step.alone(v.swapaxes(0, 1))
+        return (tuple(map(step.inner, np.split(v, 2, -1) if self.bidirectional else v)),)
+
 
 def _along(x: Array, suffix: str) -> Array:
     """The sequence in the order in which a direction runs over it, or back."""
@@ -235,6 +247,11 @@ class LSTM(_Recurrent):
     def sizes(self) -> tuple[int, ...]:
         """``h``, projected if it is, and ``c``."""
         return self.proj_size or self.hidden_size, self.hidden_size
+
+    def at_once(self, dtype: str) -> bool:
+        """oneDNN's LSTM of one direction does so, on the processors that it knows; behind it axes may be exchanged."""
+        one = not (self.bidirectional or self.batch_first or self.unbatched or self.proj_size)
+        return one and dtype in ("float32", "bfloat16", "float16")
 
     @classmethod
     def drawn(cls, draw: DrawFn, input_size: int, steps: int, **settings: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
 
@@ -77,6 +78,12 @@ class LocalResponseNorm(_ResponseNorm):
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """A window of one to four channels, which may be more than there are."""
         return cls(draw(st.integers(1, 4)), draw(ALPHA), draw(BETA), draw(K)), (Operand(shape),)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The quotient of ``x`` and ``d^β``, both of which lead to ``x``."""
+        (x,), v = step.inputs, step.v
+        power = self._divisor(x) ** self.beta
+        return ((step.inner(v / power), step.inner(-v * x / power**2)),)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.structure import divisors
@@ -72,6 +73,14 @@ class PixelShuffle(Batched, _Shuffle):
         """(N, C, H r, W r) to (N, C r², H, W)."""
         return _to_depth(v, self.upscale_factor)
 
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """One Node since 1.12; before, the axes of the permutation put together (pytorch#50573)."""
+        if step.release >= (1, 12):
+            return (step.each,)
+        (n, c, h, w), r = self.batched((step.v,), (0,))[0].shape, self.upscale_factor
+        shape = (n, c, h // r, r, w // r, r)
+        return step.view(step.v.reshape(shape[1:] if self.unbatched else shape), "otherwise")
+
 
 @dataclass(frozen=True)
 class PixelUnshuffle(Batched, _Shuffle):
@@ -103,6 +112,14 @@ class PixelUnshuffle(Batched, _Shuffle):
     def restored(self, v: Array) -> Array:
         """(N, C r², H, W) to (N, C, H r, W r)."""
         return _to_space(v, self.downscale_factor)
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """One Node since 1.12; before, the axes of the permutation put together (pytorch#50573)."""
+        if step.release >= (1, 12):
+            return (step.each,)
+        (n, c, h, w), r = self.batched((step.v,), (0,))[0].shape, self.downscale_factor
+        shape = (n, c // r**2, r, r, h, w)
+        return step.view(step.v.reshape(shape[1:] if self.unbatched else shape), "otherwise")
 
 
 @dataclass(frozen=True)

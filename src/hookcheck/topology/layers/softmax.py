@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.unary import Unary
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -75,6 +76,11 @@ class Softmin(_Along):
     def pullback(self, x: Array, v: Array) -> Array:
         """``−y (v − Σ y v)``."""
         return -softmax_pullback(self.value(x), v, self.dim)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The softmax of ``−x``."""
+        gradient = self.pullback(step.inputs[0], step.v)
+        return step.alone(-gradient)
 
 
 @dataclass(frozen=True)

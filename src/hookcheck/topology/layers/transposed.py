@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import Convolving, Pair, Triple
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -13,6 +14,7 @@ from hookcheck.topology.tree import Literal, Pack, Tree
 
 
 class _Transposed(Batched, Convolving):
+    squeezed = True
     keywords = ("input", "output_size")
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
@@ -77,6 +79,10 @@ class _Transposed(Batched, Convolving):
         (x,), (v,) = inputs, cotangents
         dx = self.narrowed(v, parameters["weight"].conj(), x.shape[2:])
         return (dx,), self.gradients(self.met(x.conj(), v), v)
+
+    def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
+        """As all convolutions."""
+        return self.convolved(step, (step.of(0), step.of("weight"), step.of("bias")))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.pooling_windows import (
     Pool,
@@ -85,6 +86,10 @@ class MaxUnpool1d(Pool):
         """``dx`` of ``x``'s shape, and None."""
         x, at = inputs
         return (np.take_along_axis(spread(cotangents[0]), spread(at), -1).reshape(x.shape), None), {}
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One axis is unpooled as the first of two, the second of which is taken away again."""
+        return super().last_node(step) if self.dims > 1 else step.view(step.v[..., None])
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis.strategies import DrawFn
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, companion, unbroadcast
 from hookcheck.topology.primitive import Array, Op, Operand, Shape
 
@@ -126,3 +127,10 @@ class Where(Rule):
 
     def _pull(self, v: Array, a: Array, b: Array, mask: Array) -> Gradients:
         return unbroadcast(np.where(mask, v, 0), a), unbroadcast(np.where(mask, 0, v), b), None
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of both tensors, be they of integers; up to 1.11 after they were broadcast (pytorch#73579)."""
+        if step.release >= (1, 12):
+            return ((step.of(0), step.of(1)),)
+        mask = step.inputs[2]
+        return ((step.inner(np.where(mask, step.v, 0), 0), step.inner(np.where(mask, 0, step.v), 1)),)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, unbroadcast
 from hookcheck.topology.primitive import MOST, Array, Shape
 
@@ -48,6 +49,10 @@ class Real(_Taken):
     def _pull(self, v: Array, z: Array) -> Gradients:
         return (v + 0j,)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One of the two planes of `ViewAsReal`."""
+        return step.alone(np.stack([step.v, 0 * step.v], -1))
+
 
 @dataclass(frozen=True)
 class Imag(_Taken):
@@ -60,6 +65,10 @@ class Imag(_Taken):
 
     def _pull(self, v: Array, z: Array) -> Gradients:
         return (1j * v,)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One of the two planes of `ViewAsReal`."""
+        return step.alone(np.stack([0 * step.v, step.v], -1))
 
 
 @dataclass(frozen=True)

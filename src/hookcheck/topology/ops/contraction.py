@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, companion, like, unbroadcast
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
@@ -40,6 +41,20 @@ class MatMul(Filled):
         da, db = v @ right.conj().swapaxes(-1, -2), left.conj().swapaxes(-1, -2) @ v
         return unbroadcast(da, left).reshape(a.shape), unbroadcast(db, right).reshape(b.shape)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """As ``at::matmul`` has it (LinearAlgebra.cpp): up to two dimensions by one Node, save that a vector before a
+        matrix is made a matrix. Else ``y`` is the product of rows, of a batch, or of transposed matrices in another
+        shape: which, releases and layout decide. 1.8 copies the last of these.
+        """
+        (a, b), v = step.inputs, step.v
+        if max(a.ndim, b.ndim) < 3:
+            return step.alone(v[None]) if (a.ndim, b.ndim) == (1, 2) else (step.each,)
+        n, m = (1 if x.ndim == 1 else x.shape[side] for x, side in ((a, -2), (b, -1)))
+        turned = v[..., None] if a.ndim == 1 else v.swapaxes(-1, -2) if b.ndim > 1 else v
+        shapes: list[Shape] = [(-1,), (-1, m), (-1, n, m)]
+        found = tuple(form for seen in (turned, *map(v.reshape, shapes)) for form in step.alone(seen))
+        return (*found, (None, step.inner(v))) if a.ndim == 2 and step.release < (1, 9) else found
+
 
 @dataclass(frozen=True)
 class Bmm(MatMul):
@@ -56,6 +71,10 @@ class Bmm(MatMul):
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
         """On as many matrices."""
         return cls(), (Operand(shape), Operand((shape[0], shape[2], draw(st.integers(1, 3)))))
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """One Node."""
+        return (step.each,)
 
 
 @dataclass(frozen=True)
@@ -92,6 +111,10 @@ class Einsum(Filled):
         operands, result = self.equation.split("->")
         first, second = operands.split(",")
         return _spread(result, v, second, b, first, a), _spread(result, v, first, a, second, b)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Not known: products and sums in an order that releases differ in."""
+        return ()
 
 
 def _spread(result: str, v: Array, others: str, other: Array, letters: str, x: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Gradients, Rule
 from hookcheck.topology.primitive import Array, Shape
 
@@ -45,6 +46,10 @@ class Scale(Rule):
     def _pull(self, v: Array, x: Array) -> Gradients:
         return (v * self.number,)
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """A product with a number."""
+        return ((step.of(0), None),)
+
 
 @dataclass(frozen=True)
 class Shift(Rule):
@@ -64,6 +69,10 @@ class Shift(Rule):
 
     def _pull(self, v: Array, x: Array) -> Gradients:
         return (v,)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """A sum with a number."""
+        return ((step.of(0), None),)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Entry, Form, Step
 from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
@@ -39,6 +40,10 @@ class Cat(Ranked):
         pieces = _pieces(v, [x.shape[self.dim] for x in inputs], self.dim)
         return tuple(like(piece, x) for piece, x in zip(pieces, inputs))
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of all that is put together, if any of it wants a gradient."""
+        return (tuple(Entry(gradient, step.floating) for gradient in step.gradients),)
+
 
 @dataclass(frozen=True)
 class Stack(Rule):
@@ -67,6 +72,10 @@ class Stack(Rule):
 
     def _pull(self, v: Array, *inputs: Array) -> Gradients:
         return tuple(like(piece, x) for piece, x in zip(np.moveaxis(v, self.dim, 0), inputs))
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of all that is put together, if any of it wants a gradient."""
+        return (tuple(Entry(gradient, step.floating) for gradient in step.gradients),)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, companion, like, one, some
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
@@ -66,6 +67,10 @@ class To(Rule):
 
     def _pull(self, v: Array, x: Array) -> Gradients:
         return (like(v, x),)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of the tensor; up to 1.10 a copy into a new one, for which there is a place too."""
+        return ((None, step.of(0)),) if step.release < (1, 11) else (step.each,)
 
 
 @dataclass(frozen=True)
@@ -220,3 +225,7 @@ class AdvancedIndex(Filled):
         gradient = np.zeros_like(x)
         np.add.at(gradient, index, v)
         return gradient, None
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of the tensor; up to 1.8 there is a place for the index, too."""
+        return ((step.of(0), None),) if step.release < (1, 9) else (step.each,)

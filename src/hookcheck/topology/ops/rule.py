@@ -8,6 +8,7 @@ from typing import Any, Optional
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
 Arrays = tuple[Array, ...]
@@ -135,3 +136,7 @@ class Broadcasting(Rule):
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
         """On a second tensor of the same shape, or of one that broadcasts with it."""
         return cls(), (Operand(shape, cls._domain), Operand(companion(draw, shape, cls._grows), cls._other))
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """Of both tensors, be they of integers."""
+        return ((step.of(0), step.of(1)),)

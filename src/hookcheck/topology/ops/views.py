@@ -10,6 +10,7 @@ from typing import Any, Union
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, one, unbroadcast
 from hookcheck.topology.primitive import MOST, Array, Shape
 
@@ -257,6 +258,19 @@ class Index(_Part):
 
     def _key(self, rank: int) -> tuple[Any, ...]:
         return tuple(item if isinstance(item, int) else slice(*item) for item in self.items)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """The last item that takes less than all; each is a view of what those before it give."""
+        items = self.items
+        while items and (items[-1] == (None, None, None) or items[-1] == (0, None, None)):
+            items = items[:-1]
+        if not items:
+            return (step.each,)
+        before = step.inputs[0][tuple(i if isinstance(i, int) else slice(*i) for i in items[:-1])]
+        kept = sum(not isinstance(i, int) for i in items[:-1])
+        gradient = np.zeros(before.shape, step.v.dtype)
+        gradient[_along(kept, before.ndim, items[-1] if isinstance(items[-1], int) else slice(*items[-1]))] = step.v
+        return step.alone(gradient)
 
 
 def _items(n: int) -> list[Item]:

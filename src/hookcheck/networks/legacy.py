@@ -1,0 +1,116 @@
+"""Is the legacy hook called as what it really is, a hook on the Node that made the first output of its module?
+
+Which call of the hook is for which run of the Node it is not told, so each goes to a run whose gradients it carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from hookcheck.oracle.gradient import Gradient
+from hookcheck.oracle.last_node import NodeCall
+from hookcheck.probe.observation import Copy, Event
+from hookcheck.topology.primitive import Array
+
+Alike = Callable[[Array, Array], bool]
+"""Whether the numbers that torch gave are those that the oracle gives."""
+
+AS_THE_NODE, BUT_FOR_NUMBERS = "as the Node", "as the Node but for numbers"
+OTHERWISE, NOT_JUDGED = "otherwise", "not judged"
+WORDS = (AS_THE_NODE, BUT_FOR_NUMBERS, OTHERWISE, NOT_JUDGED)
+"""How the hook of a module was called: as a hook on the Node is; with as many gradients of such shapes, some of which
+have other numbers; otherwise; or in a way that nobody can foretell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What became of the calls that are due on one module: ``due`` with the event that answers each, or None where
+    none does, and the events that are ``left``.
+
+    ``room`` is how many more may have come, for all that anybody knows; ``ended`` says that the run did so early.
+    """
+
+    due: tuple[tuple[NodeCall, Event | None], ...]
+    left: tuple[Event, ...]
+    room: int
+    ended: bool
+    alike: Alike
+
+    @cached_property
+    def wrong(self) -> tuple[NodeCall, Event | None] | None:
+        """The first call of which it is known what it is to be, and which is not that."""
+        for call, event in self.due:
+            missing = call.certain and not self.ended
+            if call.known and (missing if event is None else not fits(call, event, self.alike)):
+                return call, event
+        return None
+
+    @property
+    def word(self) -> str:
+        """One of `WORDS`."""
+        if len(self.left) > self.room:
+            return OTHERWISE
+        if self.wrong:
+            given = ((call, event) for call, event in self.due if call.known)
+            alike = all(event is not None and fits(call, event, _shaped) for call, event in given)
+            return BUT_FOR_NUMBERS if alike else OTHERWISE
+        told = all(call.known and event is not None for call, event in self.due)
+        return AS_THE_NODE if told and not self.left else NOT_JUDGED
+
+
+def answers(
+    calls: Sequence[NodeCall], events: Iterable[Event], looks: Sequence[Alike], room: int, ended: bool
+) -> Answers:
+    """Gives each call an event: one with all that it is to have, by the first of the ``looks`` that tells it; then one
+    with the output's gradient; then one whose gradients have such shapes; then, of those that are not known, any that
+    is left.
+
+    In passes through others there is ``room`` for so many calls.
+    """
+    left = list(events)
+    found: dict[int, Event] = {}
+    certain = [call for call in calls if call.certain]
+    stages = [*product([fits], looks, [calls]), *product([carries], looks, [certain]), (fits, _shaped, certain)]
+    for test, look, candidates in (*stages, (_takes_any, looks[-1], calls)):
+        for call in candidates:
+            event = None if id(call) in found else next((event for event in left if test(call, event, look)), None)
+            if event is not None:
+                found[id(call)] = event
+                left.remove(event)
+    due = tuple((call, found.get(id(call))) for call in calls)
+    taken = sum(not call.certain and event is not None for call, event in due)
+    return Answers(due, tuple(left), max(0, room - taken), ended, looks[-1])
+
+
+def carries(call: NodeCall, event: Event, alike: Alike) -> bool:
+    """Whether grad_output holds the gradient of the first output, as one of the outputs that the Node has."""
+    outputs = event.arguments[1] if len(event.arguments) > 1 else None
+    return isinstance(outputs, tuple) and any(_same(output, call.gradient, alike) for output in outputs)
+
+
+def fits(call: NodeCall, event: Event, alike: Alike) -> bool:
+    """Whether it carries that, and grad_input is what the Node hands on."""
+    told = event.arguments[0] if event.arguments else None
+    return carries(call, event, alike) and any(
+        isinstance(told, tuple)
+        and len(told) == len(form)
+        and all(o is None if e is None else _same(o, e, alike) for o, e in zip(told, form))
+        for form in call.forms
+    )
+
+
+def _shaped(observed: Array, expected: Array) -> bool:
+    return bool(observed.shape == expected.shape)
+
+
+def _takes_any(call: NodeCall, event: Event, alike: Alike) -> bool:
+    return not call.known
+
+
+def _same(observed: Copy, expected: Gradient, alike: Alike) -> bool:
+    return expected is not None and isinstance(observed, np.ndarray) and alike(observed, expected)

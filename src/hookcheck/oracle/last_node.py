@@ -1,0 +1,168 @@
+"""Which gradients does the last Node of a step hand on in one backward pass, where a legacy hook is given them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hookcheck.oracle.gradient import Gradient
+from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, origin
+from hookcheck.oracle.memory import Pasted, Taken
+from hookcheck.oracle.sweep import Sweep, materialized
+from hookcheck.topology.last_node import Form, Release, Step
+from hookcheck.topology.primitive import Shape, SingleStep
+
+Forms = tuple[tuple[Gradient, ...], ...]
+"""What a hook may be given as ``grad_input``, one for each form that the Node may have; empty where it is not known."""
+
+ALL_ROOTS: Release = (1, 8)
+"""This one may run the Node that a pass begins at, whatever it was asked for (``init_to_execute`` in engine.cpp)."""
+
+TRIMMED: Release = (1, 13)
+"""Since then a Node works out no gradient that leads to nothing which a pass was asked for (pytorch#82544)."""
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCall:
+    """One call that is due of a hook on the Node that made the first output tensor of a module's ``call``.
+
+    In pass ``backward`` that tensor has ``gradient``, all uses of it counted, those that bypass the module's outputs
+    included; it is None where only other outputs of the step have one, and where it is not known. ``forms`` are what
+    the Node may hand on; none where that is not known. A pass through a pass before it follows saved tensors, and which
+    Nodes run in it is torch's own affair: what is due in one is not ``certain``.
+    """
+
+    call: CallTrace
+    backward: int
+    gradient: Gradient
+    forms: Forms
+    certain: bool = True
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known what the hook is called with."""
+        return self.gradient is not None and bool(self.forms)
+
+
+def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Iterator[NodeCall]:
+    """The calls that are due, pass by pass, on a torch of that release; ``sweeps`` are those without boundaries."""
+    for number, swept in enumerate(sweeps):
+        for call in trace.calls:
+            source = None if call.first is None else origin(call.first)
+            if source is None or source.node is None or not source.requires_grad:
+                continue
+            if not _runs(source, swept):
+                if (
+                    release == ALL_ROOTS
+                    and swept.wanted is not None
+                    and source in map(origin, trace.passes[number].roots)
+                ):
+                    yield NodeCall(call, number, None, (), certain=False)
+                continue
+            gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release)
+            if call.first is not None and call.first.newer is not None and _is_view(source, swept, release):
+                forms = ()
+            yield NodeCall(call, number, gradient, forms, not trace.passes[number].second)
+
+
+def at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:
+    """The gradient of what a step gave, as that step receives it; None where it has none, or it is not known."""
+    node = tensor.node
+    assert node is not None
+    received, primitive = swept.received[node.index], node.primitive
+    chained = isinstance(primitive, SingleStep) and not primitive.separate
+    if primitive is None or not chained or all(gradient is None for gradient in received[: tensor.slot]):
+        return received[tensor.slot]
+    count = len(node.inputs) - len(node.parameters)
+    arrays = tuple(operand.array for operand in node.inputs)
+    parameters = {**dict(zip(node.parameters, arrays[count:])), **node.buffers}
+    return primitive.whole(arrays[:count], parameters, materialized(node, received), tensor.slot)
+
+
+def _runs(tensor: Tensor, swept: Sweep) -> bool:
+    """Whether the Node that made ``tensor`` runs: that of a layer's output, for it or for outputs made of it."""
+    assert tensor.node is not None
+    received, primitive = swept.received.get(tensor.node.index), tensor.node.primitive
+    if received is None or not isinstance(primitive, SingleStep) or primitive.at_once(tensor.dtype):
+        return received is not None
+    first = tensor.slot if primitive.separate else 0
+    return any(gradient is not None for gradient in received[first : tensor.slot + 1])
+
+
+def _is_view(tensor: Tensor, swept: Sweep, release: Release) -> bool:
+    """Whether ``tensor`` may share the memory of another one that it was made of: written to, it has another Node."""
+    return tensor.positions is not None or _bases(tensor, swept, release) != [None]
+
+
+def _handed_on(tensor: Tensor, swept: Sweep, release: Release) -> Forms:
+    """What the Node that made ``tensor`` hands on."""
+    assert tensor.node is not None
+    asked = [_asked(operand, swept, release) for operand in tensor.node.inputs]
+    return tuple(
+        tuple(entry.gradient if entry and any(asked[place] for place in entry.leads) else None for entry in form)
+        for form in _forms(tensor.node, tensor.slot, swept, release)
+    )
+
+
+def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form, ...]:
+    """The forms of the Node, whatever is asked for.
+
+    A write in place to what torch made as a view inside of a step is one to that view's base, of whose shape the
+    gradient is then; what a base hands on that was written to through a view is not known.
+    """
+    primitive = node.primitive
+    assert primitive is not None
+    step = Step(
+        release=release,
+        operands=tuple(tensor.array for tensor in node.inputs),
+        names=node.parameters,
+        constants=node.buffers,
+        dtypes=tuple(tensor.dtype for tensor in node.inputs),
+        cotangents=materialized(node, swept.received.get(node.index, (None,) * len(node.shapes))),
+        gradients=swept.passed.get(node.index, (None,) * len(node.inputs)),
+        slot=slot,
+    )
+    if isinstance(primitive, Pasted) or primitive.at_once(step.dtypes[0]):
+        return ()
+    if isinstance(primitive, SingleStep) and slot and not primitive.separate:
+        whole = primitive.whole(step.inputs, step.parameters, step.cotangents, slot)
+        if whole is None:
+            return ()
+        step = replace(step, cotangents=(*step.cotangents[:slot], whole, *step.cotangents[slot + 1 :]))
+    own = primitive.last_node(step)
+    if isinstance(primitive, Taken):
+        return own if _bases(node.inputs[0], swept, release) == [None] else ()
+    if not primitive.writes:
+        return own
+    bases = _bases(node.inputs[0], swept, release)
+    return tuple(form for base in bases for form in (own if base is None else step.alone(step.v.reshape(base))))
+
+
+def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]:
+    """For each form of the Node that made ``tensor``, the shape of what it is a view of inside of its step, or None.
+
+    Empty where that is not known.
+    """
+    source = origin(tensor)
+    while source.node is not None and isinstance(source.node.primitive, Pasted):
+        source = origin(source.node.inputs[0])
+    if source.node is None:
+        return [None]
+    found: list[Shape | None] = []
+    for form in _forms(source.node, source.slot, swept, release):
+        entry = form[0] if form else None
+        if entry is not None and entry.seen == "otherwise":
+            return []
+        found.append(entry.gradient.shape if entry is not None and entry.seen and entry.gradient is not None else None)
+    return found
+
+
+def _asked(tensor: Tensor, swept: Sweep, release: Release) -> bool:
+    """Whether a Node works out the gradient of ``tensor``, which came into it."""
+    if not tensor.requires_grad or swept.wanted is None or release < TRIMMED:
+        return tensor.requires_grad
+    source = origin(tensor)
+    if source.node is None:
+        return source.name in swept.wanted
+    keys = ((source.node.index, slot) for slot in range(len(source.node.shapes)))
+    return source.node.index in (swept.needed or ()) or any(key in swept.wanted for key in keys)

@@ -1,0 +1,333 @@
+"""Is the last Node of each layer and operation the one that it says? Held against torch, and by hand for releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.last_node import Forms
+from hookcheck.probe.run import release
+from hookcheck.topology.last_node import Form, Release
+from hookcheck.topology.last_node import Step as LastStep
+from hookcheck.topology.layers.activation import Softsign, Tanh
+from hookcheck.topology.layers.attention import MultiheadAttention
+from hookcheck.topology.layers.cells import LSTMCell
+from hookcheck.topology.layers.convolution import Conv1d, Conv2d
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.loss_elementwise import BCELoss, KLDivLoss, L1Loss
+from hookcheck.topology.layers.recurrent import LSTM
+from hookcheck.topology.layers.shuffling import PixelShuffle
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
+from hookcheck.topology.ops.arithmetic import Add, Where
+from hookcheck.topology.ops.contraction import Einsum, MatMul
+from hookcheck.topology.ops.elementwise import Shift
+from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.ops.joining import Cat
+from hookcheck.topology.ops.moving import To
+from hookcheck.topology.ops.views import View
+from hookcheck.topology.primitive import Array, Layer, Op, Primitive
+from hookcheck.topology.source import expression
+from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
+
+from .primitives import Step, assert_close, constructed, existing, steps
+from .test_formulas import taken
+
+NOW = release(torch.__version__)
+
+
+def leaf(array: Array, wanted: bool) -> torch.Tensor:
+    return torch.tensor(array, requires_grad=wanted and array.dtype.kind in "fc")
+
+
+def first_tensor(result: Any) -> torch.Tensor:
+    while not isinstance(result, torch.Tensor):
+        result = result[0]
+    return result
+
+
+def handed_on(step: Step) -> tuple[Any, ...] | None:
+    """What the grad_fn of the first output hands on in torch, of which alone the backward begins; None without one."""
+    primitive = step.primitive
+    assert isinstance(primitive, (Layer, Op))
+    wanted = [i not in primitive.constant for i in range(len(step.inputs))]
+    given = [leaf(x, wants) for x, wants in zip(step.inputs, wanted)]
+    names: dict[str, Any] = {"nn": torch.nn, "torch": torch}
+    names.update((f"x{i}", x.clone() if primitive.writes else x) for i, x in enumerate(given))
+    refs = tuple(Ref(f"x{i}") for i in range(len(given)))
+    if isinstance(primitive, Layer):
+        module = names["module"] = constructed(primitive).to(torch.float64)
+        with torch.no_grad():
+            for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+                if name in step.parameters:
+                    tensor.copy_(torch.tensor(step.parameters[name]))
+        args, kwargs = primitive.call(refs)
+        text = ", ".join([*map(expression, args), *(f"{key}={expression(value)}" for key, value in kwargs)])
+        text = f"module({text})"
+    else:
+        text = primitive.source(*map(expression, refs))
+    first = first_tensor(eval(text, names))
+    node = first.grad_fn
+    if node is None or primitive.passes:
+        return None
+    seen: list[tuple[Any, ...]] = []
+    node.register_hook(lambda grad_inputs, _: seen.append(grad_inputs))
+    first.backward(torch.tensor(step.cotangents[0]).to(first.dtype))
+    ((*gradients,),) = seen
+    return tuple(gradients)
+
+
+def forms(step: Step, torch_release: Release) -> tuple[Form, ...]:
+    """What it says of itself."""
+    primitive, names = step.primitive, tuple(step.primitive.parameters())
+    cotangents = (step.cotangents[0], *map(np.zeros_like, step.cotangents[1:]))
+    of_inputs, of_parameters = primitive.vjp(step.inputs, step.parameters, cotangents)
+    operands = (*step.inputs, *(step.parameters[name] for name in names))
+    return primitive.last_node(
+        LastStep(
+            release=torch_release,
+            operands=operands,
+            names=names,
+            constants={name: array for name, array in step.parameters.items() if name not in names},
+            dtypes=tuple("float64" if array.dtype.kind == "f" else "int64" for array in operands),
+            cotangents=cotangents,
+            gradients=(*of_inputs, *(of_parameters[name] for name in names)),
+        )
+    )
+
+
+def agrees(theirs: tuple[Any, ...], form: Form, constant: Iterable[int]) -> bool:
+    if len(theirs) != len(form):
+        return False
+    for t, entry in zip(theirs, form):
+        none = entry is None or entry.gradient is None or set(entry.leads) <= {*constant}
+        if none or t is None:
+            if not none or t is not None:
+                return False
+            continue
+        assert entry is not None
+        assert entry.gradient is not None
+        observed = t.detach().resolve_conj().numpy()
+        if observed.shape != entry.gradient.shape:
+            return False
+        size = max(1.0, float(np.abs(entry.gradient).max(initial=0)))
+        if not np.allclose(observed, entry.gradient, rtol=0, atol=1e-6 * size, equal_nan=True):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("kind", [*existing()], ids=lambda kind: kind.__name__)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_the_last_node_is_that_of_torch(kind: type[Primitive], data: st.DataObject) -> None:
+    step = data.draw(steps(kind))
+    if kind is Einsum or not taken(step.primitive):
+        return
+    theirs = handed_on(step)
+    if theirs is not None:
+        constant = step.primitive.constant if isinstance(step.primitive, (Layer, Op)) else ()
+        assert any(agrees(theirs, form, constant) for form in forms(step, NOW)), theirs
+
+
+def test_a_declaration_that_is_wrong_does_not_agree() -> None:
+    layer = Linear(2, 1, bias=False)
+    step = Step(layer, (np.array([[1.0, 2.0]]),), {"weight": np.array([[5.0, 6.0]])}, (np.ones((1, 1)),))
+    theirs = handed_on(step)
+    assert theirs is not None
+    (own,) = forms(step, NOW)
+    assert agrees(theirs, own, ())
+    assert not agrees(theirs, own[::-1], ())
+    assert not agrees(theirs, own[:1], ())
+    assert not agrees(theirs, Primitive.last_node(layer, _step(step))[0], ())
+
+
+def _step(step: Step) -> LastStep:
+    (dx,), of_parameters = step.primitive.vjp(step.inputs, step.parameters, step.cotangents)
+    operands = (*step.inputs, *step.parameters.values())
+    gradients = (dx, *of_parameters.values())
+    return LastStep(NOW, operands, tuple(step.parameters), {}, ("float64",) * 2, step.cotangents, gradients)
+
+
+X, Y, V, H, Z = (Ref(name) for name in "xyvhz")
+CALLED, FROM_Y = Call("y", "", (X,)), Backward((Y,), (V,))
+
+
+def told(topology: Topology, torch_release: Release, path: str = "", **numbers: Any) -> Forms:
+    """What the hook of the module at ``path`` may be given as grad_input; the numbers are small whole ones."""
+    given = {**values(topology), **{name: np.array(array, float) for name, array in numbers.items()}}
+    (call,) = [c for c in Expected(topology, given, release=torch_release).of_first_output if c.call.path == path]
+    return call.forms
+
+
+def of(module: Any, shape: tuple[int, ...], out: tuple[int, ...], **more: Any) -> Topology:
+    """The module called on ``x``, and a backward from what it gives."""
+    return Topology(module, (Input("x", shape, requires_grad=True), Input("v", out)), (CALLED, FROM_Y), **more)
+
+
+def lists(found: Forms) -> list[list[Any]]:
+    return [[None if gradient is None else gradient.tolist() for gradient in form] for form in found]
+
+
+def shapes(found: Forms) -> list[list[Any]]:
+    return [[None if gradient is None else gradient.shape for gradient in form] for form in found]
+
+
+def test_a_linear_layer_of_rows_is_addmm_in_every_release() -> None:
+    topology = of(Linear(2, 1), (2, 2), (2, 1))
+    numbers = {"x": [[1, 2], [3, 4]], "weight": [[5, 6]], "bias": [7], "v": [[1], [10]]}
+    for minor in ((1, 7), (1, 12), (2, 15)):
+        found = lists(told(topology, minor, **numbers))
+        assert found == [[[11], [[5, 6], [50, 60]], [[31], [42]]]]
+
+
+@pytest.mark.parametrize(
+    ("minor", "found"),
+    [
+        ((1, 7), [[[[[1], [10]]], [11]]]),
+        ((1, 11), [[[[[1], [10]]], [11]]]),
+        ((1, 12), [[[[1], [10]]], [[[[1], [10]]], [11]]]),
+        ((2, 0), [[[[1], [10]]], [[[[1], [10]]], [11]]]),
+        ((2, 1), [[[[1], [10]]]]),
+    ],
+)
+def test_a_linear_layer_of_sequences_changes_with_the_release(minor: Release, found: list[Any]) -> None:
+    """The addition of the bias, then, where x is contiguous, the rows of one product."""
+    assert lists(told(of(Linear(2, 1), (1, 2, 2), (1, 2, 1)), minor, v=[[[1], [10]]])) == found
+
+
+def test_a_convolution_gives_the_gradient_of_its_input_first() -> None:
+    """With a kernel of one element y = 3 x + 4: dx = 3 v, dW = Σ v x, db = Σ v."""
+    topology = of(Conv2d(1, 1, (1, 1)), (1, 1, 1, 2), (1, 1, 1, 2))
+    found = told(topology, (2, 13), x=[[[[1, 2]]]], weight=[[[[3]]]], bias=[4], v=[[[[1, 10]]]])
+    assert lists(found) == [[[[[[3, 30]]]], [[[[21]]]], [11]]]
+    assert shapes(told(of(Conv2d(1, 1, (1, 1), bias=False), (1, 1, 1, 2), (1, 1, 1, 2)), (1, 7)))[0][2] is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "minor", "found"),
+    [
+        ("float64", (1, 10), [[(1, 1, 1, 2), (1, 1, 1, 2)]]),
+        ("float32", (1, 10), [[(1, 1, 1, 2), (1, 1, 1, 2)], [(1, 2, 1, 2), (2, 1, 1, 1), (2,)]]),
+        ("float64", (1, 11), [[(1, 2, 1, 2), (2, 1, 1, 1), (2,)]]),
+    ],
+)
+def test_groups_were_run_one_by_one(dtype: str, minor: Release, found: list[Any]) -> None:
+    topology = of(Conv2d(2, 2, (1, 1), groups=2), (1, 2, 1, 2), (1, 2, 1, 2), dtype=dtype)
+    assert shapes(told(topology, minor)) == found
+
+
+def test_a_padded_convolution_gives_the_gradient_of_what_was_padded() -> None:
+    layer = Conv1d(1, 1, (1,), padding=(1,), bias=False, padding_mode="circular")
+    found = told(of(layer, (1, 1, 2), (1, 1, 4)), (2, 13), weight=[[[3]]], v=[[[1, 2, 3, 4]]])
+    assert lists(found)[0][0] == [[[3, 6, 9, 12]]]
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "minor", "found"),
+    [
+        (BCELoss(), 2, (1, 9), [[(2,)]]),
+        (BCELoss(), 2, (1, 10), [[(2,), None]]),
+        (L1Loss(), 2, (1, 12), [[(2,), None]]),
+        (L1Loss(), 2, (1, 13), [[(2,)]]),
+        (KLDivLoss("none"), 2, (1, 12), [[(2,), None]]),
+        (KLDivLoss("none"), 2, (1, 13), [[None, (2,)]]),
+        (To("float32"), 1, (1, 10), [[None, (2,)]]),
+        (To("float32"), 1, (1, 11), [[(2,)]]),
+        (Shift(1.0), 1, (1, 7), [[(2,), None]]),
+        (Add(), 2, (1, 7), [[(2,), None]]),
+        (Cat(0), 2, (1, 7), [[(2,), (2,)]]),
+        (Einsum("a,a->a"), 2, (2, 13), []),
+    ],
+)
+def test_the_entries_of_a_node(module: Any, arguments: int, minor: Release, found: list[Any]) -> None:
+    """The second argument requires no grad: there is a place for it where the Node has one."""
+    given = tuple(Ref(name) for name in "xz"[:arguments])
+    takes = tuple(ref.name for ref in given)
+    body = Call("h", "m", given) if isinstance(module, Layer) else Apply("h", module, given)
+    net = Composite((("m", module),) if isinstance(module, Layer) else (), takes, (body,), H)
+    inputs = (Input("x", (2,), True, "unit"), *[Input("z", (2,), domain="unit")][: arguments - 1])
+    outputs = {"BCELoss": (), "L1Loss": (), "Cat": (4,)}
+    out = Input("v", outputs.get(type(module).__name__, (2,)), dtype="float32" if isinstance(module, To) else "")
+    topology = Topology(net, (*inputs, out), (Call("y", "", given), FROM_Y))
+    assert shapes(told(topology, minor)) == found
+
+
+def test_where_was_broadcast_before() -> None:
+    net = Composite((), ("x", "z", "m"), (Apply("h", Where(), (X, Z, Ref("m"))),), H)
+    inputs = (Input("x", (1,), True), Input("z", (2,)), Input("m", (2,), domain="mask"), Input("v", (2,)))
+    topology = Topology(net, inputs, (Call("y", "", (X, Z, Ref("m"))), FROM_Y))
+    assert shapes(told(topology, (1, 11))) == [[(2,), None]]
+    assert shapes(told(topology, (1, 12))) == [[(1,), None]]
+
+
+@pytest.mark.parametrize(("minor", "found"), [((1, 11), (1, 1, 2, 2, 3, 2)), ((1, 12), (1, 4, 2, 3))])
+def test_a_pixel_shuffle_was_a_permutation(minor: Release, found: tuple[int, ...]) -> None:
+    assert shapes(told(of(PixelShuffle(2), (1, 4, 2, 3), (1, 1, 4, 6)), minor)) == [[found]]
+
+
+@pytest.mark.parametrize(("minor", "found"), [((1, 11), [(3, 2, 2), (2,)]), ((1, 12), [(6, 2)])])
+def test_attention_ends_in_a_linear_layer(minor: Release, found: list[Any]) -> None:
+    layer = MultiheadAttention(2, 1, sources=1, need_weights=False)
+    net = Composite((("m", layer),), ("x",), (Call("h", "m", *layer.call((X,))),), Ref("h", (0,)))
+    assert shapes(told(of(net, (3, 2, 2), (3, 2, 2)), minor, "m")) == [found]
+
+
+@pytest.mark.parametrize(("minor", "trimmed"), [((1, 12), False), ((1, 13), True)])
+def test_what_nobody_asks_for_is_not_worked_out(minor: Release, trimmed: bool) -> None:
+    main = (CALLED, Grad("g", (Y,), (X,), (V,)))
+    topology = Topology(Linear(2, 1), (Input("x", (1, 2), True), Input("v", (1, 1))), main)
+    found = shapes(told(topology, minor))
+    assert found == [[None, (1, 2), None]] if trimmed else found == [[(1,), (1, 2), (2, 1)]]
+
+
+def test_a_write_to_a_view_that_torch_made_is_one_to_its_base() -> None:
+    """A Linear layer gives a view of its rows; what is added in place to it has their shape."""
+    body = (Call("h", "fc", (X,)), Apply("z", AddInplace(), (H, H)))
+    net = Composite((("fc", Linear(2, 2)),), ("x",), body, Z)
+    topology = of(net, (1, 3, 2), (1, 3, 2))
+    assert shapes(told(topology, (2, 13))) == [[(3, 2)]]
+    assert shapes(told(topology, (1, 7))) == [[(1, 3, 2), (1, 3, 2)]]
+    assert told(topology, (2, 13), "fc") == ()
+
+
+def test_a_base_that_was_written_to_through_a_view_is_not_known() -> None:
+    u = Ref("u")
+    body = (Call("h", "m", (X,)), Apply("u", View((4,)), (H,)), Apply("z", AddInplace(), (u, u)))
+    assert told(of(Composite((("m", Tanh()),), ("x",), body, H), (2, 2), (2, 2)), (2, 13)) == ()
+
+
+@pytest.mark.parametrize(("dtype", "known"), [("float64", True), ("float32", False)])
+def test_what_a_library_may_compute_at_once_is_not_known(dtype: str, known: bool) -> None:
+    layer = LSTM(1, 1)
+    net = Composite((("m", layer),), ("x",), (Call("h", "m", (X,)),), Ref("h", (0,)))
+    found = told(of(net, (2, 1, 1), (2, 1, 1), dtype=dtype), (2, 13), "m")
+    assert shapes(found) == ([[(1, 1), (1, 1)]] if known else [])
+
+
+def test_the_state_of_a_cell_has_what_comes_through_its_output() -> None:
+    """``h' = σ(o) tanh(c')``; the sum of two that makes ``c'`` hands its whole gradient on twice."""
+    layer = LSTMCell(1, 1)
+    net = Composite((("m", layer),), ("x",), (Call("h", "m", (X,)),), Ref("h", (1,)))
+    ((one, other),) = told(of(net, (1, 1), (1, 1)), (2, 13), v=[[5]])
+    assert one is not None
+    assert one.tolist() == [[5]]
+    assert other is one or np.array_equal(other, one)
+
+
+def test_two_nodes_that_lead_to_one_operand_both_count() -> None:
+    ((first, second),) = told(of(Softsign(), (2,), (2,)), (2, 13), x=[1, -3], v=[2, 16])
+    assert_close(np.array([1.0, 4.0]), np.asarray(first), 1e-12)  # v / (1 + |x|)
+    assert_close(np.array([-0.5, 3.0]), np.asarray(second), 1e-12)  # −v x / (1 + |x|)²
+
+
+def test_a_vector_before_a_matrix_is_made_one() -> None:
+    net = Composite((), ("x", "z"), (Apply("h", MatMul(), (X, Z)),), H)
+    inputs = (Input("x", (2,), True), Input("z", (2, 3)), Input("v", (3,)))
+    assert shapes(told(Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y)), (2, 13))) == [[(1, 3)]]
