@@ -9,10 +9,11 @@ from .firing import FIRING
 from .forward_calls import FORWARD_CALLS
 from .gradients import GRADIENTS
 from .graph_hooks import GRAPH_HOOKS
+from .legacy import IN_EVERY_FAMILY
 from .observers import OBSERVERS
 from .samples import deviations, samples, sound
 
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS)
+FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS, *IN_EVERY_FAMILY)
 OFFERED = [fault for fault in FAULTS if fault.offered]
 
 

@@ -1,0 +1,47 @@
+"""Faults in what a legacy hook is called with, each of which has to show in every family, whatever the ledger knows."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import torch
+
+from .engine import LEGACY, Fault, Gradients, each, receiving, told
+from .firing import twice
+
+
+def in_reverse(gradients: Gradients) -> Gradients:
+    """The entries the other way round; of one alone, or of equal ones, the numbers."""
+    if all(
+        g is h or (g is not None and h is not None and torch.equal(g, h)) for g, h in zip(gradients, gradients[::-1])
+    ):
+        return tuple(g if g is None else g.flatten().flip(0).reshape(g.shape) for g in gradients)
+    return gradients[::-1]
+
+
+def of_another_output() -> AbstractContextManager[None]:
+    """The hook is given the latest gradient of the outputs before that is another, or that of one that nothing uses."""
+    before: list[Any] = []
+
+    def change(hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
+        own = [g for g in go if g is not None]
+        others = (g for g in reversed(before) if not any(g.shape == o.shape and torch.equal(g, o) for o in own))
+        given = next(others, None)
+        before.extend(own)
+        return hook(module, gi, tuple(map(torch.zeros_like, own)) if given is None else (given,))
+
+    return told(change)
+
+
+IN_EVERY_FAMILY = (
+    Fault("legacy: grad_input is tripled", lambda: receiving(each(lambda g: 3 * g)), ("P2-12",), LEGACY),
+    Fault("legacy: grad_input comes in reverse", lambda: receiving(in_reverse), ("P2-12",), LEGACY),
+    Fault(
+        "legacy: grad_input is all sevens", lambda: receiving(each(lambda g: torch.full_like(g, 7))), ("P2-12",), LEGACY
+    ),
+    Fault("legacy: grad_input lacks an entry", lambda: receiving(lambda g: g[:-1]), ("P2-12",), LEGACY),
+    Fault("legacy: the hook is called twice", twice, ("P2-12",), LEGACY),
+    Fault("legacy: grad_output is that of another output", of_another_output, ("P2-12",), LEGACY),
+)
+"""Wrong in the numbers, their order, how many there are, how often the hook is called, and whose they are."""
