@@ -272,6 +272,11 @@ class LSTMCell(_Cell):
     unbatched: bool = False
 
     @property
+    def separate(self) -> bool:
+        """Without a batch each has its axis taken away by a Node of its own."""
+        return self.unbatched
+
+    @property
     def rule(self) -> Rule:
         """The LSTM's."""
         return LSTM

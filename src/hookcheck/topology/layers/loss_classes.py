@@ -113,14 +113,13 @@ class _CrossEntropy(_Classification):
         return dx
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
-        """Of probabilities the negative of the sum, or its quotient for the mean, where up to 1.10 the number of losses
-        was a tensor; with smoothing the addition of two losses; else as for scores."""
+        """Of probabilities the negative of the sum, or its quotient; with smoothing the addition of two losses; else as
+        for scores."""
         if not self.probabilities:
             return ((step.inner(step.v), step.inner(step.v)),) if self.label_smoothing else super().last_node(step)
         if self.reduction != "mean":
             return step.alone(-step.v)
-        found = step.inner(step.v / self._divisor(self.scored(step), step.parameters))
-        return ((found,) if step.release >= (1, 11) else (found, None),)
+        return step.alone(step.v / self._divisor(self.scored(step), step.parameters))
 
 
 def _axis(x: Array) -> int:

@@ -66,7 +66,7 @@ class L1Loss(_OfDifference):
         return sgn(d)
 
     def fused(self, step: Step) -> bool:
-        """Up to 1.12; since then it is the absolute difference, reduced (pytorch#80003)."""
+        """Up to 1.12; since then it is the absolute difference, reduced (pytorch#78257)."""
         return step.release < (1, 13)
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
@@ -127,8 +127,8 @@ class SmoothL1Loss(_OfDifference):
         return np.where(np.abs(d) < self.beta, d / (self.beta or 1), np.sign(d))
 
     def fused(self, step: Step) -> bool:
-        """One Node, save where it is `L1Loss`."""
-        return self.beta > 0 or step.release < (1, 13)
+        """One Node; since 2.1 ``beta = 0`` is `L1Loss` for ``torch.nn.functional``."""
+        return self.beta > 0 or step.release < (2, 1)
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
         """That of `L1Loss`."""
@@ -298,7 +298,7 @@ class KLDivLoss(_Elementwise):
         return ((step.inner(step.v / len(step.inputs[0])), None),)
 
     def fused(self, step: Step) -> bool:
-        """Up to 1.12."""
+        """Up to 1.12 (pytorch#80334)."""
         return step.release < (1, 13)
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:

@@ -69,8 +69,8 @@ class To(Rule):
         return (like(v, x),)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
-        """Of the tensor; up to 1.10 a copy into a new one, for which there is a place too."""
-        return ((None, step.of(0)),) if step.release < (1, 11) else (step.each,)
+        """Of the tensor; up to 1.9 a copy into a new one, for which there is a place too."""
+        return ((None, step.of(0)),) if step.release < (1, 10) else (step.each,)
 
 
 @dataclass(frozen=True)

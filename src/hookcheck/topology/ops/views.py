@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Union
@@ -260,16 +261,23 @@ class Index(_Part):
         return tuple(item if isinstance(item, int) else slice(*item) for item in self.items)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
-        """The last item that takes less than all; each is a view of what those before it give."""
-        items = self.items
-        while items and (items[-1] == (None, None, None) or items[-1] == (0, None, None)):
-            items = items[:-1]
-        if not items:
-            return (step.each,)
-        before = step.inputs[0][tuple(i if isinstance(i, int) else slice(*i) for i in items[:-1])]
-        kept = sum(not isinstance(i, int) for i in items[:-1])
+        """Each item is a view of what those before it give; releases differ in whether a slice of all is a Node."""
+        return tuple(form for count in self._ends(step.inputs[0]) for form in self._form(step, count))
+
+    def _ends(self, x: Array) -> Iterator[int]:
+        """How many items there are up to one whose Node may be the last."""
+        for count in range(len(self.items), 0, -1):
+            yield count
+            if x[self._key(x.ndim)[:count]].shape != x[self._key(x.ndim)[: count - 1]].shape:
+                return
+        yield 0
+
+    def _form(self, step: Step, count: int) -> tuple[Form, ...]:
+        key = self._key(step.inputs[0].ndim)
+        before = step.inputs[0][key[: max(0, count - 1)]]
         gradient = np.zeros(before.shape, step.v.dtype)
-        gradient[_along(kept, before.ndim, items[-1] if isinstance(items[-1], int) else slice(*items[-1]))] = step.v
+        kept = sum(isinstance(item, slice) for item in key[: max(0, count - 1)])
+        gradient[_along(kept, before.ndim, key[count - 1]) if count else ...] = step.v
         return step.alone(gradient)
 
 
