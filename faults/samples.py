@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Ledger
 from hookcheck.networks.examine import examine
