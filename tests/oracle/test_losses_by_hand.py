@@ -14,8 +14,6 @@ from hookcheck.topology.layers.loss import _Loss
 from hookcheck.topology.layers.loss_classes import CrossEntropyLoss, LinearCrossEntropyLoss, NLLLoss
 from hookcheck.topology.layers.loss_ctc import CTCLoss
 from hookcheck.topology.layers.loss_elementwise import (
-    BCELoss,
-    BCEWithLogitsLoss,
     GaussianNLLLoss,
     HuberLoss,
     KLDivLoss,
@@ -24,6 +22,7 @@ from hookcheck.topology.layers.loss_elementwise import (
     PoissonNLLLoss,
     SmoothL1Loss,
 )
+from hookcheck.topology.layers.loss_entropy import BCELoss, BCEWithLogitsLoss
 from hookcheck.topology.layers.loss_margins import (
     CosineEmbeddingLoss,
     HingeEmbeddingLoss,

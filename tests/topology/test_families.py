@@ -19,7 +19,7 @@ from hookcheck.topology.families.grammar import Writer
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.layers.loss_elementwise import BCELoss
+from hookcheck.topology.layers.loss_entropy import BCELoss
 from hookcheck.topology.model import (
     Apply,
     Backward,

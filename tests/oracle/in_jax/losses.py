@@ -12,8 +12,6 @@ from jax.nn import log_sigmoid, log_softmax, relu, softplus
 from hookcheck.topology.layers.loss_classes import CrossEntropyLoss, LinearCrossEntropyLoss, NLLLoss, NLLLoss2d
 from hookcheck.topology.layers.loss_ctc import CTCLoss
 from hookcheck.topology.layers.loss_elementwise import (
-    BCELoss,
-    BCEWithLogitsLoss,
     GaussianNLLLoss,
     HuberLoss,
     KLDivLoss,
@@ -22,6 +20,7 @@ from hookcheck.topology.layers.loss_elementwise import (
     PoissonNLLLoss,
     SmoothL1Loss,
 )
+from hookcheck.topology.layers.loss_entropy import BCELoss, BCEWithLogitsLoss
 from hookcheck.topology.layers.loss_margins import (
     CosineEmbeddingLoss,
     HingeEmbeddingLoss,

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise
 from hookcheck.topology.layers.unary import sgn
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 
@@ -323,87 +323,3 @@ class KLDivLoss(_Elementwise):
         if self.log_target:
             return -np.exp(y), np.exp(y) * (y - x + 1)
         return -y, np.log(y) + 1 - x
-
-
-def _log(x: Array) -> Array:
-    """The logarithm, cut at −100."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(x), -100)
-
-
-@dataclass(frozen=True)
-class BCELoss(_Elementwise):
-    """``nn.BCELoss``: ``−w (y ln x + (1 − y) ln(1 − x))`` of ``x`` and ``y`` between 0 and 1, ``w`` broadcast.
-
-    ``∂x = w (x − y) / (x (1 − x))`` and ``∂y = w (ln(1 − x) − ln x)``. Logarithms are cut at −100, and ``x (1 − x)`` is
-    no less than 1e−12 (which torch keeps in float32), so that a probability of 0 or 1 has a gradient too. Source: the
-    documentation of ``torch.nn.BCELoss``.
-    """
-
-    weight: tuple[float, ...] | None = None
-    reduction: str = "mean"
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The target: the releases before 1.10 have no derivative for it."""
-        return (1,)
-
-    @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """Two tensors between 0 and 1; a weight for each place of the last axis."""
-        weight = draw(weights(shape[-1])) if shape else None
-        return cls(weight, draw(REDUCTIONS)), (Operand(shape, "unit"), Operand(shape, "unit"))
-
-    def value(self, *inputs: Array) -> Array:
-        """The cross entropy of two coins, unweighted."""
-        x, y = inputs
-        value: Array = -(y * _log(x) + (1 - y) * _log(1 - x))
-        return value
-
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
-        """``∂x`` and ``∂y``, unweighted."""
-        x, y = inputs
-        return (x - y) / np.maximum(x * (1 - x), EPSILON), _log(1 - x) - _log(x)
-
-    def last_node(self, step: Step) -> tuple[Form, ...]:
-        """One Node, since 1.10 with a place for the target."""
-        return ((step.of(0),),) if step.release < (1, 10) else (step.each,)
-
-
-@dataclass(frozen=True)
-class BCEWithLogitsLoss(_Loss):
-    """``nn.BCEWithLogitsLoss``: ``w (p y ln(1 + e⁻ˣ) + (1 − y) ln(1 + eˣ))``, weights ``w`` and ``p`` broadcast.
-
-    ``∂x = w ((1 − y) σ(x) − p y σ(−x))`` and ``∂y = w (p ln(1 + e⁻ˣ) − ln(1 + eˣ))``.
-    Source: the documentation of ``torch.nn.BCEWithLogitsLoss``.
-    """
-
-    weight: tuple[float, ...] | None = None
-    reduction: str = "mean"
-    pos_weight: tuple[float, ...] | None = None
-
-    @classmethod
-    def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
-        """A target between 0 and 1; weights for each place of the last axis."""
-        drawn = weights(shape[-1]) if shape else st.none()
-        return cls(draw(drawn), draw(REDUCTIONS), draw(drawn)), (Operand(shape), Operand(shape, "unit"))
-
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
-        """The cross entropy of two coins, the first given by its logit."""
-        (x, y), (w, p) = inputs, self._weights(parameters)
-        losses: Array = w * (p * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
-        return losses
-
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
-        """``v ∂x`` and ``v ∂y``."""
-        (x, y), (w, p) = inputs, self._weights(parameters)
-        of_x = (1 - y) / (1 + np.exp(-x)) - p * y / (1 + np.exp(x))
-        of_y = p * np.logaddexp(0, -x) - np.logaddexp(0, x)
-        return v * w * of_x, v * w * of_y
-
-    def _weights(self, parameters: dict[str, Array]) -> tuple[Array | float, Array | float]:
-        return parameters.get("weight", 1.0), parameters.get("pos_weight", 1.0)
-
-    def fused(self, step: Step) -> bool:
-        """One Node."""
-        return True

@@ -1,0 +1,141 @@
+"""How is the legacy hook judged as the hook on a Node? Which event goes with which call, and how much is not judged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import RAN
+from hookcheck.networks.case import Case
+from hookcheck.networks.examine import examine
+from hookcheck.networks.legacy import AS_THE_NODE, BUT_FOR_NUMBERS, NOT_JUDGED, OTHERWISE, answers
+from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.last_node import NodeCall
+from hookcheck.probe.observation import Event
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.corpus import read
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.model import Apply, Composite
+from hookcheck.topology.ops.contraction import Einsum
+from hookcheck.topology.ops.elementwise import Shift
+from hookcheck.topology.primitive import Array
+from hookcheck.topology.tree import Ref
+
+from .cases import X, case, changed, gaps, judged, numbers, raising, unjudged, with_gradients
+
+LEGACY = case(Tanh(), kind="backward")
+"""A layer of one Node, whose own gradient is the module's."""
+OF_NUMBERS = case(Composite((), ("x",), (Apply("h", Shift(1.0), (X,)),), Ref("h")), kind="backward")
+"""The last Node adds a number, for which there is a place without a gradient."""
+EINSUM = Composite((), ("x",), (Apply("h", Einsum("a,a->a"), (X, X)),), Ref("h"))
+
+CALL = CallTrace("", 0, Tanh(), "grad")
+EVERY = 4
+"""Every so many topologies of a corpus are looked at."""
+
+
+def due(output: float, *handed_on: float, certain: bool = True) -> NodeCall:
+    forms = (tuple(np.array([g]) for g in handed_on),) if handed_on else ()
+    return NodeCall(CALL, 0, np.array([output]), forms, certain)
+
+
+def event(output: float, *inputs: float) -> Event:
+    return Event("backward", "", 0, "", (tuple(np.array([g]) for g in inputs), (np.array([output]),)))
+
+
+def equal(a: Array, b: Array) -> bool:
+    return bool(np.array_equal(a, b))
+
+
+def near(a: Array, b: Array) -> bool:
+    return bool((abs(a - b) < 1).all())
+
+
+@pytest.mark.parametrize(
+    ("calls", "events", "room", "word"),
+    [
+        ([due(1, 2)], [event(1, 2)], 0, AS_THE_NODE),
+        ([], [], 0, AS_THE_NODE),
+        ([due(1, 2), due(3, 4)], [event(3, 4), event(1, 2)], 0, AS_THE_NODE),
+        ([due(1, 2)], [event(1, 7)], 0, BUT_FOR_NUMBERS),
+        ([due(1, 2)], [event(7, 2)], 0, BUT_FOR_NUMBERS),
+        ([due(1, 2)], [event(1, 2, 2)], 0, OTHERWISE),
+        ([due(1, 2)], [], 0, OTHERWISE),
+        ([due(1, 2)], [event(1, 2), event(1, 2)], 0, OTHERWISE),
+        ([], [event(1, 2)], 0, OTHERWISE),
+        ([due(1)], [event(1, 2)], 0, NOT_JUDGED),
+        ([due(1)], [event(1, 2), event(3, 4)], 0, OTHERWISE),
+        ([due(1), due(3, 4)], [event(3, 7), event(1, 2)], 0, BUT_FOR_NUMBERS),
+        ([due(1, 2)], [event(1, 2), event(3, 4)], 1, NOT_JUDGED),
+        ([due(1, 2)], [event(1, 7), event(3, 4)], 1, BUT_FOR_NUMBERS),
+        ([due(1, 2), due(3, 4, certain=False)], [event(1, 2)], 1, NOT_JUDGED),
+        ([due(1, 2), due(3, 4, certain=False)], [event(1, 2), event(5, 6)], 1, NOT_JUDGED),
+        ([due(1, 2), due(3, 4, certain=False)], [event(1, 2), event(3, 4)], 1, AS_THE_NODE),
+        ([due(1, 2), due(3, 4, certain=False)], [event(1, 2), event(3, 4), event(3, 4)], 1, OTHERWISE),
+    ],
+)
+def test_a_hook_is_called_as_the_node_is_or_not(
+    calls: list[NodeCall], events: list[Event], room: int, word: str
+) -> None:
+    assert answers(calls, events, [equal], room, ended=False).word == word
+
+
+def test_what_a_run_that_ended_early_shows_must_be_right() -> None:
+    calls = [due(1, 2), due(3, 4)]
+    assert answers(calls, [event(3, 4)], [equal], 0, ended=True).word == NOT_JUDGED
+    assert answers(calls, [event(3, 7)], [equal], 0, ended=True).word != NOT_JUDGED
+
+
+def test_exact_numbers_come_before_near_ones() -> None:
+    """By the second look either event may be for either call; by the first each has its own."""
+    calls, events = [due(1.0, 2.0), due(1.25, 7.0)], [event(1.25, 7.0), event(1.0, 2.0)]
+    found = answers(calls, events, [equal, near], 0, ended=False)
+    assert [seen for _, seen in found.due] == events[::-1]
+
+
+def test_few_cases_are_not_judged() -> None:
+    """Fewer than one in fifty of those with a legacy hook."""
+    ran = without = 0
+    for family in FAMILIES:
+        for topology in islice(read(conformance_folder() / "corpus", family), 0, None, EVERY):
+            (result,) = examine(topology, family, ("backward",), [CLAUSES["P2-12"]], Ledger(()))
+            ran += result.outcome == RAN
+            without += bool(result.unjudged)
+    assert without < ran / 50
+
+
+@pytest.mark.parametrize(
+    ("broken", "gap"),
+    [
+        (with_gradients(LEGACY, numbers(7)), "wrong values"),
+        (with_gradients(LEGACY, (np.array([[7.0]]),)), "wrong shape"),
+        (with_gradients(LEGACY, numbers(None)), "None instead of a gradient"),
+        (with_gradients(LEGACY, ()), "missing entries"),
+        (with_gradients(LEGACY, numbers(7, 7)), "extra entries"),
+        (with_gradients(LEGACY, [7.0]), "wrong arguments"),
+        (with_gradients(OF_NUMBERS, numbers(7, 7)), "a gradient instead of None"),
+        (raising(LEGACY, events=changed(LEGACY, arguments=(numbers(1), numbers(7))).observed.events), "wrong values"),
+    ],
+)
+def test_it_is_told_by_what_grad_input_differs(broken: Case, gap: str) -> None:
+    assert gaps(broken, "P2-12") == [("P2-12", gap)]
+
+
+def test_a_module_of_several_nodes_is_held_to_the_last() -> None:
+    """``y = W x`` of a vector is a product of matrices, of which the vector's axis is taken away again."""
+    product = case(kind="backward")
+    assert gaps(product, "P2-12") == [("P2-12", "wrong shape")]
+    assert gaps(with_gradients(product, (np.array([[7.0]]),)), "P2-12") == []
+
+
+@pytest.mark.parametrize("summed", [case(EINSUM, kind="backward"), replace(LEGACY, device="cuda")])
+def test_what_nobody_can_foretell_is_counted(summed: Case) -> None:
+    assert (judged(summed, "P2-12"), unjudged(summed, "P2-12")) == (0, 1)
+    assert gaps(summed, "P2-12") == []
