@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,13 @@ GROUPS = [
 ]
 IN_JAX = {kind: written for group in GROUPS for kind, written in group.IN_JAX.items()}
 NOT_IN_JAX = {kind: why for group in GROUPS for kind, why in group.NOT_IN_JAX.items()}
+
+
+@pytest.fixture(autouse=True)
+def _forget_what_jax_compiled() -> Iterator[None]:
+    """JAX holds what it compiled for each shape until the process ends: gigabytes, over all layers."""
+    yield
+    jax.clear_caches()
 
 
 def test_every_layer_and_operation_is_in_jax_or_said_not_to_be() -> None:
