@@ -60,7 +60,7 @@ def test_an_answer_for_each_stretch_of_releases() -> None:
 
 
 def test_people_see_all_of_it() -> None:
-    code, out, _ = asked("claims")
+    code, out, _ = asked("claims", "--format", "pretty")
     assert code == 0
     for row in lines("claims"):
         assert all(word in out for word in (row["id"], row["answer"], row["torch"], *row["statement"].split()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hookcheck.cli.frame import command
-from hookcheck.cli.output import fields, show, table
+from hookcheck.cli.index import index
+from hookcheck.cli.output import entries, fields, show
 
 _SCHEMAS = [
     fields(
@@ -23,14 +24,8 @@ def list_claims(shape: str) -> None:
     A claim holds, is refuted, or is partly refuted; one with several answers over the releases has a line for each.
     `hookcheck explain ID` names the entries of the ledger that say what torch does instead.
     """
-    import hookcheck.clauses  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.claims import answers, claims
-    from hookcheck.contract.ledger import load
-
-    ledger = load()
-    rows = [
-        {"id": c.id, "statement": c.statement, "answer": a.answer, "torch": a.torch, "source": c.source}
-        for c in claims()
-        for a in answers(c, ledger)
-    ]
-    show(rows, shape, lambda: table(rows, ("id", "answer", "torch", "statement", "source")))
+    rows = index()["claims"]
+    heads = (
+        (f"{row['id']}  {row['answer']} ({row['torch']})", f"{row['statement']} [{row['source']}]") for row in rows
+    )
+    show(rows, shape, lambda: entries(heads))
