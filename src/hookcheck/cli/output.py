@@ -166,6 +166,34 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             script=("string", "the script"),
         ),
     ],
+    "merge": [
+        _fields(
+            record=("string", "the record that was written"),
+            torch=("string", "the version of torch"),
+            device=("string", "the device"),
+            records=("integer", "how many records it was made of"),
+            cases=("integer", "how many cases it holds"),
+            complete=("boolean", "whether nothing is missing for which a run was stopped"),
+            differing=("array", "the cases that came out differently in two of the records"),
+        )
+    ],
+    "matrix": [
+        _fields(
+            torch=("string", "the release"),
+            outcome=("string", "conforms, deviates, there already, or not-run"),
+            reason=("string", "why it was not run, or how pytest sums up what fails; empty where all is well"),
+            seconds=("integer", "how long it took"),
+            record=("string", "the record; empty where there is none"),
+        )
+    ],
+    "releases": [
+        _fields(
+            torch=("string", "the release"),
+            python=("string", "the Python that it is run with"),
+            pins=("array", "what its environment needs beside it"),
+            record=("string", "its record on cpu; empty where there is none"),
+        )
+    ],
     "run": [
         _fields(
             record=("string", "a record that the run has written"),
