@@ -23,7 +23,7 @@ from hookcheck.contract.evidence import order
 from hookcheck.contract.ledger import DEVICES, applying, load
 from hookcheck.contract.verdict import NOT_RUN, CaseResult
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS, kind_named
+from hookcheck.hooks.kinds import KINDS, kind_named
 from hookcheck.probe.processor import arithmetic
 from hookcheck.programs.program import PROGRAM, Program, chapters
 from hookcheck.record.lines import case_line
