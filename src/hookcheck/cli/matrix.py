@@ -1,4 +1,4 @@
-"""The commands about the list of releases: what is in it, and the suite on each, one after another."""
+"""The command that runs the suite on each release of the list, one after another."""
 
 from __future__ import annotations
 
@@ -10,27 +10,18 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, command
-from hookcheck.cli.output import Row, show, table
+from hookcheck.cli.output import Row, fields, show, table
 from hookcheck.errors import HookcheckError
 
-
-@command("releases")
-@REPORTS
-def list_releases(reports: Path, shape: str) -> None:
-    """List the releases of torch that hookcheck runs on, each with its Python, pins and record."""
-    from hookcheck.record.model import record_name
-    from hookcheck.releases import releases
-
-    def path(torch: str) -> str:
-        record = reports / "records" / record_name(torch, "cpu")
-        return str(record) if record.exists() else ""
-
-    rows = [
-        {"torch": each.torch, "python": each.python, "pins": list(each.pins), "record": path(each.torch)}
-        for each in releases()
-    ]
-    shown = [{**row, "pins": ", ".join(row["pins"])} for row in rows]
-    show(rows, shape, lambda: table(shown, ("torch", "python", "pins", "record")))
+_SCHEMAS = [
+    fields(
+        torch=("string", "the release"),
+        outcome=("string", "conforms, deviates, there already, or not run"),
+        reason=("string", "why it was not run, or how pytest sums up what fails; empty where all is well"),
+        seconds=("integer", "how long it took"),
+        record=("string", "the record; empty where there is none"),
+    )
+]
 
 
 def _share(context: click.Context, parameter: click.Parameter, value: str) -> tuple[int, int]:
@@ -40,7 +31,7 @@ def _share(context: click.Context, parameter: click.Parameter, value: str) -> tu
     return int(parts[1]), int(parts[2])
 
 
-@command("matrix")
+@command("matrix", _SCHEMAS)
 @click.argument("names", metavar="[RELEASE]...", nargs=-1)
 @click.option("--shard", callback=_share, default="1/1", metavar="K/N", help="Only the K-th of N shares of the list.")
 @click.option("--keep", is_flag=True, help="Keep the environments, 2 to 7 GB each.")

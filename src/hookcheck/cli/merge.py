@@ -7,13 +7,25 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import show, table
+from hookcheck.cli.output import fields, show, table
+
+_SCHEMAS = [
+    fields(
+        record=("string", "the record that was written"),
+        torch=("string", "the version of torch"),
+        device=("string", "the device"),
+        records=("integer", "how many records it was made of"),
+        cases=("integer", "how many cases it holds"),
+        complete=("boolean", "whether nothing is missing for which a run was stopped"),
+        differing=("array", "the cases that came out differently in two of the records"),
+    )
+]
 
 SHOWN = 5
 """How many of the cases that came out differently are listed for people."""
 
 
-@command("merge")
+@command("merge", _SCHEMAS)
 @click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o", "--into", "folder", required=True, type=click.Path(path_type=Path), metavar="FOLDER",
