@@ -88,7 +88,7 @@ def _made() -> Index:
     from hookcheck.contract.clause import CLAUSES, described
     from hookcheck.contract.ledger import load
     from hookcheck.contract.left_out import LEFT_OUT
-    from hookcheck.probe.kinds import KINDS
+    from hookcheck.hooks.kinds import KINDS
     from hookcheck.programs.program import Program
     from hookcheck.programs.registered import hook_kinds
     from hookcheck.topology.catalogue import layer_classes

@@ -66,7 +66,7 @@ def _program_repro(program: Any, clause_id: str | None, kind: str | None, device
 
 def _topology_repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path) -> Row:
     from hookcheck.contract.clause import CLAUSES, clause_named
-    from hookcheck.probe.kinds import kind_named
+    from hookcheck.hooks.kinds import kind_named
     from hookcheck.programs.program import Program
     from hookcheck.repro.lookup import find
     from hookcheck.repro.script import script

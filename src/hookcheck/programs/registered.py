@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from hookcheck.probe.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.programs.program import Program
 
 
