@@ -20,7 +20,6 @@ from repro.cases import LINEAR, SHARED, record_with
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 import hookcheck.cli as cli
-import hookcheck.cli.lists as lists
 from hookcheck import __version__
 from hookcheck.cli.output import SCHEMAS
 from hookcheck.contract.clause import CLAUSES
@@ -268,7 +267,7 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lists, "show", interrupted)
+    monkeypatch.setattr("hookcheck.cli.list.show", interrupted)
     code, _, err = asked("list")
     assert code == 130
     assert err.split() == ["hookcheck:", "interrupted"]
@@ -278,7 +277,7 @@ def test_a_fault_of_hookcheck_is_not_softened(monkeypatch: pytest.MonkeyPatch) -
     def faulty(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(lists, "show", faulty)
+    monkeypatch.setattr("hookcheck.cli.list.show", faulty)
     with pytest.raises(ZeroDivisionError):
         asked("list")
 
