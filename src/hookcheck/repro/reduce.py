@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.oracle.expected import Expected
-from hookcheck.probe.kinds import KINDS, HookKind
 from hookcheck.repro.calls import calls_alone
 from hookcheck.topology import model
 from hookcheck.topology.codec import canonical, decode, encode
