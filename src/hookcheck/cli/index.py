@@ -24,9 +24,10 @@ class Index(TypedDict):
     """The names that there are, each list in the order in which its things are declared.
 
     ``clauses`` have the fields of `hookcheck.contract.clause.described`, their ``chapter``, whether they are a
-    ``program``, and in ``hooks`` the hook kinds that they register. ``ledger`` has the entries, ``claims`` the answers
-    to them, ``left_out`` the reasons by the id that a clause would have. ``families``, ``chapters`` and ``layers`` are
-    texts by name; a layer's is empty where it is covered, and says why not where it is not.
+    ``program``, and in ``hooks`` the hook kinds that they register. ``ledger`` has the entries, ``claims`` the claims
+    with the answers to them by release, ``left_out`` the reasons by the id that a clause would have. ``families``,
+    ``chapters`` and ``layers`` are texts by name; a layer's is empty where it is covered, and says why not where it is
+    not.
     """
 
     clauses: list[dict[str, Any]]
@@ -91,11 +92,12 @@ def _made() -> Index:
     from hookcheck.hooks.kinds import KINDS
     from hookcheck.programs.program import Program
     from hookcheck.programs.registered import hook_kinds
+    from hookcheck.releases import releases
     from hookcheck.topology.catalogue import layer_classes
     from hookcheck.topology.excused import EXCUSED
     from hookcheck.topology.families import FAMILIES
 
-    ledger = load()
+    ledger, torches = load(), [release.torch for release in releases()]
     return {
         "clauses": [
             {
@@ -109,9 +111,13 @@ def _made() -> Index:
         "left_out": LEFT_OUT,
         "ledger": [_entry(entry) for entry in ledger],
         "claims": [
-            {"id": c.id, "statement": c.statement, "answer": a.answer, "torch": a.torch, "source": c.source}
-            for c in claims()
-            for a in answers(c, ledger)
+            {
+                "id": claim.id,
+                "statement": claim.statement,
+                "source": claim.source,
+                "answers": {torch: a.answer for a in answers(claim, ledger, torches) for torch in a.torch},
+            }
+            for claim in claims()
         ],
         "families": {family.name: family.statement for family in FAMILIES.values()},
         "chapters": {clause.chapter: _paragraph(clause) for clause in CLAUSES.values()},
