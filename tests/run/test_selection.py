@@ -17,8 +17,6 @@ class Cell:
 
 KINDS = ("full", "legacy")
 OFFERED = [Cell(clause, family, kind) for clause in "AB" for family in ("view", "nested") for kind in KINDS]
-    Cell(clause, family, kind) for clause in "AB" for family in ("view", "nested") for kind in ("full", "legacy")
-]
 PROGRAMS = [Cell(clause, "program", "chapter") for clause in "CD"]
 
 
