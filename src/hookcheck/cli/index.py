@@ -58,10 +58,10 @@ def index() -> Index:
 
 
 def _path() -> Path:
-    from platformdirs import user_cache_path
-
+    """Where the index is kept: by the XDG base directories, or as Windows has it; for each copy of the package one."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
     where = hashlib.sha256(f"{PACKAGE} {sys.version}".encode()).hexdigest()[:12]
-    return user_cache_path("hookcheck", appauthor=False) / f"index-{where}.json"
+    return Path(caches) / "hookcheck" / f"index-{where}.json"
 
 
 def _key() -> str:

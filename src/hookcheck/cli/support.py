@@ -34,17 +34,27 @@ _SCHEMAS = [
     ),
     fields(file=("string", "a file that --write has written")),
 ]
+FEW = 12
+"""Up to so many statements are all shown; of more, those that hold are counted."""
+
 _ORDER = ("fails", "partial", "changed", "unknown", "not offered", "holds")
 
 
 @command("support", _SCHEMAS)
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be given several times.")
 @click.option("--since", metavar="VERSION", help="Only what is said of this release or newer ones.")
 @click.option("--until", metavar="VERSION", help="Only what is said of this release or older ones.")
 @click.option("--write", is_flag=True, help="Write support.json and changes.md from the records instead.")
 @REPORTS
 def support(
-    kinds: tuple[str, ...], since: str | None, until: str | None, write: bool, reports: Path, shape: str
+    kinds: tuple[str, ...],
+    clauses: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+    write: bool,
+    reports: Path,
+    shape: str,
 ) -> None:
     """Tell what holds for hook kinds, since and until which release of torch; what does not hold comes first.
 
@@ -57,7 +67,10 @@ def support(
         return
     for kind in kinds:
         one_of(kind, (*index()["kinds"], *index()["chapters"]), "hook kind or chapter")
-    rows = list(_rows(support_data(reports), kinds, since, until))
+    data = support_data(reports)
+    for id in clauses:
+        one_of(id, data["clauses"], "clause")
+    rows = [row for row in _rows(data, kinds, since, until) if not clauses or row["clause"] in clauses]
     show(rows, shape, lambda: _drawn(rows))
 
 
@@ -114,11 +127,11 @@ def _version(text: str | None) -> Any:
 
 
 def _drawn(rows: list[Row]) -> str:
-    shown = [row for row in rows if row["state"] != "holds"]
+    shown = [row for row in rows if row["state"] != "holds" or len(rows) <= FEW]
     items = ((f"{r['clause']} {r['kind']}: {r['state']} {_period(r)}", _text(r)) for r in shown)
     holding = len(rows) - len(shown)
     rest = f"{holding:,} statements hold without exception; `hookcheck explain CLAUSE` tells each of one clause"
-    return "\n".join(filter(None, [entries(items), wrapped(rest)]))
+    return "\n".join(filter(None, [entries(items), wrapped(rest) if holding else ""]))
 
 
 def _period(row: Row) -> str:
@@ -128,7 +141,7 @@ def _period(row: Row) -> str:
 
 
 def _text(row: Row) -> str:
-    return f"{row['statement']} {row['note'][:1].upper()}{row['note'][1:]}."
+    return f"{row['statement']} ({row['note']})" if row["note"] else str(row["statement"])
 
 
 def _written(reports: Path) -> list[Path]:

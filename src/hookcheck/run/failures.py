@@ -14,7 +14,7 @@ PLACES = 6
 
 
 def fold(reports: Iterable[Any]) -> int:
-    """Has pytest print one of the ``reports`` of failed cells for each cause (clause and gap), and gives how many.
+    """Has pytest print one of the ``reports`` of failed cells a cause (clause and gap); how many of them have a cause.
 
     It is the shortest text, that of the smallest network. The others are counted and named at its end; in pytest's
     counts they stay. Reports of other tests, and of programs, which each have a text of their own, are left alone.
@@ -34,4 +34,4 @@ def fold(reports: Iterable[Any]) -> int:
             named = ", ".join(place for _, place in others[:PLACES])
             more = f" and {len(others) - PLACES} more" if len(others) > PLACES else ""
             shown.longrepr = f"{shown.longrepr}\nthe same in {len(others)} more cells: {named}{more}"
-    return len(causes)
+    return sum(map(len, causes.values()))

@@ -202,10 +202,10 @@ def pytest_configure(config: pytest.Config) -> None:
         check_torch()
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
+            config.stash[BASELINES] = _baselines(config)
             _writable(Path(config.stash[REQUEST].reports))
             load()
             corpora(config.stash[REQUEST])
-            config.stash[BASELINES] = _baselines(config)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__))
     except HookcheckError as error:
@@ -318,7 +318,8 @@ def _of_no_cell(item: pytest.Item) -> bool:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Of a family only what was selected is run; and what was imported and collected stays until the end."""
     share = session.config.stash[SESSION]
-    share.selected = selected(_cells(session.items), session.config.stash.get(OFFERED, []))
+    offered: list[Cell] = session.config.stash.get(OFFERED, [])
+    share.selected = selected(_cells(session.items), offered)
     settle()
 
 
@@ -350,8 +351,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if SESSION in config.stash:
         config.stash[SESSION].close()
     reporter = config.pluginmanager.getplugin("terminalreporter")
-    if reporter is not None and config.option.verbose <= 0:
-        fold(reporter.stats.get("failed", ()))
+    failed = reporter.stats.get("failed", ()) if reporter is not None else ()
+    if failed and config.option.verbose <= 0 and fold(failed) == len(failed):
+        reporter.reportchars = reporter.reportchars.replace("f", "")  # a line each would tell the causes again
     if _is_worker(config) or config.option.collectonly or REQUEST not in config.stash:
         return
     asked = config.stash[REQUEST]
