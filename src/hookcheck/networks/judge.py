@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Mismatch, Subject
-from hookcheck.contract.finding import Features, Finding
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Subject
+from hookcheck.contract.explaining import Features, Located
+from hookcheck.contract.finding import Finding
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import firing_features
 
@@ -17,7 +18,7 @@ class Judgements(NamedTuple):
 
     judged: dict[str, int]
     unjudged: dict[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[Located, ...]
 
 
 def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
@@ -39,9 +40,9 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
                 continue
             count += 1
-            if isinstance(judgement, Mismatch):
+            if isinstance(judgement, Finding):
                 name, features = _described(case, clause.subject, subject)
-                findings.append(Finding(clause.id, name, judgement, features))
+                findings.append(Located(clause.id, name, judgement, features))
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
