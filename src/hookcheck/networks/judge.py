@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Subject
@@ -25,7 +25,7 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     """What ``clauses`` say of every subject of ``case``."""
     judged: dict[str, int] = {}
     unjudged: dict[str, int] = {}
-    findings = []
+    findings: list[Located] = []
     kind: Subject | None = None
     subjects: Sequence[Any] = ()
     for clause in clauses:
@@ -41,11 +41,23 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 continue
             count += 1
             if isinstance(judgement, Finding):
-                name, features = _described(case, clause.subject, subject)
-                findings.append(Located(clause.id, name, judgement, features))
+                findings.append(_located(case, clause, subject, judgement))
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
+
+
+def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
+    """Every subject of ``case`` that deviates from ``clause``, as the judge is asked about it, with what is found."""
+    for subject in _subjects(case, clause.subject):
+        judgement = clause.judge(case, subject)
+        if isinstance(judgement, Finding):
+            yield subject, _located(case, clause, subject, judgement)
+
+
+def _located(case: Case, clause: Clause, subject: Any, finding: Finding) -> Located:
+    name, features = _described(case, clause.subject, subject)
+    return Located(clause.id, name, finding, features)
 
 
 def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
