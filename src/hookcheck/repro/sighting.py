@@ -82,20 +82,20 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
         Sighting(
             Symptom(
                 clause.id,
-                at.finding.gap,
-                ledger.explain(clause.id, family, case.kind.name, at.finding, at.features),
-                _text(at.finding),
+                located.finding.gap,
+                ledger.explain(clause.id, family, case.kind.name, located.finding, located.features),
+                _text(located.finding),
                 case.plain.raised is not None,
             ),
             case,
             subject,
-            at.finding,
+            located.finding,
         )
-        for subject, at in deviating(case, clause)
+        for subject, located in deviating(case, clause)
     ]
 
 
 def _text(finding: Finding) -> str:
     """The exception or the warning, without numbers and addresses."""
-    said = finding.gap in ("raised", "new warning")
-    return re.sub(r"0x[0-9a-f]+|\d+", "…", finding.words()[1]) if said else ""
+    texts = finding.gap in ("raised", "new warning")
+    return re.sub(r"0x[0-9a-f]+|\d+", "…", finding.words()[1]) if texts else ""
