@@ -108,6 +108,6 @@ def test_the_answer_is_what_torch_does(claim: Clause) -> None:
     if here < Version(claim.since):
         assert not said
         return
-    wrong: list[Any] = [fact.mismatch is not None for fact in facts_of(claim, "cpu")]
+    wrong: list[Any] = [fact.finding is not None for fact in facts_of(claim, "cpu")]
     (answer,) = said
     assert answer.answer == (REFUTED if all(wrong) else PARTLY if any(wrong) else HOLDS)
