@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,10 +25,14 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that a program states: its name, and how it is not so (None where it is)."""
+    """Something that a program states: its name, and how it is not so (None where it is).
+
+    ``features`` are what it has in common with others, for entries of the ledger to name.
+    """
 
     name: str
     mismatch: Mismatch | None
+    features: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -110,10 +114,16 @@ class Check:
         self._state(name, Mismatch("new warning", "no warning", "; ".join(texts)) if texts else None)
         return result
 
-    def _state(self, name: str, mismatch: Mismatch | None) -> None:
+    def log(self, name: str, mismatch: Mismatch | None, features: Mapping[str, frozenset[str]]) -> None:
+        """States that hooks noted what they had to, unless that differs in the way of ``mismatch``."""
+        self._state(name, mismatch, features)
+
+    def _state(
+        self, name: str, mismatch: Mismatch | None, features: Mapping[str, frozenset[str]] | None = None
+    ) -> None:
         if any(fact.name == name for fact in self.facts):
             raise ValueError(f"two facts have the name {name!r}")
-        self.facts.append(Fact(name, mismatch))
+        self.facts.append(Fact(name, mismatch, features or {}))
 
 
 _OWN = re.compile(r"/\S*/(?=[^/\s]+\.py\b)| at 0x[0-9A-Fa-f]+")

@@ -40,7 +40,7 @@ def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> Ca
         outcome = NOT_OFFERED if isinstance(reason, NotOffered) else NOT_RUN
         return CaseResult(PROGRAM, program.id, program.chapter, "corpus", outcome, str(reason))
     findings = [
-        Finding(program.id, fact.name, fact.mismatch, {"fact": frozenset({fact.name})})
+        Finding(program.id, fact.name, fact.mismatch, {**fact.features, "fact": frozenset({fact.name})})
         for fact in facts
         if fact.mismatch is not None
     ]
@@ -117,7 +117,12 @@ def _main(id: str, device: str) -> None:
     program = CLAUSES[id]
     assert isinstance(program, Program)
     try:
-        said: dict[str, Any] = {"facts": [asdict(fact) for fact in facts_of(program, device)]}
+        said: dict[str, Any] = {
+            "facts": [
+                {"name": fact.name, "mismatch": fact.mismatch and asdict(fact.mismatch)}
+                for fact in facts_of(program, device)
+            ]
+        }
     except NotOffered as reason:
         said = {"not offered": str(reason)}
     except NotRun as reason:

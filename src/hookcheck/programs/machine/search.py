@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hookcheck.programs.machine.model import Act, Copy, Entry, Register, Remove, Site, steps
+from hookcheck.programs.logs import Entry, gap
+from hookcheck.programs.machine.model import Act, Copy, Register, Remove, Site, steps
 from hookcheck.programs.machine.play import play
 from hookcheck.programs.machine.source import source
 
@@ -22,12 +23,7 @@ class Deviation:
     @property
     def gap(self) -> str:
         """How what was noted differs."""
-        expected, observed = ([*map(str, log)] for log in (self.steps[-1][1], self.observed))
-        if any(entry[0] == "raised" and entry not in self.steps[-1][1] for entry in self.observed):
-            return "raised"
-        if len(expected) != len(observed):
-            return "not fired" if len(observed) < len(expected) else "fired too often"
-        return "wrong order" if sorted(expected) == sorted(observed) else "wrong arguments"
+        return gap(self.steps[-1][1], self.observed)
 
     def __repr__(self) -> str:
         """The acts as a script, and what came of the last of them."""
