@@ -21,7 +21,7 @@ def write(record: Record, folder: Path) -> Path:
     it back would refuse.
     """
     path = folder / record_name(record.header.torch.version, record.header.device)
-    check(record, path)
+    check(record.folded(), path)
     text = "".join(canonical(line) + "\n" for line in _lines(record))
     content = _compressed(text.encode("utf-8"))
     unfinished = folder / f".{path.name}.{os.getpid()}.tmp"
