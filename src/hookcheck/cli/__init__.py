@@ -5,6 +5,7 @@ need is imported by them, so that the others start fast.
 """
 
 from hookcheck.cli import (  # noqa: F401 -- declare the commands
+    bisect,
     claims,
     coverage,
     diff,
@@ -21,5 +22,6 @@ from hookcheck.cli import (  # noqa: F401 -- declare the commands
     run,
     scan,
     validate,
+    verify,
 )
 from hookcheck.cli.frame import main as main

@@ -10,11 +10,11 @@ import torch
 
 from hookcheck.contract.clause import Clause, Mismatch
 from hookcheck.contract.ledger import Ledger
+from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.run import observe, release, unavailable, unsafe
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
