@@ -129,7 +129,7 @@ def test_a_fact_is_judged_alike(name: str) -> None:
             names["program"]()
         except ZeroDivisionError:
             names["wrong"].append("it raises")
-    assert bool(names["wrong"]) is any(fact.mismatch for fact in real.facts)
+    assert bool(names["wrong"]) is any(fact.finding for fact in real.facts)
 
 
 def test_bare_source_keeps_its_comments() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hookcheck.contract.ledger import Ledger, applying, load
-from hookcheck.probe.kinds import KINDS, HookKind
+from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.repro.reduce import reduced, weight
 from hookcheck.repro.sighting import Symptom, sightings, unable
 from hookcheck.suite import conformance_folder

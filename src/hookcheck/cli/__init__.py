@@ -5,10 +5,13 @@ need is imported by them, so that the others start fast.
 """
 
 from hookcheck.cli import (  # noqa: F401 -- declare the commands
+    badge,
     bisect,
     claims,
+    completion,
     coverage,
     diff,
+    doctor,
     explain,
     families,
     kill_matrix,
@@ -21,6 +24,9 @@ from hookcheck.cli import (  # noqa: F401 -- declare the commands
     repro,
     run,
     scan,
+    summary,
+    support,
+    upgrade,
     validate,
     verify,
 )

@@ -2,35 +2,62 @@
 
 from __future__ import annotations
 
-from hookcheck.cli.frame import command
-from hookcheck.cli.output import fields, show, table
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from hookcheck.cli.frame import REPORTS, command
+from hookcheck.cli.index import index
+from hookcheck.cli.output import Row, entries, fields, show
+from hookcheck.errors import HookcheckError
 
 _SCHEMAS = [
     fields(
         id=("string", "the claim's id"),
         statement=("string", "what is claimed, in one sentence"),
         answer=("string", "holds, refuted, or partly where some facts of it are refuted"),
-        torch=("string", "the releases that the answer is for, as a version specifier"),
+        torch=("array", "the releases that the answer is for: only such as have a record"),
         source=("string", "where it is claimed, and what it is about"),
     )
 ]
 
 
 @command("claims", _SCHEMAS)
-def list_claims(shape: str) -> None:
+@REPORTS
+def list_claims(reports: Path, shape: str) -> None:
     """Tell what documents claim of hooks, and on which releases torch does as they say.
 
     A claim holds, is refuted, or is partly refuted; one with several answers over the releases has a line for each.
-    `hookcheck explain ID` names the entries of the ledger that say what torch does instead.
+    Only releases that have a record are spoken of. `hookcheck explain ID` names the entries of the ledger that say what
+    torch does instead.
     """
-    import hookcheck.clauses  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.claims import answers, claims
-    from hookcheck.contract.ledger import load
+    rows = list(_rows(_with_record(reports)))
+    items = ((f"{r['id']}  {r['answer']} ({', '.join(r['torch'])})", f"{r['statement']} [{r['source']}]") for r in rows)
+    show(rows, shape, lambda: entries(items))
 
-    ledger = load()
-    rows = [
-        {"id": c.id, "statement": c.statement, "answer": a.answer, "torch": a.torch, "source": c.source}
-        for c in claims()
-        for a in answers(c, ledger)
-    ]
-    show(rows, shape, lambda: table(rows, ("id", "answer", "torch", "statement", "source")))
+
+def _rows(ran: list[str]) -> Iterator[Row]:
+    for claim in index()["claims"]:
+        answers = claim["answers"]
+        about = {name: claim[name] for name in ("id", "statement", "source")}
+        for answer, stretch in groupby((torch for torch in ran if torch in answers), key=lambda torch: answers[torch]):
+            yield {**about, "answer": answer, "torch": list(stretch)}
+
+
+def _with_record(reports: Path) -> list[str]:
+    """The releases of the list that have a record.
+
+    Raises:
+        HookcheckError: none has.
+    """
+    from hookcheck.cli.records import records_by_version
+    from hookcheck.releases import releases
+
+    known = records_by_version(reports)
+    ran = [each.torch for each in releases() if each.torch in known]
+    if not ran:
+        raise HookcheckError(
+            f"{reports / 'records'} has no records, and a claim is answered for releases that were run: "
+            "`hookcheck run` first"
+        )
+    return ran

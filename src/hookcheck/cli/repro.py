@@ -29,7 +29,7 @@ _SCHEMAS = [
 ]
 
 
-@command("repro", _SCHEMAS)
+@command("repro", _SCHEMAS, piped="pretty")
 @click.argument("case")
 @click.option("--record", type=click.Path(path_type=Path), help="The record. Default: that of the torch that is here.")
 @click.option(

@@ -5,6 +5,7 @@ A record speaks of one torch on one device. Its verdicts are derived from its ca
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,12 @@ class Plan:
     clauses: tuple[PlannedClause, ...]
     corpus: Mapping[str, CorpusFile]
     cases: int
+
+    @property
+    def corpus_digest(self) -> str:
+        """One word for the corpora of all families: records of one word ran the same networks."""
+        text = "".join(f"{family} {file.digest}\n" for family, file in sorted(self.corpus.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -73,8 +73,8 @@ class Stratum:
 class Archive:
     """Everything that records say; ``runs`` begin with the newest torch.
 
-    A result stands for cases of many names, so its own family, topology and hook kind are empty. Of the ``strata`` those
-    of the smallest networks come first.
+    A result stands for cases of many names, so its own family, topology and hook kind are empty. Of the ``strata``
+    those of the smallest networks come first.
     """
 
     runs: tuple[Run, ...]

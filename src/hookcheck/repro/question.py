@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.clause import Subject, clause_named
+from hookcheck.contract.finding import Finding
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, RETAINED
 from hookcheck.networks.case import Case, Pair
@@ -65,7 +66,7 @@ def question(sighting: Sighting) -> Question:
     Raises:
         HookcheckError: there is no way to ask it.
     """
-    case, gap = sighting.case, sighting.symptom.gap
+    case, gap, finding = sighting.case, sighting.symptom.gap, sighting.finding
     clause = clause_named(sighting.symptom.clause)
     if gap == "raised":
         return Question(ERROR, RAISES)
@@ -74,9 +75,9 @@ def question(sighting: Sighting) -> Question:
     if gap == "new warning":
         return Question(WARNINGS, COUNT, expected=0, argument=sighting.subject[1])
     if gap == "kept alive":
-        return Question(ALIVE, SAME, path=expression(case, sighting.mismatch.told()[1].split(", ")[0]))
+        return Question(ALIVE, SAME, path=expression(case, finding.observed[0]))
     if gap == "wrong order" and clause.subject is Subject.RUN:
-        return Question(CALLS, ORDER, expected=re.findall(r"net[^\s#]*", sighting.mismatch.told()[0]))
+        return Question(CALLS, ORDER, expected=[name.partition("#")[0] for name in finding.expected])
     if clause.subject is Subject.FIRING:
         return _of_a_firing(case, sighting.subject, clause.id, gap)
     if clause.subject is Subject.CALL:
@@ -86,7 +87,7 @@ def question(sighting: Sighting) -> Question:
             due = len(case.of_first_output.get(sighting.subject.path, ())) if of_node else due
             return Question(CALLS, COUNT, path=sighting.subject.path, expected=due)
     if clause.subject is Subject.RUN:
-        return _of_a_run(case, clause.id, gap, sighting.mismatch.told()[0])
+        return _of_a_run(case, clause.id, finding)
     raise HookcheckError(f"no script can be written yet for {clause.id} where there is {gap}")
 
 
@@ -124,18 +125,18 @@ def _filled(case: Case, pair: Pair, name: str) -> int | None:
     return next((i for i, (o, t) in enumerate(sides) if t is None and o is not None), None)
 
 
-def _of_a_run(case: Case, clause: str, gap: str, expected: str) -> Question:
+def _of_a_run(case: Case, clause: str, finding: Finding) -> Question:
+    name, gap = finding.site.name, finding.gap
     if clause.startswith("TN"):
-        return _of_tensors(case, gap, expected)
+        return _of_tensors(case, finding)
     if clause == "NG-01":
         path = next(c.path for c in case.expected.trace.calls if c.mode != "grad" and case.events.get(c.path))
         return Question(CALLS, COUNT, path=path, expected=0)
     if clause == "OB-06":
         return Question(VALUE, SAME, path="torch.random.get_rng_state()")
     if clause == "GR-01":
-        path = expected.partition(":")[0]
-        return Question(CALLS, EQUAL, path="" if path == "net" else path, argument="requires_grad", expected=False)
-    name, _, words = expected.partition(" = " if clause in ("AG-01", "AG-02", "OB-02", "OB-03", "OB-04") else ": ")
+        path = next(event.path for event in case.observed.events if event.requires_grad)
+        return Question(CALLS, EQUAL, path=path, argument="requires_grad", expected=False)
     if clause == "AG-01":
         leaf = name[: -len(".grad")]
         array = case.expected.leaf_gradients.get(leaf)
@@ -155,7 +156,7 @@ def _of_a_run(case: Case, clause: str, gap: str, expected: str) -> Question:
     if clause in ("OB-02", "OB-03", "OB-04"):
         return Question(VALUE, NONE if gap in STATES else SAME, path=expression(case, name), expected=None)
     if clause == "OB-07":
-        return Question(VALUE, SAME, path=f"{expression(case, name)}{_ATTRIBUTES[words.split()[0]]}")
+        return Question(VALUE, SAME, path=f"{expression(case, name)}{_ATTRIBUTES[str(finding.expected).split()[0]]}")
     raise HookcheckError(f"no script can be written yet for {clause} where there is {gap}")
 
 
@@ -198,12 +199,11 @@ def _leaves(name: str, observed: Any, expected: Any) -> list[tuple[str, Any, Any
     return [(name, observed, expected)]
 
 
-def _of_tensors(case: Case, gap: str, expected: str) -> Question:
+def _of_tensors(case: Case, finding: Finding) -> Question:
     """Of a hook on a leaf, an output or a Node: how often it is called, and with which gradient."""
-    if gap in CALLED:
-        count, _, name = expected.partition(" calls")
-        return Question(CALLS, COUNT, path=name.removeprefix(" for "), expected=int(count))
-    name = expected.partition(":")[0]
+    name = finding.site.name
+    if finding.gap in CALLED:
+        return Question(CALLS, COUNT, path=name, expected=finding.expected)
     if case.kind.call == MULTI_GRAD:
         return _of_all_leaves(case, name)
     on_outputs = case.kind.call in (OUTPUT, NODE, NODE_PRE, RETAINED)

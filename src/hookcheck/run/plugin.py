@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.record.model import Record, Torch
 from hookcheck.record.writing import write
 from hookcheck.report.counterexample import program_told, told
+from hookcheck.run.failures import fold
 from hookcheck.run.plan import (
     Request,
     corpora,
@@ -50,6 +52,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
+from hookcheck.run.selection import selected
 from hookcheck.run.session import Session, Unexplained
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -66,6 +69,8 @@ REQUEST: pytest.StashKey[Request] = pytest.StashKey()
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
 IDLE: pytest.StashKey[list[str]] = pytest.StashKey()
+OFFERED: pytest.StashKey[list[Cell]] = pytest.StashKey()
+BASELINES: pytest.StashKey[tuple[tuple[Path, Record], ...]] = pytest.StashKey()
 
 CELLS = ("network_cell", "program_cell")
 """What a test takes to be run once a cell: of clauses on networks, or of programs."""
@@ -181,17 +186,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, what in SELECTING.items():
         group.addoption(f"--{name}", action="append", default=[], help=f"only this {what}; may be given several times")
     group.addoption("--topologies", type=int, default=0, help="profile soak: end after so many new ones (0: never)")
+    group.addoption(
+        "--baseline", action="append", default=[], metavar="RECORD",
+        help="compare with this record at the end (a file, or a version of torch); may be given several times; "
+        "a whole run is compared with the last of its torch, and that of the release before, without being asked",
+    )  # fmt: skip
     group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Checks the request before anything runs, and makes the plan."""
-    settings.load_profile(config.getoption("hypothesis_profile", None) or "default")
     try:
+        settings.load_profile(_profile(config))
         check_distribution()
         check_torch()
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
+            config.stash[BASELINES] = _baselines(config)
             _writable(Path(config.stash[REQUEST].reports))
             load()
             corpora(config.stash[REQUEST])
@@ -261,6 +272,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for kind in asked.kinds
             if kind in clause.kinds
         ]
+        metafunc.config.stash.setdefault(OFFERED, []).extend(found)
         metafunc.parametrize(cell, found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
     else:
         explorations, ids = _explorations(metafunc.config, share, asked)
@@ -303,9 +315,17 @@ def _of_no_cell(item: pytest.Item) -> bool:
     return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
 
 
-def pytest_collection_finish() -> None:
-    """What was imported and collected stays until the end."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Of a family only what was selected is run; and what was imported and collected stays until the end."""
+    share = session.config.stash[SESSION]
+    offered: list[Cell] = session.config.stash.get(OFFERED, [])
+    share.selected = selected(_cells(session.items), offered)
     settle()
+
+
+def _cells(items: Iterable[pytest.Item]) -> list[Cell]:
+    values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
+    return [value for value in values if isinstance(value, Cell)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -330,6 +350,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if SESSION in config.stash:
         config.stash[SESSION].close()
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    failed = reporter.stats.get("failed", ()) if reporter is not None else ()
+    if failed and config.option.verbose <= 0 and fold(failed) == len(failed):
+        reporter.reportchars = reporter.reportchars.replace("f", "")  # a line each would tell the causes again
     if _is_worker(config) or config.option.collectonly or REQUEST not in config.stash:
         return
     asked = config.stash[REQUEST]
@@ -369,6 +393,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write(_tables(made, tw.fullwidth, tw.hasmarkup))
         for line in summary(made, tw.fullwidth):
             terminalreporter.line(line)
+        for line in _compared(config, made, tw.fullwidth):
+            terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
     for line in config.stash[IDLE]:
         terminalreporter.line(f"FAILED {line}", red=True)
@@ -377,6 +403,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+
+
+def _compared(config: pytest.Config, made: Record, width: int) -> list[str]:
+    """What is new against the baselines, in lines of ``width``; a run of few cells against what they were."""
+    from hookcheck.run.baseline import against
+
+    told = (against(path, before, made) for path, before in config.stash.get(BASELINES, ()))
+    return [line for texts in told for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")]
 
 
 def _tables(made: Record, width: int, colours: bool) -> str:
@@ -399,6 +433,29 @@ def idle(ledger: Ledger, made: Record) -> list[str]:
     ]
 
 
+def _profile(config: pytest.Config) -> str:
+    """The Hypothesis profile that is asked for.
+
+    Raises:
+        HookcheckError: there is none of that name.
+    """
+    name: str = config.getoption("hypothesis_profile", None) or "default"
+    if name not in PROFILES:
+        raise HookcheckError(f"unknown profile {name!r}; choose from {', '.join(PROFILES)}")
+    return name
+
+
+def _baselines(config: pytest.Config) -> tuple[tuple[Path, Record], ...]:
+    """The records that the run is compared with at its end; a run of a part is compared with what is named alone."""
+    asked, named = config.stash[REQUEST], config.getoption("baseline")
+    if config.option.collectonly or not (named or (asked.whole and asked.profile in ("default", "thorough"))):
+        return ()
+    from hookcheck.run.baseline import baselines
+
+    found = (baselines(named, Path(asked.reports), str(torch.__version__), device) for device in asked.devices)
+    return tuple(pair for pairs in found for pair in pairs)
+
+
 def _request(config: pytest.Config) -> Request:
     if _is_worker(config):
         return from_controller(config.workerinput["hookcheck"])  # type: ignore[attr-defined]
@@ -414,7 +471,7 @@ def _request(config: pytest.Config) -> Request:
         option("device"),
         reports=str(Path(option("reports")).resolve()),
         corpus=str(conformance_folder() / "corpus"),
-        profile=option("hypothesis_profile", None) or "default",
+        profile=_profile(config),
         examples=settings().max_examples,
         seed=int(option("hypothesis_seed", None) or 0),
         started=now(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import faulthandler
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,11 @@ class Unexplained(AssertionError):
 
 @dataclass(repr=False)  # pytest prints it with every item that is skipped, and its corpus is long
 class Session:
-    """The share of one process in a run: what is asked for, and what has been found so far."""
+    """The share of one process in a run: what is asked for, and what has been found so far.
+
+    ``selected`` has, by family and device, the hook kinds whose cells were picked out (of programs the clauses); where
+    it says nothing, all are run.
+    """
 
     kinds: tuple[str, ...]
     clauses: tuple[Clause, ...]
@@ -54,6 +58,7 @@ class Session:
     seed: int
     parts: Path
     worker: str
+    selected: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
     _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -92,7 +97,7 @@ class Session:
     def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:
         finished, begun = self._taken_over(PROGRAM, device)
         for program in programs(chapter):
-            if program not in self.clauses:
+            if program not in self.clauses or not self._selects(PROGRAM, device, program.id):
                 continue
             case = (program.id, chapter)
             if case in finished:
@@ -106,10 +111,11 @@ class Session:
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished, begun = self._taken_over(family, device)
         evidence = Evidence()
+        kinds = tuple(kind for kind in self.kinds if self._selects(family, device, kind))
         for topology in self.corpus[family]:
             id = identify(topology)
-            missing = [kind for kind in self.kinds if (id, kind) not in finished]
-            yield from (finished[id, kind] for kind in self.kinds if (id, kind) in finished)
+            missing = [kind for kind in kinds if (id, kind) not in finished]
+            yield from (finished[id, kind] for kind in kinds if (id, kind) in finished)
             if id in begun and missing:
                 at, ran = begun[id]
                 yield self._kept(_lost(family, id, missing.pop(min(ran, len(missing) - 1)), at), device)
@@ -119,6 +125,10 @@ class Session:
                 results = [*self._examined(topology, family, missing, device, "corpus", evidence, part.count)]
                 part.append(*case_lines(results))
                 yield from results
+
+    def _selects(self, family: str, device: str, name: str) -> bool:
+        """Whether a hook kind of a family, or a program, is to be run."""
+        return name in self.selected.get((family, device), (name,))
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
