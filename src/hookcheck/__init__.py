@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "assert_fires": "hookcheck.models.firing",
     "check_conversion": "hookcheck.models.conversion",
+    "check_module": "hookcheck.models.check",
     "check_saved_tensors_hooks": "hookcheck.models.saved",
     "inventory": "hookcheck.models.conversion",
     "same_under": "hookcheck.models.same_under",

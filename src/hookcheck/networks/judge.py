@@ -29,7 +29,7 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     subjects: Sequence[Any] = ()
     for clause in clauses:
         if clause.subject is not kind:  # most clauses speak of what the one before speaks of
-            kind, subjects = clause.subject, _subjects(case, clause.subject)
+            kind, subjects = clause.subject, subjects_of(case, clause.subject)
         count = 0
         for subject in subjects:
             judgement = clause.judge(case, subject)
@@ -40,14 +40,15 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 continue
             count += 1
             if isinstance(judgement, Mismatch):
-                name, features = _described(case, clause.subject, subject)
+                name, features = describe(case, clause.subject, subject)
                 findings.append(Finding(clause.id, name, judgement, features))
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
 
 
-def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
+def subjects_of(case: Case, subject: Subject) -> Sequence[Any]:
+    """All that a clause on such a subject judges in ``case``."""
     if subject is Subject.CALL:
         return case.expected.trace.calls
     if subject is Subject.FIRING:
@@ -57,7 +58,7 @@ def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
     return case.observed.events if subject is Subject.EVENT else (None,)
 
 
-def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
+def describe(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
     """The subject's name, and its features; those of the whole run where an exception took other subjects with it."""
     path: str | None = None
     features: Features = {}

@@ -4,18 +4,34 @@ it."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from hookcheck.oracle.acts import share
 from hookcheck.probe.copying import asks, copied
 from hookcheck.probe.kinds import FORWARD, OUTPUT, POST_ACCUMULATE, HookKind
-from hookcheck.probe.observation import Event
-from hookcheck.topology.build import Built
+from hookcheck.probe.observation import Copy, Event
+
+
+class Network(Protocol):
+    """What hooks are put on: modules by path, parameters and inputs by name."""
+
+    @property
+    def modules(self) -> Mapping[str, torch.nn.Module]:
+        """By dotted path; the root's is empty."""
+
+    @property
+    def parameters(self) -> Mapping[str, torch.nn.Parameter]:
+        """By dotted name."""
+
+    @property
+    def inputs(self) -> Mapping[str, torch.Tensor]:
+        """By name."""
+
 
 Record = Callable[..., Any]
 """Takes the path under which a call of a hook goes (None for a global hook), the module or other object that it was
@@ -38,10 +54,13 @@ ALWAYS_CALL = hasattr(torch.nn.modules.module, "_global_forward_hooks_always_cal
 
 
 @contextmanager
-def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -> Iterator[None]:
+def registered(
+    hook: HookKind, built: Network, chained: list[tuple[int, Event]], keep: Callable[[Any], Copy] = copied
+) -> Iterator[None]:
     """While it is open, hooks of a kind are there; every call of one is appended to ``chained``.
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
+    ``keep`` is what stays of each argument.
     """
     modules = built.modules
     paths = {id(module): path for path, module in modules.items()}
@@ -52,7 +71,7 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number = counts.get((link, path), 0)
-        event = Event(hook.name, path, number, given, tuple(map(copied, arguments)), asks(arguments))
+        event = Event(hook.name, path, number, given, tuple(map(keep, arguments)), asks(arguments))
         chained.append((link, event))
         counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)
