@@ -64,12 +64,19 @@ def check_module(
     chosen = _chosen(model, patterns)
     subject = Subject(model, args, kwargs or {}, loss, seed, chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
-    told = _Told(progress, 4 + len(names))
+    forward = [name for name in names if KINDS[name].call in (FORWARD, FORWARD_PRE)]
+    told = _Told(progress, 4 + bool(forward) + len(names))
+    found = []
     with torch.enable_grad():
-        truth = _truth(subject, told, any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names))
+        truth = _truth(subject, told)
         ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
-        found = []
-        for name in names:
+        # What forward hooks must see takes as much memory as what others must: one after the other.
+        for name in sorted(names, key=forward.__contains__):
+            if forward and name == forward[0]:
+                told("a step that keeps what goes in and out")
+                truth.crossings.joined.forget()
+                _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, forward=True)
+                truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
             told(name)
             found.append(judge_kind(subject, name, truth, ledger, "cpu" if device == "cpu" else "cuda"))
     told("done")
@@ -81,7 +88,7 @@ def check_module(
         device=device,
         kinds=tuple(names),
         judged=tuple(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
-        remarks=tuple(remarks(subject, truth, found)),
+        remarks=remarks(subject, truth, found),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
     )
 
@@ -100,7 +107,7 @@ class _Told:
         self.done += 1
 
 
-def _truth(subject: Subject, told: _Told, forward: bool) -> Truth:
+def _truth(subject: Subject, told: _Told) -> Truth:
     told("a step without hooks")
     plain = take(subject)
     if plain.error is not None:
@@ -109,10 +116,11 @@ def _truth(subject: Subject, told: _Told, forward: bool) -> Truth:
     told("the same once more")
     unsteady = tuple(_differing(plain, take(subject)))
     told("a step with cuts")
-    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__, forward)
+    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__)
     told("a step with cuts that join nothing")
     single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__)
-    crossings = Crossings(joined_cuts, single_cuts, before, joined.seen, single.seen)
+    leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
+    crossings = Crossings(joined_cuts, single_cuts, before, leaves)
     truth = Truth(plain, crossings, unsteady)
     root = next((call for call in single_cuts.calls if call.path == ""), None)
     if subject.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:

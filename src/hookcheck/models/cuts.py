@@ -126,6 +126,14 @@ class Cuts:
         boundary.crossings.append(Crossing(max(0, self.passes - 1), self.turn, kept))
         self.turn += 1
 
+    def forget(self) -> None:
+        """Lets go of numbers: of each gradient stays whether it was there."""
+        for boundary in self.boundaries:
+            for crossing in boundary.crossings:
+                crossing.gradients.update({spot: True for spot, g in crossing.gradients.items() if g is not None})
+        for call in self.calls:
+            call.given = call.left = call.result = None
+
     def before(self) -> dict[int, int]:
         """For each boundary (by index) the bit mask of those whose identities must run before its own, going by the
         graph; the cut must still be open."""

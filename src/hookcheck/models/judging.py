@@ -16,15 +16,15 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.models import result
 from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
-from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, remembered
+from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered
 from hookcheck.models.result import Judged
 from hookcheck.models.step import Step, Taken, take
 from hookcheck.models.step import Subject as OwnModel
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
-from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS, HookKind
-from hookcheck.probe.observation import Copy, Event, numbers
+from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, KINDS, HookKind
+from hookcheck.probe.observation import Event, numbers
 from hookcheck.probe.registering import registered
 
 LEFT_OUT = {
@@ -54,11 +54,14 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Judging:
-    """What became of one hook kind: the steps that were taken, and the verdicts."""
+    """What became of one hook kind: the verdicts, the modules on which it ``fired``, how the step ``ended`` if it
+    raised, and the ``line`` at which an in-place operation was refused."""
 
     kind: str
     judged: tuple[Judged, ...]
-    steps: tuple[Step, ...]
+    fired: frozenset[str]
+    ended: str
+    line: str = ""
 
 
 def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
@@ -76,7 +79,8 @@ def cut_step(
     @contextmanager
     def within(_: Taken) -> Iterator[None]:
         remember = remembered if forward else None
-        with cut(subject.model, joined, keep=kept, remember=remember, chosen=chosen) as cuts:
+        keep = kept if joined and not forward else noticed
+        with cut(subject.model, joined, keep=keep, remember=remember, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
             box[0] = (cuts, cuts.before() if joined else {})
@@ -93,23 +97,22 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
     hook = KINDS[kind]
     refused = refusing(truth.crossings.joined) if hook.variant == "full" else {}
     refused = {path: why for path, why in refused.items() if path in subject.modules}
-    steps: list[Step] = []
     judged: list[Judged] = []
+    line = ""
     if refused and hook.scope == "module":
         step = _hooked(subject, hook, [*refused])
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, refused)
         reference.trace.allowed = 0
         judged += _verdicts(hook, reference, step, truth, ledger, device, only="BW-12")
-        told = f" at {step.line}" if step.line else ""
+        line = step.line
+        told = f" at {line}" if line else ""
         why = f"a full backward hook refuses the in-place operation{told}"
         judged += [
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
-        steps.append(step)
     paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
     nodes = _node_runs(subject) if hook.variant == "legacy" else ()
     step = _hooked(subject, hook, paths)
-    steps.append(step)
     if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
     else:
@@ -121,7 +124,8 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         for path in paths
         if path not in called and hook.scope in ("module", "global", "output", "node")
     ]
-    return Judging(kind, tuple(judged), tuple(steps))
+    fired = frozenset(event.path for event in step.seen.events)
+    return Judging(kind, tuple(judged), fired, str(step.seen.raised or ""), line)
 
 
 def refusing(cuts: Cuts) -> dict[str, str]:
@@ -140,8 +144,7 @@ def refusing(cuts: Cuts) -> dict[str, str]:
 def _hooked(subject: OwnModel, hook: HookKind, paths: list[str]) -> Step:
     """A step with hooks on the modules at ``paths``; what they saw is among its events."""
     events: list[tuple[int, Event]] = []
-    forward = hook.call in (FORWARD, FORWARD_PRE)
-    keep: Callable[[Any], Copy] = copied if forward else partial(copied, tensor=view_of)
+    keep = partial(copied, tensor=view_of)
     modules = subject.modules if hook.scope == "global" else {path: subject.modules[path] for path in paths}
     return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules)
 

@@ -17,7 +17,7 @@ from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.oracle.tolerance import close, coarsest
-from hookcheck.probe.copying import array_of, fields_of, is_container, view_of
+from hookcheck.probe.copying import fields_of, is_container, view_of
 from hookcheck.probe.observation import Array, Observation, dtype_of, numbers
 from hookcheck.topology.model import Composite, Topology
 from hookcheck.topology.tree import Ref
@@ -38,19 +38,25 @@ class NodeRun:
 
 @dataclass(frozen=True, eq=False)
 class Crossings:
-    """Steps with joined and with single cuts; ``before`` is the order of the joined ones, and ``joined_step`` and
-    ``single_step`` what these steps showed besides."""
+    """Steps with joined and with single cuts, of which the latter keep only whether there was a gradient.
+
+    ``before`` is the order of the joined ones, ``leaves`` the names of leaves that had a gradient with them.
+    """
 
     joined: Cuts
     single: Cuts
     before: Mapping[int, int]
-    joined_step: Observation
-    single_step: Observation
+    leaves: frozenset[str]
 
 
 def kept(gradient: torch.Tensor) -> Array:
     """What is kept of a gradient: its numbers in its own memory, since backward writes to none that is held."""
     return numbers(view_of(gradient))
+
+
+def noticed(gradient: torch.Tensor) -> bool:
+    """What is kept where only that there is a gradient matters."""
+    return True
 
 
 class Reference(Expected):
@@ -119,12 +125,12 @@ class Reference(Expected):
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:
         """Which leaves have a gradient where boundaries are joined."""
-        return (_asked(self.crossings.joined_step),)
+        return (Sweep(asked={name: np.zeros(0) for name in self.crossings.leaves}),)
 
     @cached_property
     def plain(self) -> tuple[Sweep, ...]:
         """And which without any."""
-        return (_asked(self.seen),)
+        return (Sweep(asked={**self.leaf_gradients}),)
 
     @cached_property
     def firings(self) -> tuple[Firing, ...]:
@@ -189,10 +195,11 @@ class Reference(Expected):
         found = []
         for call, cut in zip(self._calls, self._cut_calls):
             alone = self._single.get((cut.path, cut.number))
-            crossed = None if alone is None else alone.exit.crossed(0)
+            there = () if alone is None else _placed(call.made, alone.exit, alone.exit.crossed(0))
             unknown = alone is None or cut.passes or bool(cut.overwritten)
-            for place, gradient in enumerate(_placed(call.made, alone.exit, crossed) if alone else ()):
-                if gradient is not None or unknown:
+            gradients = _placed(call.made, cut.exit, cut.exit.crossed(0))
+            for place, gradient in enumerate(gradients):
+                if unknown or (gradient is not None and there[place] is not None):
                     found.append(TensorCall(f"{cut.path}[{place}]", 0, gradient, cut.number, False, unknown))
         return tuple(found)
 
@@ -210,7 +217,7 @@ class Reference(Expected):
         cut = self.of[id(call)]
         below = f"{cut.path}." if cut.path else ""
         known: dict[str, Array] = {}
-        for other in self.crossings.single.calls:
+        for other in self.crossings.joined.calls:
             if other.path != cut.path and not other.path.startswith(below):
                 continue
             owner = f"{other.path[len(below) :]}." if other.path != cut.path else ""
@@ -226,10 +233,10 @@ class Reference(Expected):
 
 
 def remembered(value: Any) -> Any:
-    """An argument or result as clauses compare it: tensors with copies of their numbers, ``...`` for what is not
-    compared, since it says no more than where it is in memory."""
+    """An argument or result as clauses compare it: tensors with their numbers, in their own memory, ``...`` for what is
+    not compared, since it says no more than where it is in memory."""
     if isinstance(value, torch.Tensor):
-        return Tensor(numbers(array_of(value)), value.requires_grad, str(value.dtype).partition(".")[2])
+        return Tensor(numbers(view_of(value)), value.requires_grad, str(value.dtype).partition(".")[2])
     if isinstance(value, dict):
         return {str(key): remembered(item) for key, item in value.items()}
     if type(value) in (tuple, list):
@@ -266,10 +273,6 @@ def _placed(
         None if t is None else t.array if zeros and by_place.get(place) is None else by_place.get(place)
         for place, t in enumerate(tensors)
     )
-
-
-def _asked(seen: Observation) -> Sweep:
-    return Sweep(asked={name: array for name, array in seen.gradients.items() if array is not None})
 
 
 def _tensors(copy: Any) -> Any:

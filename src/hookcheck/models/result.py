@@ -46,17 +46,20 @@ class Judged:
 
 @dataclass(frozen=True)
 class Remark:
-    """Something that its user should know of a model: about ``topic``, in a sentence, and the modules it is about."""
+    """Something that its user should know of a model: about ``topic``, in a sentence, with the modules and the hook
+    kinds that it is about."""
 
     topic: str
     text: str
     modules: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The sentence with the modules."""
+        """The sentence with hook kinds and modules."""
         names = [name or "the model" for name in self.modules]
         shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        return f"{self.text}: {shown}" if names else self.text
+        text = f"{', '.join(self.kinds)}: {self.text}" if self.kinds else self.text
+        return f"{text}: {shown}" if names else text
 
 
 @dataclass(frozen=True)

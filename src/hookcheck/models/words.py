@@ -27,18 +27,25 @@ UNSTEADY = "the model itself"
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
-def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> Iterator[Remark]:
-    """All that there is to say, most costly first."""
-    yield from _never_called(subject, truth)
-    yield from _several_times(truth)
-    yield from _silent(truth, found)
-    yield from _none(truth)
-    yield from _hidden(truth)
-    yield from _refused(found)
-    yield from _legacy(found)
-    yield from _presence(found)
-    yield from _order(found)
-    yield from _model(truth)
+def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> tuple[Remark, ...]:
+    """All that there is to say, most costly first; what is said of several hook kinds is said once."""
+    every = (
+        *_never_called(subject, truth),
+        *_several_times(truth),
+        *_silent(truth, found),
+        *_none(truth),
+        *_hidden(truth),
+        *_refused(found),
+        *_legacy(found),
+        *_presence(found),
+        *_order(found),
+        *_model(truth),
+    )
+    kinds: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+    for remark in every:
+        key = (remark.topic, remark.text, remark.modules)
+        kinds[key] = (*kinds.get(key, ()), *remark.kinds)
+    return tuple(Remark(*key, of) for key, of in kinds.items())
 
 
 def _never_called(subject: Subject, truth: Truth) -> Iterator[Remark]:
@@ -89,20 +96,18 @@ def _silent(truth: Truth, found: Sequence[Judging]) -> Iterator[Remark]:
         hook = KINDS[judging.kind]
         if not hook.backward or hook.scope != "module":
             continue
-        fired = {event.path for event in judging.steps[-1].seen.events}
         refused = {verdict.module for verdict in judging.judged if verdict.verdict == NOT_JUDGED}
         reasons: dict[str, list[str]] = {}
         for path, of in calls.items():
-            if path not in fired and path not in refused:
+            if path not in judging.fired and path not in refused:
                 reasons.setdefault(_why_silent(of[0], judging), []).append(path)
         for why, paths in reasons.items():
-            yield Remark(SILENT, f"{judging.kind}: {why}", tuple(paths))
+            yield Remark(SILENT, why, tuple(paths), (judging.kind,))
 
 
 def _why_silent(call: CutCall, judging: Judging) -> str:
-    raised = judging.steps[-1].seen.raised
-    if raised:
-        return f"the step ends with {raised}"
+    if judging.ended:
+        return f"the step ends with {judging.ended}"
     if not call.grad:
         return "called under no_grad"
     tensors = [spot for spot in call.exit.spots if spot.place is not None]
@@ -168,9 +173,8 @@ def _refused(found: Sequence[Judging]) -> Iterator[Remark]:
         refused = [v for v in judging.judged if v.verdict == NOT_JUDGED and "in-place" in v.why and v.call is None]
         for why in dict.fromkeys(verdict.why.rpartition(" (")[2].rstrip(")") for verdict in refused):
             those = [verdict for verdict in refused if verdict.why.endswith(f"({why})")]
-            line = judging.steps[0].line
-            first = f"; the first is {line}" if line else ""
-            yield Remark(IN_PLACE, f"{judging.kind}: {why}{first}", by_module(those))
+            first = f"; the first is {judging.line}" if judging.line else ""
+            yield Remark(IN_PLACE, f"{why}{first}", by_module(those), (judging.kind,))
 
 
 def _legacy(found: Sequence[Judging]) -> Iterator[Remark]:
@@ -182,9 +186,9 @@ def _legacy(found: Sequence[Judging]) -> Iterator[Remark]:
             those = [verdict for verdict in wrong if verdict.gap == gap]
             example = those[0]
             count = len({verdict.subject for verdict in those})
-            text = f"{judging.kind}: {gap} at {count} {'call' if count == 1 else 'calls'}, such as {example.subject}: "
+            text = f"{gap} at {count} {'call' if count == 1 else 'calls'}, such as {example.subject}: "
             text += f"{example.observed} instead of {example.expected}"
-            yield Remark(LEGACY, text, by_module(those))
+            yield Remark(LEGACY, text, by_module(those), (judging.kind,))
 
 
 def _presence(found: Sequence[Judging]) -> Iterator[Remark]:
@@ -193,15 +197,16 @@ def _presence(found: Sequence[Judging]) -> Iterator[Remark]:
             if verdict.clause.startswith("OB-") and verdict.verdict in (KNOWN, NEW):
                 seen = verdict.observed.partition(". ")[0]
                 why = f" ({verdict.why})" if verdict.why else ""
-                yield Remark(PRESENCE, f"{judging.kind}: {verdict.gap}: {seen} instead of {verdict.expected}{why}")
+                text = f"{verdict.gap}: {seen} instead of {verdict.expected}{why}"
+                yield Remark(PRESENCE, text, kinds=(judging.kind,))
 
 
 def _order(found: Sequence[Judging]) -> Iterator[Remark]:
     for judging in found:
         for verdict in judging.judged:
             if verdict.clause == "OR-01" and verdict.verdict in (KNOWN, NEW):
-                text = f"{judging.kind}: {verdict.observed}, where the graph demands {verdict.expected}"
-                yield Remark(ORDER, text.replace("net.", "").replace("net#", "the model#"))
+                text = f"{verdict.observed}, where the graph demands {verdict.expected}"
+                yield Remark(ORDER, text.replace("net.", "").replace("net#", "the model#"), kinds=(judging.kind,))
 
 
 def _model(truth: Truth) -> Iterator[Remark]:
