@@ -4,5 +4,5 @@ Nothing here imports torch before a command needs it, so all but ``run`` work wi
 need is imported by them, so that the others start fast.
 """
 
-from hookcheck.cli import diff, found, lists, scan  # noqa: F401 -- declare the commands
+from hookcheck.cli import check, diff, found, lists, scan  # noqa: F401 -- declare the commands
 from hookcheck.cli.frame import main as main

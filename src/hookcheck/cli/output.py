@@ -175,6 +175,31 @@ SCHEMAS: dict[str, list[dict[str, Any]]] = {
             verdicts=("object", "how many cells have each verdict"),
         )
     ],
+    "check": [
+        _fields(
+            what=("string", "verdict"),
+            module=("string", "the path of the module; empty for the model itself"),
+            call=(
+                ["integer", "null"],
+                "which call of the module, from 0; null where it is about the module or the step",
+            ),
+            kind=("string", "the hook kind"),
+            clause=("string", "the clause's id; empty where none is judged"),
+            verdict=("string", "conforms, deviates: known, deviates: new, not reached, or not judged"),
+            gap=("string", "how it deviates; empty where it does not"),
+            expected=("string", "what was expected; empty where it does not deviate"),
+            observed=("string", "what was seen; empty where it does not deviate"),
+            why=("string", "the ledger's reason, or why nothing is judged"),
+            link=("string", "what the reason rests on"),
+        ),
+        _fields(
+            what=("string", "remark"),
+            topic=("string", "what it is about"),
+            text=("string", "a sentence"),
+            modules=("array", "the paths of the modules that it is about"),
+            kinds=("array", "the hook kinds that it is about"),
+        ),
+    ],
     "scan": [
         _fields(
             rule=("string", "the rule's id"),

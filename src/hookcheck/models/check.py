@@ -14,12 +14,13 @@ from torch import nn
 
 from hookcheck.contract.ledger import applying, load
 from hookcheck.errors import HookcheckError
+from hookcheck.models.contexts import EAGER, compared, usable_contexts
 from hookcheck.models.judging import Truth, cut_step, judge_kind
 from hookcheck.models.keeping import Snapshot
 from hookcheck.models.reference import Crossings
-from hookcheck.models.result import ModelCheck
+from hookcheck.models.result import ModelCheck, Remark
 from hookcheck.models.step import Step, Subject, take, tensors_in
-from hookcheck.models.words import remarks
+from hookcheck.models.words import remarks, said_once
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.kinds import FORWARD, FORWARD_PRE, KINDS, kind_named
 from hookcheck.probe.observation import dtype_of, numbers
@@ -40,6 +41,7 @@ def check_module(
     *,
     loss: Callable[[Any], torch.Tensor] | None = None,
     kinds: Sequence[str] | None = None,
+    contexts: Sequence[str] = (EAGER,),
     modules: str | Sequence[str] = "*",
     seed: int = 0,
     progress: Progress | None = None,
@@ -48,6 +50,7 @@ def check_module(
 
     ``loss`` makes one number of the output; without it backward starts at all output tensors with random numbers, drawn
     by ``seed``. ``kinds`` are names of `hookcheck.probe.kinds.KINDS` (None: the usual ones that this torch has).
+    ``contexts`` are those of `hookcheck.models.same_under.CONTEXTS`: what hooks see there is compared with eager mode.
     ``modules`` are patterns of paths as ``named_modules`` gives them, such as ``encoder.*``; hooks are on these alone.
     What hooks must see comes from steps without hooks (see `hookcheck.models.cutting`). Parameters, buffers, ``.grad``,
     hooks, training mode, random state and grad mode are as before afterwards, also after an exception.
@@ -59,13 +62,14 @@ def check_module(
     check_torch()
     args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     _usable(model, args, kwargs or {})
-    names = _kinds(kinds)
+    names, others = usable_kinds(kinds), usable_contexts(contexts)
     patterns = [modules] if isinstance(modules, str) else [*modules]
     chosen = _chosen(model, patterns)
     subject = Subject(model, args, kwargs or {}, loss, seed, chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
     forward = [name for name in names if KINDS[name].call in (FORWARD, FORWARD_PRE)]
-    told = _Told(progress, 4 + bool(forward) + len(names))
+    told = _Told(progress, 4 + bool(forward) + len(names) * (2 if others else 1))
+    beside: list[Remark] = []
     found = []
     with torch.enable_grad():
         truth = _truth(subject, told)
@@ -79,6 +83,9 @@ def check_module(
                 truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
             told(name)
             found.append(judge_kind(subject, name, truth, ledger, "cpu" if device == "cpu" else "cuda"))
+        for name in names if others else ():
+            told(f"{name} in {', '.join(others)}")
+            beside += compared(subject, name, others)
     told("done")
     matching = {path for path in chosen if _matches(path, patterns)}
     judged = (verdict for judging in found for verdict in judging.judged)
@@ -88,7 +95,7 @@ def check_module(
         device=device,
         kinds=tuple(names),
         judged=tuple(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
-        remarks=remarks(subject, truth, found),
+        remarks=(*remarks(subject, truth, found), *said_once(beside)),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
     )
 
@@ -186,7 +193,12 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError(f"the model is spread over {' and '.join(sorted(devices))}: move all of it to one device")
 
 
-def _kinds(kinds: Iterable[str] | None) -> list[str]:
+def usable_kinds(kinds: Iterable[str] | None) -> list[str]:
+    """The hook kinds that are run; None: the usual ones that this torch has.
+
+    Raises:
+        HookcheckError: one is unknown, not of use here, or not in this torch.
+    """
     if kinds is None:
         return [kind for kind in USUAL if not lacking(kind)]
     names = list(dict.fromkeys([kinds] if isinstance(kinds, str) else kinds))

@@ -100,7 +100,7 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
     judged: list[Judged] = []
     line = ""
     if refused and hook.scope == "module":
-        step = _hooked(subject, hook, [*refused])
+        step = hooked(subject, hook, [*refused])
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, refused)
         reference.trace.allowed = 0
         judged += _verdicts(hook, reference, step, truth, ledger, device, only="BW-12")
@@ -112,7 +112,7 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         ]
     paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
     nodes = _node_runs(subject) if hook.variant == "legacy" else ()
-    step = _hooked(subject, hook, paths)
+    step = hooked(subject, hook, paths)
     if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
     else:
@@ -141,12 +141,17 @@ def refusing(cuts: Cuts) -> dict[str, str]:
     return found
 
 
-def _hooked(subject: OwnModel, hook: HookKind, paths: list[str]) -> Step:
+def hooked(
+    subject: OwnModel,
+    hook: HookKind,
+    paths: list[str],
+    call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
+) -> Step:
     """A step with hooks on the modules at ``paths``; what they saw is among its events."""
     events: list[tuple[int, Event]] = []
     keep = partial(copied, tensor=view_of)
     modules = subject.modules if hook.scope == "global" else {path: subject.modules[path] for path in paths}
-    return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules)
+    return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules, call)
 
 
 def _verdicts(

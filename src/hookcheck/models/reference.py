@@ -130,7 +130,7 @@ class Reference(Expected):
     @cached_property
     def plain(self) -> tuple[Sweep, ...]:
         """And which without any."""
-        return (Sweep(asked={**self.leaf_gradients}),)
+        return (Sweep(asked={name: array for name, array in self.leaf_gradients.items()}),)  # noqa: C416
 
     @cached_property
     def firings(self) -> tuple[Firing, ...]:

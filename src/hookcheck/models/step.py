@@ -137,31 +137,26 @@ def _fresh(tensor: torch.Tensor) -> torch.Tensor:
 
 def _backward(subject: Subject, output: Any) -> bool:
     """Whether there was anything to go backward from."""
+    tensors = [tensor for _, tensor in tensors_in(output)]
+    roots = [tensor for tensor in tensors if tensor.requires_grad]
+    if tensors and not roots:
+        return False
     if subject.loss is not None:
         loss = subject.loss(output)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise HookcheckError("loss must give a tensor of one number: return loss.mean() or loss.sum()")
         if not loss.requires_grad:
-            return _without_grad("the loss requires no grad: it must be computed from the output, in grad mode")
+            raise HookcheckError("the loss requires no grad: it must be computed from the output, in grad mode")
         torch.autograd.backward([loss])
         return True
-    roots = [t for _, t in tensors_in(output) if t.requires_grad]
-    if not [*tensors_in(output)]:
+    if not roots:
         raise HookcheckError(
             f"the model returns no tensor in tuples, lists, dicts or dataclasses, but a {type(output).__name__}: "
             "pass loss=, a function from its output to a loss"
         )
-    if not roots:
-        return False
     drawn = torch.Generator().manual_seed(subject.seed)
     torch.autograd.backward(roots, [_cotangent(root, drawn) for root in roots])
     return True
-
-
-def _without_grad(message: str) -> bool:
-    if torch.is_grad_enabled():
-        raise HookcheckError(message)
-    return False
 
 
 def _cotangent(root: torch.Tensor, drawn: torch.Generator) -> torch.Tensor:

@@ -28,7 +28,7 @@ CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
 def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> tuple[Remark, ...]:
-    """All that there is to say, most costly first; what is said of several hook kinds is said once."""
+    """All that there is to say, most costly first."""
     every = (
         *_never_called(subject, truth),
         *_several_times(truth),
@@ -41,11 +41,17 @@ def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> tuple[R
         *_order(found),
         *_model(truth),
     )
+    return said_once(every)
+
+
+def said_once(every: Iterable[Remark]) -> tuple[Remark, ...]:
+    """What is said of several hook kinds is said once, and what is about one topic together."""
     kinds: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
     for remark in every:
         key = (remark.topic, remark.text, remark.modules)
         kinds[key] = (*kinds.get(key, ()), *remark.kinds)
-    return tuple(Remark(*key, of) for key, of in kinds.items())
+    topics = list(dict.fromkeys(topic for topic, _, _ in kinds))
+    return tuple(Remark(*key, of) for key, of in sorted(kinds.items(), key=lambda item: topics.index(item[0][0])))
 
 
 def _never_called(subject: Subject, truth: Truth) -> Iterator[Remark]:
