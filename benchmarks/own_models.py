@@ -107,7 +107,7 @@ def row(name: str) -> None:
 
 if __name__ == "__main__":
     print(
-        "| model | one step | full | legacy | forward | tensor | memory | new | known |\n|---|---|---|---|---|---|---|---|---|",
+        f"| model | one step | full | legacy | forward | tensor | memory | new | known |\n{'| --- ' * 9}|",
         flush=True,
     )
     for name in sys.argv[1:] or MODELS:
