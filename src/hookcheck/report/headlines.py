@@ -96,10 +96,8 @@ def summed(changed: Changes) -> str:
     """What has changed between two releases, in half a sentence."""
     parts = []
     if changed.worse:
-        silent = (
-            f", {changed.silent} of them without any error or warning" if changed.silent else ", none of them silent"
-        )
-        parts.append(f"{many(len(changed.worse), 'thing')} got worse{silent}")
+        silent = f"{changed.silent} of them" if changed.silent else "none"
+        parts.append(f"{many(len(changed.worse), 'thing')} got worse ({silent} without any error or warning)")
     else:
         parts.append("nothing got worse")
     if changed.withdrawn:
