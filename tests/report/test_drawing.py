@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import UnwritableReports
 from hookcheck.record.writing import write
+from hookcheck.report.columns import columns
 from hookcheck.report.drawing import NoRecords, read_folder, report
 
 from .samples import case, deviation, record, records
@@ -53,8 +55,24 @@ def test_a_second_record_of_one_torch_and_device_is_no_silent_choice(folder: Pat
     read, faults = read_folder(folder)
     assert len(read) == 3
     assert [(fault.file, fault.text) for fault in faults] == [
-        ("torch-1.7.1-cpu.jsonl.gz", "another file records torch 1.7.1 cpu too; keep one of them")
+        (
+            "torch-1.7.1-cpu.jsonl.gz",
+            "copy.jsonl.gz records torch 1.7.1 cpu too, and is drawn; remove one of them, or run one with --label",
+        )
     ]
+
+
+def test_builds_of_ones_own_and_labels_have_columns_of_their_own(tmp_path: Path) -> None:
+    one = record("2.14.0a0+git123", [case("aaaa", "backward", [deviation()])])
+    other = replace(one, header=replace(one.header, torch=replace(one.header.torch, version="2.14.0a0+git456")))
+    labelled = replace(one, header=replace(one.header, label="patched"))
+    for each in (one, other, labelled):
+        write(each, tmp_path)
+    read, faults = read_folder(tmp_path)
+    assert not faults
+    assert {column.name for column in columns(read)} == {
+        *("2.14.0a0+git123 cpu", "2.14.0a0+git456 cpu", "2.14.0a0+git123-patched cpu")
+    }
 
 
 def test_a_folder_without_records_says_what_to_do(tmp_path: Path) -> None:

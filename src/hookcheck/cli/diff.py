@@ -84,7 +84,7 @@ def _record(name: str, reports: Path) -> Record:
 
 
 def _path(version: str, reports: Path) -> Path:
-    from hookcheck.record.model import public_version
+    from hookcheck.record.model import build_version
     from hookcheck.record.reading import record_files
 
     by_version: dict[str, list[Path]] = {}
@@ -92,7 +92,7 @@ def _path(version: str, reports: Path) -> Path:
         prefix, _, rest = path.name.partition("-")
         if prefix == "torch":
             by_version.setdefault(rest.rpartition("-")[0], []).append(path)
-    found = by_version.get(public_version(version), [])
+    found = by_version.get(build_version(version), [])
     if len(found) == 1:
         return found[0]
     if found:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hookcheck.contract.clause import Mismatch
+from hookcheck.errors import exhausted
 from hookcheck.oracle.tolerance import as_stated
 
 
@@ -78,7 +79,7 @@ class Check:
             act()
         except BaseException as raised:
             as_expected = isinstance(raised, error) and says in str(raised)
-            if not as_expected and not isinstance(raised, Exception):
+            if not as_expected and (not isinstance(raised, Exception) or exhausted(raised)):
                 raise
             self._state(name, None if as_expected else Mismatch("raised", expected, told(raised)))
         else:
@@ -89,6 +90,8 @@ class Check:
         try:
             result = act()
         except Exception as raised:
+            if exhausted(raised):
+                raise
             self._state(name, Mismatch("raised", "no error", told(raised)))
             return None
         self._state(name, None)

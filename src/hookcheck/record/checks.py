@@ -9,7 +9,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from hookcheck.contract.verdict import RAN
+from hookcheck.contract.verdict import CRASHED, RAN, TIMED_OUT
 from hookcheck.record.errors import DuplicateCase, InconsistentRecord
 from hookcheck.record.model import CORPUS, Record, tally
 
@@ -56,13 +56,13 @@ def _check_cases(record: Record, path: Path) -> None:
 
 def _check_counterexamples(record: Record, path: Path) -> None:
     shown: set[str] = set()
-    deviating = {case.topology for case in record.cases if case.deviations}
+    deviating = {case.topology for case in record.cases if case.deviations or case.outcome in (CRASHED, TIMED_OUT)}
     for counterexample in record.counterexamples:
         topology = counterexample.topology
         if topology in shown:
             raise InconsistentRecord(path, None, f"the counterexample {topology} is there twice")
         if topology not in deviating:
-            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates")
+            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
     evident = {
         (deviation.clause, case.family, case.kind)

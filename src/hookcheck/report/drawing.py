@@ -8,7 +8,7 @@ from pathlib import Path
 from hookcheck.collector import paused
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import RecordError, UnwritableReports
-from hookcheck.record.model import Record, public_version
+from hookcheck.record.model import Record
 from hookcheck.record.reading import read, record_files
 from hookcheck.report.html import html
 from hookcheck.report.markdown import markdown
@@ -49,14 +49,14 @@ def report(
 
 
 def read_folder(folder: Path) -> tuple[list[Record], list[Fault]]:
-    """The records in ``folder``, one for each torch and device, and the files that are none.
+    """The records in ``folder``, one for each build of torch, label and device, and the files that are none.
 
     Raises `NoRecords` where there are no such files.
     """
     paths = record_files(folder)
     if not paths:
         raise NoRecords(folder)
-    records: dict[tuple[str, str], Record] = {}
+    drawn: dict[tuple[str, str], tuple[Path, Record]] = {}
     faults: list[Fault] = []
     for path in paths:
         try:
@@ -65,9 +65,9 @@ def read_folder(folder: Path) -> tuple[list[Record], list[Fault]]:
             line = "" if fault.line is None else f"line {fault.line}: "
             faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
             continue
-        key = public_version(record.header.torch.version), record.header.device
-        if key in records:
-            faults.append(Fault(path.name, f"another file records torch {' '.join(key)} too; keep one of them"))
-        else:
-            records[key] = record
-    return list(records.values()), faults
+        key = record.header.build, record.header.device
+        first, _ = drawn.setdefault(key, (path, record))
+        if first != path:
+            cause = f"{first.name} records torch {' '.join(key)} too, and is drawn"
+            faults.append(Fault(path.name, f"{cause}; remove one of them, or run one with --label"))
+    return [record for _, record in drawn.values()], faults
