@@ -17,8 +17,8 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,8 +27,9 @@ import torch
 from hookcheck.collector import settle
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
+from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import KINDS, HookKind
+from hookcheck.probe.registering import put
 from hookcheck.probe.run import unavailable, unsafe
 from hookcheck.probe.state import preserved
 from hookcheck.run.examiner import Examiner
@@ -57,31 +58,9 @@ def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
                     built.run()
 
 
-@contextmanager
-def _hooked(hook: HookKind, built: Built) -> Iterator[None]:
+def _hooked(hook: HookKind, built: Built) -> AbstractContextManager[None]:
     """While it is open, an empty hook is wherever hookcheck puts a recording one."""
-    leaves = [leaf for leaf in (*built.parameters.values(), *built.inputs.values()) if leaf.requires_grad]
-    if hook.scope == "run":
-        with getattr(torch.autograd.graph, hook.register)(_same, _same):
-            yield
-        return
-    if hook.scope == "leaves":
-        with getattr(torch.autograd.graph, hook.register)(leaves, _empty):
-            yield
-        return
-    if hook.scope == "global":
-        getattr(torch.nn.modules.module, hook.register)(_empty)
-    elif hook.scope == "leaf":
-        for leaf in leaves:
-            getattr(leaf, hook.register)(_empty)
-    for module in built.module.modules():
-        if hook.scope == "module":
-            getattr(module, hook.register)(_empty, **({"with_kwargs": True} if hook.kwargs else {}))
-        elif hook.scope in ("output", "node"):
-            module.register_forward_hook(partial(_watch, hook))
-        for name in (hook.then, hook.then) if hook.then else ():
-            getattr(module, name)(_empty)
-    yield
+    return put(hook, built, lambda *_: _same if hook.scope == "run" else _empty)
 
 
 def _same(value: object) -> object:
@@ -91,15 +70,6 @@ def _same(value: object) -> object:
 
 def _empty(*_: object) -> None:
     """What every other hook does here."""
-
-
-def _watch(hook: HookKind, module: object, args: object, output: object) -> None:
-    for tensor in output if isinstance(output, tuple) else (output,):
-        if isinstance(tensor, torch.Tensor) and tensor.grad_fn is not None:
-            if hook.register == "retain_grad":
-                tensor.retain_grad()
-            else:
-                getattr(tensor.grad_fn if hook.scope == "node" else tensor, hook.register)(_empty)
 
 
 def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:

@@ -22,8 +22,8 @@ from systems.oracles import captured, expectation, linear_chain, sigmoid_net
 from systems.side_by_side import assert_same, differing, table
 from torch import nn
 
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.tolerance import close
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.state import preserved
 from hookcheck.topology.values import draw
 

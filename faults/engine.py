@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
-from hookcheck.probe.kinds import BACKWARD, KINDS
+from hookcheck.hooks.kinds import BACKWARD, KINDS
 
 Gradients = tuple[Any, ...]
 FULL, LEGACY, ALL = (

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
-from hookcheck.probe.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS
 
 from .engine import (
     ALL,

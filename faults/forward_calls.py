@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from hookcheck.probe.kinds import BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS, OUTPUT, POST_ACCUMULATE, TENSOR
-from hookcheck.probe.registering import OWNERS
+from hookcheck.hooks.kinds import BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS, OUTPUT, POST_ACCUMULATE, TENSOR
+from hookcheck.probe.registering import owner
 
 from .engine import Fault, replaced
 
@@ -21,10 +21,10 @@ Hook = Callable[..., Any]
 def registering(change: Callable[[Hook], Hook], *calls: str) -> Iterator[None]:
     """Registers ``change(hook)`` in the place of every hook that is called so."""
     with ExitStack() as stack:
-        places = {(OWNERS[k.scope], k.register) for k in KINDS.values() if k.call in calls}
-        for owner, name in places:
-            if hasattr(owner, name):
-                stack.enter_context(replaced(owner, name, lambda original: _registering(original, change)))
+        places = {(owner(k), k.register) for k in KINDS.values() if k.call in calls}
+        for place, name in places:
+            if hasattr(place, name):
+                stack.enter_context(replaced(place, name, lambda original: _registering(original, change)))
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from hookcheck.probe.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, SAVED
+from hookcheck.hooks.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, SAVED
 
 from .autograd import on_nodes
 from .engine import Fault, replaced

@@ -20,12 +20,12 @@ from repro.cases import LINEAR, SHARED, record_with
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 import hookcheck.cli as cli
-import hookcheck.cli.lists as lists
 from hookcheck import __version__
 from hookcheck.cli.output import SCHEMAS
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import load
 from hookcheck.contract.left_out import LEFT_OUT
+from hookcheck.record.reading import read
 from hookcheck.record.writing import write as write_record
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
@@ -268,7 +268,7 @@ def test_ctrl_c_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(lists, "show", interrupted)
+    monkeypatch.setattr("hookcheck.cli.list.show", interrupted)
     code, _, err = asked("list")
     assert code == 130
     assert err.split() == ["hookcheck:", "interrupted"]
@@ -278,7 +278,7 @@ def test_a_fault_of_hookcheck_is_not_softened(monkeypatch: pytest.MonkeyPatch) -
     def faulty(*_: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(lists, "show", faulty)
+    monkeypatch.setattr("hookcheck.cli.list.show", faulty)
     with pytest.raises(ZeroDivisionError):
         asked("list")
 
@@ -368,3 +368,15 @@ def test_run_ends_with_the_exit_code_of_pytest(folder: Path) -> None:
     done = in_process("run", "--family", "nothing", cwd=folder)
     assert done.returncode == int(pytest.ExitCode.USAGE_ERROR)
     assert "unknown family 'nothing'" in done.stderr
+
+
+def test_validate_tells_records_of_different_corpora(record: Path, tmp_path: Path) -> None:
+    known = read(record)
+    plan = known.header.plan
+    corpus = {family: replace(file, digest="abc") for family, file in plan.corpus.items()}
+    header = replace(known.header, plan=replace(plan, corpus=corpus))
+    older = write_record(replace(known, header=header), tmp_path)
+    code, out, _ = asked("validate", str(record), str(older))
+    assert code == 1
+    assert "they ran 2 different corpora" in out.splitlines()[-1]
+    assert asked("validate", str(older))[0] == 0

@@ -12,9 +12,9 @@ from hookcheck.coverage.axes import Word, Words, axes, words
 from hookcheck.coverage.pairs import Pair, covered, meeting, untrue
 from hookcheck.coverage.rules import APART, NOT_DRAWN, POSSIBLE, RULES, Rule
 from hookcheck.coverage.told import counts, missing, summary
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected
-from hookcheck.probe.kinds import KINDS
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.corpus import read

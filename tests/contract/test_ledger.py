@@ -15,7 +15,7 @@ from hookcheck.contract.clause import Mismatch
 from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
 from hookcheck.contract.verdict import RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import BACKWARD_PRE, KINDS
+from hookcheck.hooks.kinds import BACKWARD_PRE, KINDS
 
 TEXT = """[[deviation]]
 id = "some-entry"

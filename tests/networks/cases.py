@@ -13,11 +13,7 @@ from hookcheck.contract.clause import CLAUSES, Clause
 from hookcheck.contract.finding import explained
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
-from hookcheck.networks.case import Case
-from hookcheck.networks.judge import judge
-from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.probe.kinds import (
+from hookcheck.hooks.kinds import (
     BACKWARD_PRE,
     FORWARD,
     FORWARD_PRE,
@@ -32,6 +28,10 @@ from hookcheck.probe.kinds import (
     TENSOR,
     HookKind,
 )
+from hookcheck.networks.case import Case
+from hookcheck.networks.judge import judge
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.observation import Event, Observation, Raised
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Module, Statement, Topology, Within

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import call_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import tolerance
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid

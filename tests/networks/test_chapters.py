@@ -9,8 +9,8 @@ import pytest
 
 from hookcheck.contract.clause import CLAUSES, HookcheckError, Subject, clause_named, described
 from hookcheck.contract.verdict import GAPS
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Event, Layout, Standing
 from hookcheck.programs.program import chapters
 from hookcheck.topology.layers.activation import Tanh

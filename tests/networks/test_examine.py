@@ -18,10 +18,10 @@ from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.finding import unexplained
 from hookcheck.contract.ledger import Entry, Ledger, applying, load
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks import examine as module
 from hookcheck.networks.examine import examine
 from hookcheck.oracle.expected import Expected
-from hookcheck.probe.kinds import KINDS
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from hookcheck.contract.clause import NOTHING, Mismatch
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import identified, lengths_differ, shown, states_differ, values_differ
 from hookcheck.oracle.expected import Expected, Firing
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Input, Topology

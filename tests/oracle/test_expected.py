@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookcheck.oracle.acts import Acts
+from hookcheck.hooks.acts import Acts
 from hookcheck.oracle.gradient import state
 from hookcheck.topology.layers.loss_margins import HingeEmbeddingLoss
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Leak, Sequential, Within

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS
 from hookcheck.probe import run
-from hookcheck.probe.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS
 from hookcheck.probe.observation import Layout, Observation, Raised, Standing, same, same_run
 from hookcheck.probe.run import available_devices, check_torch, lacking, observe, unavailable
 from hookcheck.topology.build import Built

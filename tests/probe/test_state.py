@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.modules import module as torch_module
 
-from hookcheck.probe.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.probe.run import observe
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import Built

@@ -33,7 +33,7 @@ def test_a_deviation_that_is_not_put_into_words_is_read_back_without_any(tmp_pat
 def test_what_was_not_judged_is_read_back(tmp_path: Path) -> None:
     counted = record((replace(CASES[0], unjudged={"BW-01": 3}), *CASES[1:]))
     assert read(write(counted, tmp_path)) == counted
-    assert b"unjudged" not in gzip.decompress(write(record(), tmp_path).read_bytes())
+    assert gzip.decompress(write(record(), tmp_path).read_bytes()).count(b"unjudged") == 0
 
 
 def test_the_same_record_is_the_same_bytes_whatever_the_order_of_its_mappings(tmp_path: Path) -> None:

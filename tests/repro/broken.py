@@ -15,8 +15,8 @@ from faults.engine import replaced
 from faults.programs.saved_tensors_hooks import pairs
 from torch.utils.hooks import RemovableHandle
 
-from hookcheck.probe.kinds import HookKind
-from hookcheck.probe.registering import OWNERS
+from hookcheck.hooks.kinds import HookKind
+from hookcheck.probe.registering import owner
 
 Change = Callable[..., Any]
 """Calls ``hook`` with what torch gives it, changed; what it returns torch takes for what the hook has returned."""
@@ -203,7 +203,7 @@ def changed(kind: HookKind, change: Change | None) -> Iterator[None]:
         elif kind.scope == "run":
             stack.enter_context(pairs(unpack=called))
         else:
-            stack.enter_context(replaced(OWNERS[kind.scope], kind.register, otherwise))
+            stack.enter_context(replaced(owner(kind), kind.register, otherwise))
         if kind.then:
             stack.enter_context(replaced(torch.nn.Module, kind.then, otherwise))
         yield

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.examine import examine
 from hookcheck.oracle.expected import Expected
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.run import lacking
 from hookcheck.repro.script import script
 from hookcheck.suite import conformance_folder

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.checks import CHECKS
-from hookcheck.repro.links import documentation, links
+from hookcheck.repro.links import links
 from hookcheck.repro.script import script
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, Within
@@ -95,9 +95,6 @@ def test_links() -> None:
         "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html",
     )
     assert links("the formulas of the oracle") == ()
-    assert documentation(KINDS["global_backward"]).endswith(
-        "torch.nn.modules.module.register_module_backward_hook.html"
-    )
 
 
 @pytest.mark.parametrize(

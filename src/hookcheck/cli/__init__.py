@@ -1,8 +1,25 @@
-"""What can be asked of hookcheck on the command line? Each command prints for people, or as JSON for programs.
+"""The command line: one module a command. Each prints for people, or as JSON for programs.
 
 Nothing here imports torch before a command needs it, so all but ``run`` work without it; and what only some commands
 need is imported by them, so that the others start fast.
 """
 
-from hookcheck.cli import diff, found, lists, scan  # noqa: F401 -- declare the commands
+from hookcheck.cli import (  # noqa: F401 -- declare the commands
+    claims,
+    coverage,
+    diff,
+    explain,
+    families,
+    kill_matrix,
+    layers,
+    list,
+    matrix,
+    merge,
+    releases,
+    report,
+    repro,
+    run,
+    scan,
+    validate,
+)
 from hookcheck.cli.frame import main as main

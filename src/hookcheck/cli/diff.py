@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command
-from hookcheck.cli.output import Row, show
+from hookcheck.cli.output import Row, fields, show
 from hookcheck.contract.verdict import COST_CLASSES
 from hookcheck.errors import HookcheckError
 
@@ -38,7 +38,43 @@ def _words(known: tuple[str, ...] = ()) -> Callable[[click.Context, click.Parame
     return split
 
 
-@command("diff", shapes=("pretty", "markdown", "json"))
+_SCHEMAS = [
+    fields(
+        what=("string", "comparison"),
+        earlier=("string", "the version of torch in the first record"),
+        later=("string", "the version of torch in the second"),
+        verdict=("string", "worse, not worse, or cannot tell"),
+        compared=("integer", "how many cases ran in both"),
+    ),
+    fields(
+        what=("string", "difference"),
+        status=("string", "what has become of the cases"),
+        worse=("boolean", "whether that is worse than it was"),
+        cost=("string", "what it costs the user of a hook; empty where it is no deviation"),
+        clause=("string", "the clause's id; empty where it is about none"),
+        statement=("string", "what is promised, in one sentence; empty without a clause"),
+        gap=("string", "how it deviates; empty where it is no deviation"),
+        ledger=(["string", "null"], "the id of the ledger's entry that explains it"),
+        reason=("string", "why cases did not run in one of the records; empty where they did"),
+        cases=("integer", "how many cases"),
+        families=("array", "the families that they are of"),
+        kinds=("array", "the hook kinds that they are of"),
+        topology=("string", "the id of a program, or of the smallest network of which a record has the content"),
+        kind=("string", "its hook kind, or chapter"),
+        expected=("string", "what was expected there; empty where no record says"),
+        before=("string", "what was seen in the first record"),
+        after=("string", "what was seen in the second; empty where no record says"),
+    ),
+    fields(
+        what=("string", "left out"),
+        why=("string", "why cases cannot be compared"),
+        families=("array", "the families that they are of"),
+        cases=("integer", "how many cases"),
+    ),
+]
+
+
+@command("diff", _SCHEMAS, shapes=("pretty", "markdown", "json"))
 @click.argument("earlier", metavar="A")
 @click.argument("later", metavar="B")
 @click.option("--kinds", callback=_words(), default="", metavar="KIND,…", help="Only these hook kinds (or chapters).")

@@ -69,11 +69,12 @@ def main() -> None:
 
 
 def command(
-    name: str, shapes: Sequence[str] = ("pretty", "json"), **settings: Any
+    name: str, schemas: list[dict[str, Any]], shapes: Sequence[str] = ("pretty", "json"), **settings: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON."""
+    """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON lines (``schemas``)."""
+    SCHEMAS[name] = schemas
     others = "".join(f" Or {shape}." for shape in shapes[2:])
-    fields = "\n\n".join(map(documented, SCHEMAS[name]))
+    fields = "\n\n".join(map(documented, schemas))
     shape = click.option(
         "--format", "shape", type=click.Choice(shapes), default="pretty", show_default=True,
         help=f"For people, or one JSON object a line.{others}",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import watched
+from hookcheck.cli.output import fields, watched
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -22,7 +22,35 @@ _MANY = 200
 """From so many files on a bar says how far the scan is."""
 
 
-@command("scan", shapes=("pretty", "json", "sarif", "github"))
+_SCHEMAS = [
+    fields(
+        rule=("string", "the rule's id"),
+        severity=("string", "error, warning or note"),
+        path=("string", "the file"),
+        line=("integer", "the first line of the place, from 1"),
+        column=("integer", "its first column, from 1"),
+        end_line=("integer", "the last line of the place"),
+        end_column=("integer", "the column after its last"),
+        message=("string", "what is wrong there"),
+        sure=("boolean", "whether the receiver was inferred"),
+        link=("string", "what the rule rests on"),
+    ),
+    fields(
+        path=("string", "the file"),
+        line=("integer", "the line of the registration, from 1"),
+        column=("integer", "its column, from 1"),
+        kind=("string", "the hook kind, or all that it can be"),
+        call=("string", "the function or method that registers"),
+        receiver=("string", "what it is registered on; empty where that is unknown"),
+        sure=("boolean", "whether the receiver was inferred"),
+        hook=("string", "the hook's expression; two for saved tensors"),
+        options=("object", "the options that are given, such as prepend"),
+    ),
+    fields(path=("string", "a file that was not scanned"), unread=("string", "why not")),
+]
+
+
+@command("scan", _SCHEMAS, shapes=("pretty", "json", "sarif", "github"))
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--torch", "specifier", help="Releases that the code must run on, such as '>=2.4,<2.16'.")
 @click.option(

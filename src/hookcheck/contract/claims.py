@@ -19,12 +19,12 @@ HOLDS, REFUTED, PARTLY = "holds", "refuted", "partly"
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a claim on the releases in the version specifier ``torch``: ``holds``, ``refuted``, or ``partly``
-    where some of its facts are refuted."""
+    """The answer to a claim on the releases ``torch``, the oldest first: ``holds``, ``refuted``, or ``partly`` where
+    some of its facts are refuted."""
 
     claim: Clause
     answer: str
-    torch: str
+    torch: tuple[str, ...]
 
 
 def claims() -> list[Clause]:
@@ -32,18 +32,16 @@ def claims() -> list[Clause]:
     return [clause for clause in CLAUSES.values() if clause.rank == CLAIM]
 
 
-def answers(claim: Clause, ledger: Iterable[Entry]) -> list[Answer]:
-    """The answers to a claim, the oldest releases first.
+def answers(claim: Clause, ledger: Iterable[Entry], ran: Iterable[str]) -> list[Answer]:
+    """The answers to a claim on the releases that the suite ``ran`` on, the oldest releases first.
 
-    Specifiers of entries are made of ``>=`` and ``<``, so an answer can only change at a release that one names.
+    Of a release that it was not run on nothing is known, so nothing is said.
     """
     entries = [entry for entry in ledger if claim.id in entry.clauses]
-    named = {Version(claim.since), *(Version(s.version) for entry in entries for s in entry.torch)}
-    releases = sorted(release for release in named if release >= Version(claim.since))
-    said = [(release, _answer([e for e in entries if e.torch.contains(release)])) for release in releases]
-    firsts = [(next(same)[0], answer) for answer, same in groupby(said, key=lambda pair: pair[1])]
-    ends = [f",<{release}" for release, _ in firsts[1:]] + [""]
-    return [Answer(claim, answer, f">={release}{end}") for (release, answer), end in zip(firsts, ends)]
+    offered = sorted((release for release in ran if Version(release) >= Version(claim.since)), key=Version)
+    said = [(release, _answer([e for e in entries if e.torch.contains(release)])) for release in offered]
+    stretches = groupby(said, key=lambda pair: pair[1])
+    return [Answer(claim, answer, tuple(release for release, _ in stretch)) for answer, stretch in stretches]
 
 
 def _answer(entries: list[Entry]) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Union
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import BACKWARD, KINDS, HookKind
+from hookcheck.hooks.kinds import BACKWARD, KINDS, HookKind
 
 PROMISE, PIN, CLAIM, UNSPECIFIED = "promise", "pin", "claim", "unspecified"
 RANKS = (PROMISE, PIN, CLAIM, UNSPECIFIED)

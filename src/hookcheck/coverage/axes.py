@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor, tensors_in
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import KINDS
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Composite, Recurse, Topology, walk

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Union
 
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS, OUTPUT, HookKind, kind_named
+from hookcheck.hooks.kinds import KINDS, OUTPUT, HookKind, kind_named
 from hookcheck.probe.lazy import nn, torch
 
 Times = Union[int, Mapping[str, int], None]
@@ -19,7 +19,7 @@ SCOPES = ("module", "global", "leaf", "output", "node")
 
 @contextmanager
 def assert_fires(model: Any, kind: str, times: Times = None, order: Sequence[str] | None = None) -> Iterator[list[str]]:
-    """Within it hooks of ``kind`` (a name of `hookcheck.probe.kinds.KINDS`) are on ``model``; at its end they have
+    """Within it hooks of ``kind`` (a name of `hookcheck.hooks.kinds.KINDS`) are on ``model``; at its end they have
     fired as said. It gives the list of the paths on which they fired so far.
 
     Paths are those of ``named_modules``, the model's is ``""``; for kinds on leaves those of ``named_parameters``.

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.finding import Features
+from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.features import (
     call_features,
@@ -25,7 +26,6 @@ from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.last_node import NodeCall
-from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
 from hookcheck.topology.model import Backward, Grad, Topology, statements
 from hookcheck.topology.primitive import Array

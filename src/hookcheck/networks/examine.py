@@ -12,12 +12,12 @@ from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.finding import explained
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
+from hookcheck.hooks.acts import NO_ACTS
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import Judgements, judge
-from hookcheck.oracle.acts import NO_ACTS
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import KINDS
 from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Mismatch, Subject
@@ -24,7 +24,7 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     """What ``clauses`` say of every subject of ``case``."""
     judged: dict[str, int] = {}
     unjudged: dict[str, int] = {}
-    findings = []
+    findings: list[Finding] = []
     kind: Subject | None = None
     subjects: Sequence[Any] = ()
     for clause in clauses:
@@ -40,11 +40,23 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 continue
             count += 1
             if isinstance(judgement, Mismatch):
-                name, features = _described(case, clause.subject, subject)
-                findings.append(Finding(clause.id, name, judgement, features))
+                findings.append(_finding(case, clause, subject, judgement))
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
+
+
+def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Finding]]:
+    """Every subject of ``case`` that deviates from ``clause``, as the judge is asked about it, with what is found."""
+    for subject in _subjects(case, clause.subject):
+        judgement = clause.judge(case, subject)
+        if isinstance(judgement, Mismatch):
+            yield subject, _finding(case, clause, subject, judgement)
+
+
+def _finding(case: Case, clause: Clause, subject: Any, mismatch: Mismatch) -> Finding:
+    name, features = _described(case, clause.subject, subject)
+    return Finding(clause.id, name, mismatch, features)
 
 
 def _subjects(case: Case, subject: Subject) -> Sequence[Any]:

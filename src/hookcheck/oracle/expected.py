@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
 from hookcheck.oracle.last_node import NodeCall, at_its_node, node_calls

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Union
 
-from hookcheck.oracle.acts import NO_ACTS, Acts
+from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.rounding import Noise
 from hookcheck.topology.model import Module
 from hookcheck.topology.primitive import Array, Primitive, Shape

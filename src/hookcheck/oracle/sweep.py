@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hookcheck.oracle.acts import Acts, factor
+from hookcheck.hooks.acts import Acts, factor
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.rounding import Noise

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.oracle.acts import NO_ACTS, Acts, factor
+from hookcheck.hooks.acts import NO_ACTS, Acts, factor
 from hookcheck.oracle.dtypes import FLOATING, result_dtype
 from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace, newest, tensors_in
 from hookcheck.oracle.memory import aliased, overwritten, viewed

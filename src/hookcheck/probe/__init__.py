@@ -1,1 +1,1 @@
-"""What happened: hook kinds, and running a topology on torch without leaving a trace in the process."""
+"""What happened: running a topology on torch without leaving a trace in the process."""

@@ -1,40 +1,48 @@
-"""How are hooks of a kind put on all that the kind is about? They record what they are given, and those that act change
-it."""
+"""The hooks of a kind on all that the kind is about. They record what they are given, and those that act change it."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, Optional
 
 import torch
 
-from hookcheck.oracle.acts import share
+from hookcheck.hooks.acts import share
+from hookcheck.hooks.kinds import FORWARD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, HookKind
 from hookcheck.probe.copying import asks, copied
-from hookcheck.probe.kinds import FORWARD, OUTPUT, POST_ACCUMULATE, HookKind
 from hookcheck.probe.observation import Event
 from hookcheck.topology.build import Built
 
 Record = Callable[..., Any]
-"""Takes the path under which a call of a hook goes (None for a global hook), the module or other object that it was
-given, and the other arguments; gives what the hook returns."""
+"""Takes which hook of a chain was called, the path under which its calls go (None for a global hook), the module or
+other object that it was given, and the other arguments; gives what the hook returns."""
 
-OWNERS: dict[str, Any] = {
-    "module": torch.nn.Module,
-    "global": torch.nn.modules.module,
-    "leaf": torch.Tensor,
-    "leaves": getattr(torch.autograd, "graph", None),
-    "output": torch.Tensor,
-    "node": type(torch.zeros((), requires_grad=True).exp().grad_fn),
-    "run": getattr(torch.autograd, "graph", None),
-}
-"""What the functions that register hooks are attributes of, by scope."""
+Hooks = Callable[[int, Optional[str], Any], Any]
+"""Gives the function to register: for which hook of a chain, counted from 0 in the order in which they are due, the
+path or name of what it is on (None for a global hook; ``pack`` and ``unpack`` for what is saved), and that object."""
 
 PREPEND = hasattr(torch.nn.Module, "register_full_backward_pre_hook")
 ALWAYS_CALL = hasattr(torch.nn.modules.module, "_global_forward_hooks_always_called")
 """Whether this torch can put a hook before others, and call a forward hook after an exception."""
+
+
+def evaluated(expression: str, **names: Any) -> Any:
+    """What an expression of a declaration in `hookcheck.hooks` gives."""
+    return eval(_compiled(expression), {"torch": torch, "nn": torch.nn, **names})
+
+
+@cache
+def _compiled(expression: str) -> Any:
+    return compile(expression, f"<{expression}>", "eval")
+
+
+@cache
+def owner(hook: HookKind) -> Any:
+    """What the function that registers hooks of the kind is an attribute of; None where this torch has none."""
+    return evaluated(hook.owner)
 
 
 @contextmanager
@@ -43,9 +51,10 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
     """
-    modules = built.modules
-    paths = {id(module): path for path, module in modules.items()}
+    paths = {id(module): path for path, module in built.modules.items()}
     counts: dict[tuple[int, str], int] = {}
+    retained: list[tuple[str, Any]] = []
+    saved: list[Any] = []
 
     def record(link: int, registered: str | None, subject: Any, *arguments: Any) -> Any:
         given = paths.get(id(subject))
@@ -57,104 +66,111 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)
 
-    first: Record = partial(record, 0)
-    if hook.scope == "run":
-        with _saving(hook, first):
+    def recording(link: int, path: str | None, subject: Any) -> Any:
+        if hook.call == RETAINED:
+            retained.append((path or "", subject))
+            return None
+        if hook.call == SAVED:
+            return partial({"pack": _pack, "unpack": _unpack}[path or ""], partial(record, link, path, None), saved)
+        return _recording(hook, partial(record, link, path), subject)
+
+    with put(hook, built, recording):
+        try:
             yield
-        return
-    kept: list[tuple[str, Any]] = []
+            for name, tensor in retained:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
+                    grad = tensor.grad
+                record(0, name, None, grad)
+        finally:
+            retained.clear()  # graph, module and hook would hold each other through what the collector cannot see
+
+
+def _recording(hook: HookKind, record: Record, subject: Any) -> Any:
+    """A hook that records its calls, put on ``subject``."""
+    if hook.scope in ("module", "global"):
+        return record
+    if hook.call == POST_ACCUMULATE:
+        return lambda leaf: record(None, leaf.grad)
+    if hook.scope == "leaves":
+        return lambda gradients: record(None, dict(zip(subject, gradients)))
+    if hook.call in (NODE, NODE_PRE):
+        # A Node hook is called with the gradients of the Node's inputs and outputs, a pre-hook with the latter.
+        place = subject.output_nr
+        return lambda *gradients: record(None, gradients[-1][place])
+    return partial(record, None)
+
+
+def _pack(record: Record, saved: list[Any], tensor: Any) -> int:
+    """What is saved is numbered, kept, and given back as it was."""
+    record(len(saved))
+    # Without its grad_fn, since what a Node saves of its own outputs would keep the Node alive.
+    saved.append(tensor.detach())
+    return len(saved) - 1
+
+
+def _unpack(record: Record, saved: list[Any], number: int) -> Any:
+    record(number)
+    return saved[number]
+
+
+@contextmanager
+def put(hook: HookKind, built: Built, hooks: Hooks) -> Iterator[None]:
+    """While it is open, ``hooks`` of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
+    expression, modules = hook.registering, built.modules
     leaves = {name: leaf for named in (built.parameters, built.inputs) for name, leaf in named.items()}
     wanting = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
-    if hook.scope == "global":
-        getattr(torch.nn.modules.module, hook.register)(partial(first, None))
-    elif hook.scope == "module":
-        for path, module in modules.items():
-            getattr(module, hook.register)(partial(first, path), **({"with_kwargs": True} if hook.kwargs else {}))
-    elif hook.scope == "leaves":
-        # Its handle is a context that removes it: torch would else free neither the hook nor the leaves.
-        with getattr(torch.autograd.graph, hook.register)(
-            [*wanting.values()], lambda gradients: first("", None, dict(zip(wanting, gradients)))
-        ):
+    if hook.scope == "run":
+        with evaluated(expression, pack=hooks(0, "pack", None), unpack=hooks(0, "unpack", None)):
             yield
         return
+    if hook.scope == "leaves":
+        # Its handle is a context that removes it: torch would else free neither the hook nor the leaves.
+        with evaluated(expression, leaves=[*wanting.values()], hook=hooks(0, "", [*wanting])):
+            yield
+        return
+    if hook.scope == "global":
+        evaluated(expression, hook=hooks(0, None, None))
+    elif hook.scope == "module":
+        for path, module in modules.items():
+            evaluated(expression, module=module, hook=hooks(0, path, module))
     elif hook.scope == "leaf":
         for name, leaf in wanting.items():
-            getattr(leaf, hook.register)(_on_leaf(hook, name, first))
+            evaluated(expression, leaf=leaf, hook=hooks(0, name, leaf))
     else:
         for path, module in modules.items():
-            module.register_forward_hook(partial(_watch, hook, path, first, kept))
+            module.register_forward_hook(partial(_watch, hook, path, hooks))
     for path, module in modules.items() if hook.then else ():
         # The hook that is registered first is called last where the other one can be put before it.
         last, middle = (2, 1) if PREPEND else (1, 2)
         settings = {"prepend": True} if PREPEND else {}
         if ALWAYS_CALL and hook.call == FORWARD:
             settings["always_call"] = True
-        getattr(module, hook.then)(partial(record, last, path))
-        getattr(module, hook.then)(partial(record, middle, path), **settings)
-    try:
-        yield
-        for name, tensor in kept:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a torch that retains nothing warns of the question
-                grad = tensor.grad
-            first(name, None, grad)
-    finally:
-        kept.clear()  # graph, module and hook would hold each other through what the collector cannot see
+        getattr(module, hook.then)(hooks(last, path, module))
+        getattr(module, hook.then)(hooks(middle, path, module), **settings)
+    yield
 
 
-def _on_leaf(hook: HookKind, name: str, record: Record) -> Callable[[Any], Any]:
-    if hook.call == POST_ACCUMULATE:
-        return lambda leaf: record(name, None, leaf.grad)
-    return partial(record, name, None)
-
-
-def _watch(hook: HookKind, path: str, record: Record, kept: list[tuple[str, Any]], _: Any, args: Any, out: Any) -> None:
+def _watch(hook: HookKind, path: str, hooks: Hooks, _: Any, args: Any, output: Any) -> None:
     """A forward hook that puts a hook on each output, or on the Node that made it."""
-    for position, tensor in enumerate(out if isinstance(out, tuple) else (out,)):
-        name = f"{path}[{position}]"
+    for position, tensor in enumerate(output if isinstance(output, tuple) else (output,)):
         if not isinstance(tensor, torch.Tensor) or not tensor.requires_grad:
             continue
-        if hook.call == OUTPUT:
-            tensor.register_hook(partial(record, name, None))  # type: ignore[no-untyped-call]
-        elif tensor.grad_fn is not None and hook.scope == "node":
-            # A Node hook is called with the gradients of the Node's inputs and outputs, a pre-hook with the latter.
-            place = tensor.output_nr
-            getattr(tensor.grad_fn, hook.register)(lambda *told, n=name, i=place: record(n, None, told[-1][i]))
-        elif tensor.grad_fn is not None:
-            tensor.retain_grad()
-            kept.append((name, tensor))
-
-
-def _saving(hook: HookKind, record: Record) -> Any:
-    """What is saved is numbered, kept, and given back as it was."""
-    saved: list[Any] = []
-
-    def pack(tensor: Any) -> int:
-        record("pack", None, len(saved))
-        # Without its grad_fn, since what a Node saves of its own outputs would keep the Node alive.
-        saved.append(tensor.detach())
-        return len(saved) - 1
-
-    def unpack(number: int) -> Any:
-        record("unpack", None, number)
-        return saved[number]
-
-    return getattr(torch.autograd.graph, hook.register)(pack, unpack)
+        if tensor.grad_fn is not None or hook.call == OUTPUT:  # a leaf has no Node, and retains its gradient as it is
+            given = hooks(0, f"{path}[{position}]", tensor)
+            evaluated(hook.registering, tensor=tensor, node=tensor.grad_fn, hook=given)
 
 
 def acted(hook: HookKind, link: int, *arguments: Any) -> Any:
-    """What a hook that acts returns, given what it is called with, the module aside; see `hookcheck.oracle.acts`."""
-    acts = hook.acts
-    if acts.backward:
-        return tuple(_scaled(g, share(acts, link, i)) for i, g in enumerate(arguments[0]))
-    by = share(acts, link, 0)
-    if acts.args:
-        first, rest = arguments[0][:1], arguments[0][1:]
-        return (*(_scaled(value, by) for value in first), *rest)
-    output = arguments[-1]
-    if isinstance(output, tuple) and not hasattr(output, "_fields"):
-        return tuple(_scaled(value, by) for value in output)
-    return _scaled(output, by) if isinstance(output, torch.Tensor) else None
+    """What a hook that acts returns, given what it is called with, the module aside; see `hookcheck.hooks.acts`."""
+    return _acting(hook)(_scaled, partial(share, hook.acts, link), *arguments)
+
+
+@cache
+def _acting(hook: HookKind) -> Callable[..., Any]:
+    answer = hook.acts.returned("share(i)" if hook.acts.backward else "share(0)")
+    function: Callable[..., Any] = evaluated(f"lambda scaled, share, {', '.join(hook.parameters[1:])}: {answer}")
+    return function
 
 
 def _scaled(value: Any, by: float) -> Any:

@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from hookcheck.errors import HookcheckError, exhausted
+from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, standings
-from hookcheck.probe.kinds import KINDS, OUTPUT
 from hookcheck.probe.observation import Array, Event, Layout, Observation, Raised
-from hookcheck.probe.registering import OWNERS, registered
+from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology, needs
@@ -118,8 +118,7 @@ def unavailable(topology: Topology, kind: str | None) -> str:
 def lacking(kind: str) -> str:
     """Why this torch has no hooks of ``kind``, or an empty text where it has."""
     hook = KINDS[kind]
-    owner = OWNERS[hook.scope]
-    if hasattr(owner, hook.register) and release(hook.since) <= release(torch.__version__):
+    if hasattr(owner(hook), hook.register) and release(hook.since) <= release(torch.__version__):
         return ""
     return f"{hook.register} came with torch {hook.since}"
 

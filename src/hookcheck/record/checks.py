@@ -5,16 +5,17 @@ The same check guards both ways: no record that it refuses is written, and none 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from hookcheck.contract.verdict import CRASHED, RAN, TIMED_OUT
+from hookcheck.contract.verdict import CRASHED, OUTCOMES, RAN, TIMED_OUT
 from hookcheck.record.errors import DuplicateCase, InconsistentRecord
-from hookcheck.record.model import CORPUS, Record, tally
+from hookcheck.record.model import CORPUS, Alike, Folded
 
 
-def check(record: Record, path: Path) -> None:
+def check(record: Folded, path: Path) -> None:
     """Refuse ``record``, kept in ``path``, where it contradicts itself.
 
     Raises `DuplicateCase` for a case that is there twice and `InconsistentRecord` for every other contradiction.
@@ -25,7 +26,7 @@ def check(record: Record, path: Path) -> None:
     _check_footer(record, path)
 
 
-def _check_header(record: Record, path: Path) -> None:
+def _check_header(record: Folded, path: Path) -> None:
     version = record.header.torch.version
     try:
         Version(version)
@@ -33,58 +34,77 @@ def _check_header(record: Record, path: Path) -> None:
         raise InconsistentRecord(path, 1, f"{version!r} is no version of torch") from None
 
 
-def _check_cases(record: Record, path: Path) -> None:
+def _check_cases(record: Folded, path: Path) -> None:
     plan = record.header.plan
     families, kinds, clauses = set(plan.families), set(plan.kinds), {clause.id for clause in plan.clauses}
-    seen: set[tuple[str, str, str, str]] = set()
-    for case in record.cases:
-        key = (case.family, case.topology, case.kind, case.origin)
-        if key in seen:
-            raise DuplicateCase(path, None, f"case {' / '.join(key)} is there twice")
-        seen.add(key)
-        if case.family not in families:
-            raise InconsistentRecord(path, None, f"the plan has no family {case.family!r}")
-        if case.kind not in kinds:
-            raise InconsistentRecord(path, None, f"the plan has no hook kind {case.kind!r}")
-        spoken = {*case.judged, *case.unjudged, *(deviation.clause for deviation in case.deviations)}
+    seen: dict[tuple[str, str, str], set[str]] = {}
+    for alike in record.alike:
+        for kind in alike.kinds:
+            known = seen.setdefault((alike.family, kind, alike.origin), set())
+            for topology in _repeated(alike.topologies, known):
+                key = " / ".join((alike.family, topology, kind, alike.origin))
+                raise DuplicateCase(path, None, f"case {key} is there twice")
+            known.update(alike.topologies)
+        if alike.family not in families:
+            raise InconsistentRecord(path, None, f"the plan has no family {alike.family!r}")
+        if not kinds.issuperset(alike.kinds):
+            kind = next(kind for kind in alike.kinds if kind not in kinds)
+            raise InconsistentRecord(path, None, f"the plan has no hook kind {kind!r}")
+        spoken = {*alike.judged, *alike.unjudged, *(deviation.clause for deviation in alike.deviations)}
         if not spoken <= clauses:
             raise InconsistentRecord(path, None, f"the plan has no clause {min(spoken - clauses)!r}")
-        if (case.outcome == RAN) == bool(case.reason):
-            cause = f"a case with outcome {case.outcome!r} has reason {case.reason!r}"
-            raise InconsistentRecord(path, None, f"{' / '.join(key)}: {cause}")
+        if (alike.outcome == RAN) == bool(alike.reason):
+            cause = f"a case with outcome {alike.outcome!r} has reason {alike.reason!r}"
+            where = " / ".join((alike.family, alike.topologies[0], alike.kinds[0], alike.origin))
+            raise InconsistentRecord(path, None, f"{where}: {cause}")
 
 
-def _check_counterexamples(record: Record, path: Path) -> None:
+def _repeated(names: Sequence[str], known: Set[str]) -> list[str]:
+    """Those of ``names`` that are ``known``, or there before."""
+    if known.isdisjoint(names) and len(set(names)) == len(names):
+        return []
+    return [name for place, name in enumerate(names) if name in known or name in names[:place]]
+
+
+def _check_counterexamples(record: Folded, path: Path) -> None:
+    deviating = [alike for alike in record.alike if alike.deviations]
+    lost = [alike for alike in record.alike if alike.outcome in (CRASHED, TIMED_OUT)]
+    worth_showing = {topology for alike in (*deviating, *lost) for topology in alike.topologies}
     shown: set[str] = set()
-    deviating = {case.topology for case in record.cases if case.deviations or case.outcome in (CRASHED, TIMED_OUT)}
     for counterexample in record.counterexamples:
         topology = counterexample.topology
         if topology in shown:
             raise InconsistentRecord(path, None, f"the counterexample {topology} is there twice")
-        if topology not in deviating:
+        if topology not in worth_showing:
             raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
-    evident = {
-        (deviation.clause, case.family, case.kind)
-        for case in record.cases
-        if case.topology in shown
-        for deviation in case.deviations
-        if deviation.told
-    }
-    for case in record.cases:
-        for deviation in case.deviations:
-            cell = (deviation.clause, case.family, case.kind)
+    evident = {cell for alike in deviating if not shown.isdisjoint(alike.topologies) for cell in _cells(alike, True)}
+    for alike in deviating:
+        for cell in _cells(alike, False):
             if cell not in evident:
                 raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(cell)} has no counterexample")
 
 
-def _check_footer(record: Record, path: Path) -> None:
+def _cells(alike: Alike, told: bool) -> Iterator[tuple[str, str, str]]:
+    """The cells in which ``alike`` deviates; with ``told`` only those where that is put into words."""
+    for deviation in alike.deviations:
+        if deviation.told or not told:
+            for kind in alike.kinds:
+                yield deviation.clause, alike.family, kind
+
+
+def _check_footer(record: Folded, path: Path) -> None:
     footer = record.footer
-    counts = tally(record.cases)
+    counts = dict.fromkeys(("planned", *OUTCOMES), 0)
+    replayed = 0
+    for alike in record.alike:
+        cases = len(alike.topologies) * len(alike.kinds)
+        counts["planned"] += cases
+        counts[alike.outcome] += cases
+        replayed += cases * (alike.origin == CORPUS)
     for name, count in counts.items():
         if footer.counts[name] != count:
             raise InconsistentRecord(path, None, f"the footer counts {footer.counts[name]} {name}, the cases {count}")
-    replayed = sum(case.origin == CORPUS for case in record.cases)
     if replayed != record.header.plan.cases:
         cause = f"{record.header.plan.cases} cases of the corpus were planned, {replayed} ran or are accounted for"
         raise InconsistentRecord(path, None, cause)

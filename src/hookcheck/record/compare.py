@@ -23,7 +23,7 @@ from hookcheck.contract.verdict import (
     CaseResult,
     Deviation,
 )
-from hookcheck.record.model import CORPUS, Header, Record
+from hookcheck.record.model import CORPUS, Counterexample, Header, Record
 from hookcheck.topology.codec import TopologyError, decode
 
 DISAPPEARED, NEW, CHANGED, PIN_CHANGED = "disappeared", "newly deviating", "changed otherwise", "pin changed"
@@ -83,6 +83,12 @@ class Group:
     example: Example
 
 
+Changes = tuple[tuple[Cause, Example], ...]
+"""What has changed from one result to another."""
+
+Size = Callable[[str], tuple[Any, ...]]
+
+
 @dataclass(frozen=True)
 class LeftOut:
     """Cases that cannot be compared; ``lost`` where the earlier record answers for them and the later one cannot."""
@@ -117,10 +123,61 @@ class Comparison:
 def compare(before: Record, after: Record, kinds: Collection[str] = ()) -> Comparison:
     """The difference between two records, of the hook kinds ``kinds`` (of all, where none is named)."""
     old, new = _by_key(before, kinds), _by_key(after, kinds)
-    left_out = [*_clauses_left_out(before, after), *_cases_left_out(old, new, before, after)]
-    compared = sum(old[key].outcome == RAN == new[key].outcome for key in old.keys() & new.keys())
-    groups = _grouped(_sightings(old, new, before, after), _sizes(before, after))
-    return Comparison(before.header, after.header, compared, groups, tuple(left_out))
+    pairs = (Pair(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
+    return compare_pairs(
+        pairs, before.header, after.header, sizes([*before.counterexamples, *after.counterexamples]), {}
+    )
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What became of a case in two records, None in one that lacks it; ``cases`` are all of that family and kind for
+    which both results are the same, and ``key`` is the smallest of them."""
+
+    key: Key
+    was: CaseResult | None
+    now: CaseResult | None
+    cases: int = 1
+
+
+def compare_pairs(
+    pairs: Iterable[Pair], before: Header, after: Header, size: Size, known: dict[tuple[int, int], Changes]
+) -> Comparison:
+    """The difference between the runs ``before`` and ``after``, of which ``pairs`` holds every case once.
+
+    ``known`` keeps what has changed from one result to another, by their identities, for comparisons of other runs in
+    which the same objects meet. It must be empty at first, and serve records with the same clauses alone.
+    """
+    ranks = _common_ranks(before, after)
+    compared = 0
+    sightings: list[tuple[Cause, Example, int]] = []
+    aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
+    for pair in pairs:
+        was, now = pair.was, pair.now
+        if was is not None and now is not None and was.outcome == RAN == now.outcome:
+            compared += pair.cases
+            if was is not now and (was.deviations != now.deviations or was.judged != now.judged):
+                pairing = id(was), id(now)
+                if pairing not in known:
+                    known[pairing] = tuple(_changes(was, now, ranks))
+                for cause, words in known[pairing]:
+                    family, topology, kind = pair.key
+                    sightings.append((cause, replace(words, family=family, topology=topology, kind=kind), pair.cases))
+            continue
+        if change := _availability(pair, before, after):
+            sightings.append((*change, pair.cases))
+        if why := _left_out(pair, before, after):
+            families, cases = aside.get(why, (set(), 0))
+            aside[why] = families | {pair.key[0]}, cases + pair.cases
+    left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
+    clauses = _clauses_left_out(before, after)
+    return Comparison(before, after, compared, _grouped(sightings, size), (*clauses, *left_out))
+
+
+def _common_ranks(before: Header, after: Header) -> dict[str, str]:
+    """The class of each clause that both runs judge."""
+    ranks = {clause.id: clause.rank for clause in after.plan.clauses}
+    return {clause.id: ranks[clause.id] for clause in before.plan.clauses if clause.id in ranks}
 
 
 def of_cost(comparison: Comparison, costs: Collection[str]) -> Comparison:
@@ -136,29 +193,19 @@ def _by_key(record: Record, kinds: Collection[str]) -> dict[Key, CaseResult]:
     return {(case.family, case.topology, case.kind): case for case in cases}
 
 
-def _sightings(
-    old: Mapping[Key, CaseResult], new: Mapping[Key, CaseResult], before: Record, after: Record
-) -> Iterator[tuple[Cause, Example]]:
-    ranks = {clause.id: clause.rank for clause in after.header.plan.clauses}
-    ranks = {clause.id: ranks[clause.id] for clause in before.header.plan.clauses if clause.id in ranks}
-    for key, was in old.items():
-        if key not in new:
-            if was.outcome == RAN and not _unlike(was, before, after):
-                yield Cause(DISAPPEARED, True, reason="not in the record"), Example(*key, before=RAN)
-        elif was.outcome == RAN == new[key].outcome:
-            if was.deviations != new[key].deviations or was.judged != new[key].judged:
-                yield from _changes(was, new[key], ranks)
-        elif cause := _availability(was, new[key]):
-            yield cause, Example(*key, before=_outcome(was), after=_outcome(new[key]))
-
-
-def _availability(was: CaseResult, now: CaseResult) -> Cause | None:
+def _availability(pair: Pair, before: Header, after: Header) -> tuple[Cause, Example] | None:
     """What has changed where a case ran in one record alone; None where that says nothing."""
-    if was.outcome == RAN:
-        status = NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED
-        return Cause(status, True, reason=_outcome(now))
-    if was.outcome == NOT_OFFERED and now.outcome == RAN:
-        return Cause(NEWLY_OFFERED, False, reason=_outcome(was))
+    was, now = pair.was, pair.now
+    if was is not None and was.outcome == RAN:
+        if now is None:
+            if _unlike(pair.key, was, before, after):
+                return None
+            return Cause(DISAPPEARED, True, reason="not in the record"), Example(*pair.key, before=RAN)
+        cause = Cause(NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED, True, reason=_outcome(now))
+        return cause, Example(*pair.key, before=_outcome(was), after=_outcome(now))
+    if was is not None and was.outcome == NOT_OFFERED and now is not None and now.outcome == RAN:
+        cause = Cause(NEWLY_OFFERED, False, reason=_outcome(was))
+        return cause, Example(*pair.key, before=_outcome(was), after=_outcome(now))
     return None
 
 
@@ -241,19 +288,21 @@ def _place(deviation: Deviation) -> int:
     return COST_CLASSES.index(COSTS[deviation.gap])
 
 
-def _grouped(sightings: Iterable[tuple[Cause, Example]], size: Callable[[str], tuple[Any, ...]]) -> tuple[Group, ...]:
-    grouped: dict[Cause, list[Example]] = {}
-    for cause, example in sightings:
-        grouped.setdefault(cause, []).append(example)
+def _grouped(sightings: Iterable[tuple[Cause, Example, int]], size: Size) -> tuple[Group, ...]:
+    grouped: dict[Cause, list[tuple[Example, int]]] = {}
+    for cause, example, cases in sightings:
+        grouped.setdefault(cause, []).append((example, cases))
     return tuple(sorted((_group(cause, items, size) for cause, items in grouped.items()), key=_cost_order))
 
 
-def _group(cause: Cause, examples: list[Example], size: Callable[[str], tuple[Any, ...]]) -> Group:
+def _group(cause: Cause, items: list[tuple[Example, int]], size: Size) -> Group:
+    counts = {(example.family, example.topology, example.kind): cases for example, cases in items}
+    examples = [example for example, _ in items]
     return Group(
         cause=cause,
-        cases=len({(example.family, example.topology, example.kind) for example in examples}),
-        families=tuple(sorted({example.family for example in examples})),
-        kinds=tuple(sorted({example.kind for example in examples})),
+        cases=sum(counts.values()),
+        families=tuple(sorted({family for family, _, _ in counts})),
+        kinds=tuple(sorted({kind for _, _, kind in counts})),
         example=min(examples, key=lambda e: (not e.expected, size(e.topology), e.family, e.topology, e.kind)),
     )
 
@@ -266,9 +315,9 @@ def _cost_order(group: Group) -> tuple[Any, ...]:
     return first, place, STATUSES.index(cause.status), -group.cases, cause.clause, cause.gap, str(cause), cause.reason
 
 
-def _sizes(*records: Record) -> Callable[[str], tuple[Any, ...]]:
-    """A function from ids to sizes that sort; a network whose content no record holds comes after all others."""
-    contents = {e.topology: e.content for record in records for e in record.counterexamples if e.content}
+def sizes(counterexamples: Iterable[Counterexample]) -> Size:
+    """A function from ids to sizes that sort; a network that is in no counterexample comes after all others."""
+    contents = {e.topology: e.content for e in counterexamples if e.content}
 
     @cache
     def size(topology: str) -> tuple[Any, ...]:
@@ -280,48 +329,44 @@ def _sizes(*records: Record) -> Callable[[str], tuple[Any, ...]]:
     return size
 
 
-def _clauses_left_out(before: Record, after: Record) -> Iterator[LeftOut]:
-    old, new = ({clause.id for clause in record.header.plan.clauses} for record in (before, after))
+def _clauses_left_out(before: Header, after: Header) -> Iterator[LeftOut]:
+    old, new = ({clause.id for clause in header.plan.clauses} for header in (before, after))
     for ids, which, lost in ((old - new, "earlier", True), (new - old, "later", False)):
         if ids:
             yield LeftOut(f"only the {which} run judged {', '.join(sorted(ids))}", (), 0, lost)
 
 
-def _cases_left_out(
-    old: Mapping[Key, CaseResult], new: Mapping[Key, CaseResult], before: Record, after: Record
-) -> list[LeftOut]:
-    grouped: dict[tuple[str, bool], list[str]] = {}
-    for key, case in old.items():
-        if key not in new:
-            why = _unlike(case, before, after)
-            lost = case.origin == CORPUS and case.outcome == RAN and why != _OTHER_CORPUS
-        else:
-            why, lost = _not_compared(case, new[key]), False
-        if why:
-            grouped.setdefault((why.format("earlier", "later"), lost), []).append(case.family)
-    for key, case in new.items():
-        if key not in old:
-            why = _unlike(case, after, before) or _ABSENT
-            grouped.setdefault((why.format("later", "earlier"), False), []).append(case.family)
-    return [LeftOut(why, tuple(sorted(set(names))), len(names), lost) for (why, lost), names in grouped.items()]
+def _left_out(pair: Pair, before: Header, after: Header) -> tuple[str, bool] | None:
+    """Why a case cannot be compared, and whether the earlier record alone answers for it; None where it can."""
+    was, now, lost = pair.was, pair.now, False
+    if was is not None and now is not None:
+        why = _not_compared(was, now)
+    elif was is not None:
+        why = _unlike(pair.key, was, before, after)
+        lost = was.origin == CORPUS and was.outcome == RAN and why != _OTHER_CORPUS
+        why = why.format("earlier", "later")
+    elif now is not None:
+        why = (_unlike(pair.key, now, after, before) or _ABSENT).format("later", "earlier")
+    return (why, lost) if why else None
 
 
 _OTHER_CORPUS = "only the corpus of the {0} run has these networks"
 _ABSENT = "the {1} record lacks them"
 
 
-def _unlike(case: CaseResult, here: Record, there: Record) -> str:
-    """Why the record ``there`` never set out to run a case of the record ``here``; empty where it did."""
-    mine, other = here.header.plan, there.header.plan
+def _unlike(key: Key, case: CaseResult, here: Header, there: Header) -> str:
+    """Why the run ``there`` never set out to run a case of the run ``here``; empty where it did."""
+    family, topology, kind = key
+    mine, other = here.plan, there.plan
     if case.origin != CORPUS:
         return "only the {0} run came upon these new networks"
-    if case.family not in other.families:
+    if family not in other.families:
         return "the {1} run leaves out the family"
-    if case.kind not in other.kinds:
+    if kind not in other.kinds:
         return "the {1} run leaves out the hook kind"
-    if case.family == PROGRAM:
-        return "" if case.topology in {clause.id for clause in other.clauses} else "the {1} run lacks the program"
-    if mine.corpus.get(case.family) != other.corpus.get(case.family):
+    if family == PROGRAM:
+        return "" if topology in {clause.id for clause in other.clauses} else "the {1} run lacks the program"
+    if mine.corpus.get(family) != other.corpus.get(family):
         return _OTHER_CORPUS
     return ""
 

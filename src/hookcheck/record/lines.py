@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from hookcheck.contract.verdict import CaseResult, Deviation
-from hookcheck.record.model import SCHEMA, CorpusFile, Counterexample, Footer, Header, Plan, PlannedClause, Torch
+from hookcheck.record.model import SCHEMA, Alike, CorpusFile, Counterexample, Footer, Header, Plan, PlannedClause, Torch
 
 Line = dict[str, Any]
 
@@ -131,11 +131,22 @@ def _result(case: CaseResult) -> Line:
 
 def cases_of(line: Line) -> Iterator[CaseResult]:
     """The cases that ``line`` says: each of its topologies with each of its kinds."""
-    deviations = tuple(Deviation(**deviation) for deviation in line["deviations"])
-    for topology in line["topologies"]:
-        for kind in line["kinds"]:
-            what = (line["family"], topology, kind, line["origin"], line["outcome"], line["reason"])
-            yield CaseResult(*what, line["judged"], deviations, line.get("unjudged", {}))
+    return alike_of(line).cases()
+
+
+def alike_of(line: Line) -> Alike:
+    """The cases that ``line`` says, together."""
+    return Alike(
+        family=line["family"],
+        origin=line["origin"],
+        kinds=tuple(line["kinds"]),
+        topologies=tuple(line["topologies"]),
+        outcome=line["outcome"],
+        reason=line["reason"],
+        judged=line["judged"],
+        deviations=tuple(Deviation(**deviation) for deviation in line["deviations"]),
+        unjudged=line.get("unjudged", {}),
+    )
 
 
 def counterexample_line(counterexample: Counterexample) -> Line:

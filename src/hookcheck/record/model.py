@@ -5,12 +5,13 @@ A record speaks of one torch on one device. Its verdicts are derived from its ca
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, cells
+from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, Deviation, cells
 
 SCHEMA = 2
 """Number of the schema that records are written in (``schema.json`` beside this module)."""
@@ -56,6 +57,12 @@ class Plan:
     clauses: tuple[PlannedClause, ...]
     corpus: Mapping[str, CorpusFile]
     cases: int
+
+    @property
+    def corpus_digest(self) -> str:
+        """One word for the corpora of all families: records of one word ran the same networks."""
+        text = "".join(f"{family} {file.digest}\n" for family, file in sorted(self.corpus.items()))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,41 @@ class Footer:
 
 
 @dataclass(frozen=True)
+class Alike:
+    """Cases of one family that came out alike: each of ``topologies`` with each of ``kinds``.
+
+    The other fields are those of a `CaseResult`.
+    """
+
+    family: str
+    origin: str
+    kinds: tuple[str, ...]
+    topologies: tuple[str, ...]
+    outcome: str
+    reason: str
+    judged: Mapping[str, int]
+    deviations: tuple[Deviation, ...]
+    unjudged: Mapping[str, int]
+
+    def cases(self) -> Iterator[CaseResult]:
+        """The cases one by one."""
+        rest = self.origin, self.outcome, self.reason, self.judged, self.deviations, self.unjudged
+        for topology in self.topologies:
+            for kind in self.kinds:
+                yield CaseResult(self.family, topology, kind, *rest)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A record as its file holds it: of cases that came out alike, what became of them is there once."""
+
+    header: Header
+    alike: tuple[Alike, ...]
+    counterexamples: tuple[Counterexample, ...]
+    footer: Footer
+
+
+@dataclass(frozen=True)
 class Record:
     """Everything that one run saw."""
 
@@ -116,6 +158,14 @@ class Record:
     cases: tuple[CaseResult, ...]
     counterexamples: tuple[Counterexample, ...]
     footer: Footer
+
+    def folded(self) -> Folded:
+        """The record with each of its cases by itself."""
+        alike = (
+            Alike(c.family, c.origin, (c.kind,), (c.topology,), c.outcome, c.reason, c.judged, c.deviations, c.unjudged)
+            for c in self.cases
+        )
+        return Folded(self.header, tuple(alike), self.counterexamples, self.footer)
 
     def cells(self) -> list[Cell]:
         """The verdict of every cell that the cases add up to."""
@@ -154,6 +204,11 @@ def record_name(torch_version: str, device: str, label: str = "") -> str:
     """
     name = "-".join(filter(None, [build_version(torch_version), label]))
     return f"torch-{name}-{device}.jsonl.gz"
+
+
+def public_version(torch_version: str) -> str:
+    """``torch_version`` without its local part, which names the build and not the release."""
+    return torch_version.split("+", maxsplit=1)[0]
 
 
 _RELEASED = re.compile(r"(cpu|cu\d+|rocm\d|xpu)\b.*", re.ASCII)

@@ -86,8 +86,13 @@ def merge(lines: Iterable[Line], plan: Plan) -> tuple[CaseResult, ...]:
     best: dict[tuple[str, str, str, str], CaseResult] = {}
     for case in chain.from_iterable(map(cases_of, lines)):
         key = (case.family, case.kind, case.origin, case.topology)
-        best[key] = min(case, best.get(key, case), key=_weight)  # a reason of its own outdoes a placeholder's
+        best[key] = heavier(case, best.get(key, case))  # a reason of its own outdoes a placeholder's
     return ordered(best.values(), plan)
+
+
+def heavier(one: CaseResult, other: CaseResult) -> CaseResult:
+    """Of two results of one case the one that weighs more; the first where they weigh alike."""
+    return min(one, other, key=_weight)
 
 
 def _weight(case: CaseResult) -> tuple[int, int]:

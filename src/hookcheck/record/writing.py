@@ -22,7 +22,7 @@ def write(record: Record, folder: Path) -> Path:
     """
     header = record.header
     path = folder / record_name(header.torch.version, header.device, header.label)
-    check(record, path)
+    check(record.folded(), path)
     text = "".join(canonical(line) + "\n" for line in _lines(record))
     content = _compressed(text.encode("utf-8"))
     unfinished = folder / f".{path.name}.{os.getpid()}.tmp"

@@ -14,6 +14,10 @@ else:
 PATH = Path(__file__).with_name("releases.toml")
 
 
+NIGHTLY = "nightly"
+"""The name of the newest build, which is no release: it is not in the list, and has an environment beside theirs."""
+
+
 @dataclass(frozen=True)
 class Release:
     """A release of ``torch``, the minor version of ``python`` that it is run with, and the requirements ``pins``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hookcheck.probe.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS
 
 _PAIRS = (
     ("Backward hooks of a module", (("legacy", "backward"), ("full", "full_backward"))),

@@ -13,10 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.expected import Firing, TensorCall
 from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.probe.kinds import FORWARD_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, HookKind
 from hookcheck.probe.observation import Observation
 from hookcheck.repro.gradients import Entry, gradients_of
 from hookcheck.repro.last_nodes import Row, rows

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.oracle.acts import Acts
+from hookcheck.hooks.acts import Acts
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.tolerance import DIFFERENCES, tolerance

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hookcheck.probe.kinds import HookKind
+from hookcheck.hooks.kinds import DOCS
 
-DOCS = "https://docs.pytorch.org/docs/stable"
 ISSUES = "https://github.com/pytorch/pytorch/issues"
 
 
@@ -26,16 +25,3 @@ def links(source: str) -> tuple[str, ...]:
         *(f"{DOCS}/notes/autograd.html#{section.lower().replace(' ', '-')}" for section in sections),
         *(f"{ISSUES}/{number}" for number in issues),
     )
-
-
-def documentation(kind: HookKind) -> str:
-    """The address of the documentation of the function that registers hooks of ``kind``."""
-    if kind.scope in ("leaf", "output"):
-        return f"{DOCS}/generated/torch.Tensor.{kind.register}.html"
-    if kind.scope == "node":
-        return f"{DOCS}/generated/torch.autograd.graph.Node.{kind.register}.html"
-    if kind.scope in ("leaves", "run"):
-        return f"{DOCS}/autograd.html#torch.autograd.graph.{kind.register}"
-    if kind.scope == "module":
-        return f"{DOCS}/generated/torch.nn.Module.html#torch.nn.Module.{kind.register}"
-    return f"{DOCS}/generated/torch.nn.modules.module.{kind.register}.html"

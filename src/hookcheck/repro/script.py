@@ -10,13 +10,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from hookcheck.contract.clause import Clause
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import OUTPUT, HookKind
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.kinds import OUTPUT, HookKind
 from hookcheck.repro.checks import CHECKS
 from hookcheck.repro.facts import Facts
 from hookcheck.repro.gradients import odd
 from hookcheck.repro.hooks import later_factors, parameters, returned, returned_later
-from hookcheck.repro.links import documentation, links
+from hookcheck.repro.links import links
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, needs
 
@@ -78,7 +78,7 @@ def _header(topology: Topology, clause: Clause, kind: HookKind) -> str:
     paragraphs = [
         f"{clause.id} ({clause.rank}, since torch {clause.since}): {clause.statement}",
         f"Source: {clause.source}",
-        *(links(clause.source) or [documentation(kind)]),
+        *(links(clause.source) or [kind.documentation]),
         f"Hook kind: {kind.name} ({kind.register}). Topology: {identify(topology)}.",
         "Run it with python and torch. Exit code 1: the fault shows; 0: it does not; 2: this torch lacks something.",
     ]
@@ -96,9 +96,9 @@ def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, s
     """The conditions under which a torch cannot run the script, each with what it lacks."""
     since, thing = needs(topology)
     found = release_lacks(since, f"{thing} (since {since})")
-    found.append((f'not hasattr({_OWNERS[kind.scope]}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
-    if kind.kwargs:
-        found += release_lacks(kind.since, f"with_kwargs (since {kind.since})")
+    found.append((f'not hasattr({kind.owner}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
+    if kind.options:
+        found += release_lacks(kind.since, f"{', '.join(kind.options)} (since {kind.since})")
     if kind.call == OUTPUT and writes(topology):
         release = 'tuple(map(int, torch.__version__.split(".")[:2]))'
         what = "hooks on a view that was written to: registering one can end the process (pytorch#196459)"
@@ -106,18 +106,6 @@ def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, s
     if device == "cuda":
         found.append(("not torch.cuda.is_available()", "a CUDA device"))
     return found
-
-
-_OWNERS = {
-    "module": "nn.Module",
-    "global": "torch.nn.modules.module",
-    "leaf": "torch.Tensor",
-    "leaves": 'getattr(torch.autograd, "graph", None)',
-    "output": "torch.Tensor",
-    "node": "torch.zeros((), requires_grad=True).exp().grad_fn",
-    "run": 'getattr(torch.autograd, "graph", None)',
-}
-"""What the functions that register hooks are attributes of, by scope."""
 
 
 def release_lacks(since: str, what: str) -> list[tuple[str, str]]:

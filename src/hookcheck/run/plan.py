@@ -24,7 +24,7 @@ from hookcheck.contract.evidence import order
 from hookcheck.contract.ledger import DEVICES, applying, load
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, TIMED_OUT, CaseResult
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.kinds import KINDS, kind_named
+from hookcheck.hooks.kinds import KINDS, kind_named
 from hookcheck.probe.processor import arithmetic
 from hookcheck.programs.program import PROGRAM, Program, chapters
 from hookcheck.record.lines import case_line
@@ -130,7 +130,9 @@ def all_kinds() -> tuple[str, ...]:
 
 
 def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any) -> Request:
-    """A checked request; empty ``families``, ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
+    """A checked request; empty ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
+
+    Empty ``families`` mean those that the clauses speak of: networks, programs, or both.
 
     Raises:
         HookcheckError: an unknown family, hook kind, clause or device, or a label that no file can have.
@@ -139,10 +141,13 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
         raise HookcheckError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}, all")
     if not re.fullmatch(LABEL, rest.get("label", "")):
         raise HookcheckError(f"the label {rest['label']!r} is no part of a file's name; use letters, digits, . _ and -")
+    chosen_clauses = tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES)
+    of_programs = {isinstance(CLAUSES[id], Program) for id in chosen_clauses}
+    spoken_of = tuple(name for name in all_families() if (name == PROGRAM) in of_programs)
     return Request(
-        families=tuple(name if name == PROGRAM else family_named(name).name for name in families) or all_families(),
+        families=tuple(name if name == PROGRAM else family_named(name).name for name in families) or spoken_of,
         kinds=tuple(name if name in chapters() else kind_named(name).name for name in kinds) or all_kinds(),
-        clauses=tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES),
+        clauses=chosen_clauses,
         devices=DEVICES if device == "all" else (device,),
         **rest,
     )

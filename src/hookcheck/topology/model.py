@@ -190,7 +190,8 @@ class Topology:
     ``ties`` are pairs of dotted paths below the root: after construction the first is made the very object that the
     second is (a shared module or a shared parameter), which must come earlier in torch's order of registration.
     ``frozen`` are parameters that do not require grad. ``dtype`` is one of `DTYPES`. ``device`` is ``any`` or the one
-    kind of device that the topology is about.
+    kind of device that the topology is about. ``counting`` gives real tensors the numbers 1, 2, 3, … in place of drawn
+    ones, which people like to read.
     """
 
     module: Module
@@ -202,6 +203,7 @@ class Topology:
     seed: int = 0
     frozen: tuple[str, ...] = ()
     ties: tuple[tuple[str, str], ...] = ()
+    counting: bool = False
 
     @cached_property
     def _hash(self) -> int:

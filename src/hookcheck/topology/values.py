@@ -144,14 +144,17 @@ def values(topology: Topology) -> dict[str, Array]:
 
     Floating ones are float64, or complex128 where the tensor is complex; integers and masks int64 and bool.
     """
-    seed, dtype = topology.seed, topology.dtype
-    found = {name: _number(seed, name, Operand(shape), dtype) for name, shape in parameter_shapes(topology).items()}
+    dtype = topology.dtype
+    found = {name: _number(topology, name, Operand(shape), dtype) for name, shape in parameter_shapes(topology).items()}
     for i in topology.inputs:
-        found[i.name] = _number(seed, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
+        found[i.name] = _number(topology, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
     return found
 
 
-def _number(seed: int, name: str, operand: Operand, dtype: str) -> Array:
+def _number(topology: Topology, name: str, operand: Operand, dtype: str) -> Array:
+    seed = topology.seed
+    if topology.counting and operand.domain == "real":
+        return np.arange(1.0, _count(operand.shape) + 1).reshape(operand.shape)
     real = draw(seed, name, operand.shape, operand.domain, operand.below)
     if not dtype.startswith("complex") or operand.domain in (*WHOLE, "complex"):
         return real

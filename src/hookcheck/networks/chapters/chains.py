@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
+from hookcheck.hooks.acts import FORWARD, Acts, share
+from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import copy_shown
-from hookcheck.oracle.acts import FORWARD, Acts, share
-from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Copy, dtype_of, numbers, same
 
 ORDER = "torch.nn.Module, hook registration: prepend, 'global … will fire before'; return values"

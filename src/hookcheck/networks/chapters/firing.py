@@ -12,11 +12,11 @@ grad_fn of the first output.
 from __future__ import annotations
 
 from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.case import Case, Pair
 from hookcheck.networks.gradients import calls_differ
 from hookcheck.oracle.graph import CallTrace
-from hookcheck.probe.kinds import BACKWARD_PRE, HookKind
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
 PRE = "torch.nn.Module.register_full_backward_pre_hook"

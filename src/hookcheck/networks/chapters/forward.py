@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import copy_shown, expected_shown
 from hookcheck.oracle.graph import CallTrace
-from hookcheck.probe.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.probe.observation import Copy, Event
 
 PRE = "torch.nn.Module.register_forward_pre_hook"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from functools import partial
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.hooks.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.networks.case import Case, Pair
 from hookcheck.networks.gradients import lengths_differ, shown, states_differ, values_differ
 from hookcheck.oracle.graph import Tensor
-from hookcheck.probe.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.probe.observation import Copy, Event
 
 MODULE = "torch.nn.Module.register_full_backward_hook"

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import copy_shown, expected_shown, shown
 from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.oracle.tolerance import close
-from hookcheck.probe.kinds import HookKind
 from hookcheck.probe.observation import Array, Copy, Layout, Standing, numbers, same
 
 MODULE = "torch.nn.Module.register_full_backward_hook"

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
+from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import shown
 from hookcheck.oracle.expected import TensorCall
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.probe.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.probe.observation import Copy
 
 HOOK = "torch.Tensor.register_hook"

@@ -1,4 +1,4 @@
-"""What do hooks that act do? They scale what they are given, by powers of two, so that they round nothing.
+"""What hooks that act do: they scale what they are given, by powers of two, so that they round nothing.
 
 Three of them are on every module, one after the other. Each has a factor of its own, and so has each position, so that
 one that is left out, comes too early or gets what is another's shows.
@@ -37,6 +37,20 @@ class Acts:
     def backward(self) -> bool:
         """Whether gradients are scaled."""
         return self.grad_input or self.grad_output
+
+    def returned(self, factor: str) -> str:
+        """The expression that such a hook returns, of its parameters, of ``factor`` (an expression, of the position
+        ``i`` where gradients are scaled) and of ``scaled``, a function of a value and a factor; empty for hooks that
+        look on."""
+        if self.backward:
+            gradients = "grad_input" if self.grad_input else "grad_output"
+            return f"tuple(scaled(g, {factor}) for i, g in enumerate({gradients}))"
+        if self.args:
+            return f"(*(scaled(value, {factor}) for value in args[:1]), *args[1:])"
+        if self.outputs:
+            plain = 'isinstance(output, tuple) and not hasattr(output, "_fields")'
+            return f"tuple(scaled(o, {factor}) for o in output) if {plain} else scaled(output, {factor})"
+        return ""
 
 
 NO_ACTS = Acts()

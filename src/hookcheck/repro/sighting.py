@@ -1,0 +1,100 @@
+"""One network judged by one clause with one hook kind: where it deviates, with all that the judge saw of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hookcheck.contract.clause import Clause, Mismatch
+from hookcheck.contract.ledger import Ledger
+from hookcheck.hooks.kinds import HookKind
+from hookcheck.networks.case import Case
+from hookcheck.networks.judge import deviating
+from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.trace import writes
+from hookcheck.probe.run import observe, release, unavailable, unsafe
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+
+@dataclass(frozen=True)
+class Symptom:
+    """What two networks must share to show the same fault.
+
+    ``ledger`` is the entry that explains it, or None; ``text`` is the exception or warning, its numbers left out;
+    ``unhooked`` says that the run without hooks raises as well.
+    """
+
+    clause: str
+    gap: str
+    ledger: str | None
+    text: str = ""
+    unhooked: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Sighting:
+    """A subject that deviates: the call, pair, event or warning of the case that the clause was asked about."""
+
+    symptom: Symptom
+    case: Case
+    subject: Any
+    mismatch: Mismatch
+
+
+def unable(topology: Topology, kind: HookKind, device: str = "cpu") -> str:
+    """Why this torch cannot judge the network with hooks of ``kind``; an empty text if it can."""
+    if topology.device not in ("any", device):
+        return f"it is about {topology.device}: add --device {topology.device}"
+    return unavailable(topology, kind.name) or unsafe(kind.name, writes(topology))
+
+
+def sightings(
+    topology: Topology, family: str, kind: HookKind, clause: Clause, ledger: Ledger, device: str = "cpu"
+) -> list[Sighting]:
+    """Every subject of ``clause`` that deviates, in the order in which the judge meets them.
+
+    The torch must be able to run it (see `unable`). What no entry of the ``ledger`` explains is looked at a second
+    time, as in `hookcheck.networks.examine`.
+    """
+    numbers = values(topology)
+    expected = Expected(topology, numbers, release=release(torch.__version__))
+    if kind.acts.backward or not kind.observes:
+        expected = expected.acting(kind.acts)
+    if not expected.worked_out:
+        return []
+    plain = observe(topology, numbers, None, device)
+    observed = observe(topology, numbers, kind.name, device)
+    first = _seen(Case(topology, kind, device, expected, observed, plain), family, clause, ledger)
+    if all(sighting.symptom.ledger for sighting in first):
+        return first
+    if expected.overflows:
+        return []
+    return _seen(Case(topology, kind, device, expected, observed, plain, measured=True), family, clause, ledger)
+
+
+def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sighting]:
+    return [
+        Sighting(
+            Symptom(
+                clause.id,
+                found.mismatch.gap,
+                ledger.explain(clause.id, family, case.kind.name, found.mismatch, found.features),
+                _text(found.mismatch),
+                case.plain.raised is not None,
+            ),
+            case,
+            subject,
+            found.mismatch,
+        )
+        for subject, found in deviating(case, clause)
+    ]
+
+
+def _text(mismatch: Mismatch) -> str:
+    """The exception or the warning, without numbers and addresses."""
+    told = mismatch.gap in ("raised", "new warning")
+    return re.sub(r"0x[0-9a-f]+|\d+", "…", mismatch.told()[1]) if told else ""

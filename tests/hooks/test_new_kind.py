@@ -1,0 +1,108 @@
+"""Is one declaration enough for a new hook kind? A throw-away one shows in plan, probe, script and benchmark."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+CHILD = """\
+import json, sys
+from unittest import mock
+import torch
+from hookcheck.hooks import kinds
+from hookcheck.hooks.kinds import KINDS, HookKind
+
+call, scope, registering, clause, owner, without = sys.argv[1:]
+new = KINDS["new"] = HookKind("new", call, "", scope, registering, "1.7")
+
+import hookcheck.clauses
+from benchmarks import cost
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.ledger import Ledger
+from hookcheck.networks.examine import examine
+from hookcheck.repro.script import script
+from hookcheck.run.plan import all_kinds
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.corpus import read
+from tests.repro.cases import executed
+
+network = read(conformance_folder() / "corpus", "single-node")[0]
+owner = eval(owner)
+original = getattr(owner, new.register)
+hooks = []
+
+def watched(*arguments, **options):
+    hooks.append((arguments[-1], options))
+    return original(*arguments, **options)
+
+def dropped(*arguments, **options):
+    return original(*arguments[:-1], lambda *_: None, **options) if options == json.loads(without) else original(
+        *arguments, **options
+    )
+
+def gaps():
+    (result,) = examine(network, "single-node", ["new"], CLAUSES.values(), Ledger(()))
+    return result.judged.get(clause, 0), sorted({d.gap for d in result.deviations if d.clause == clause})
+
+shown = {"planned": "new" in all_kinds(), "spoken of": "new" in CLAUSES[clause].kinds}
+with mock.patch.object(owner, new.register, watched):
+    shown["sound"] = gaps()
+    shown["probe"] = [options for _, options in hooks]
+    hooks.clear()
+    cost.NUMBERS = {network: cost.values(network)}
+    with mock.patch.object(cost, "KINDS", {"new": new}):
+        cost.bare((network,), hooked=True)
+    shown["benchmark"] = [(hook is cost._empty, options) for hook, options in hooks]
+text = script(network, CLAUSES[clause], new)
+shown["script"] = text
+shown["exit code"] = executed(text)[0]
+with mock.patch.object(owner, new.register, dropped):
+    shown["faulty"] = gaps()
+    shown["exit code of the fault"] = executed(text)[0]
+print(json.dumps(shown))
+"""
+"""Declares a hook kind before the clauses, and shows where it turns up; the fault calls no hook of that kind."""
+
+
+def shown(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-c", CHILD, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    lines: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("call", "scope", "registering", "clause", "owner", "options", "written"),
+    [
+        (
+            *("forward", "module", "module.register_forward_hook(hook, prepend=True)", "FN-01"),
+            *("torch.nn.Module", {"prepend": True}, "module.register_forward_hook(hook, prepend=True)"),
+        ),
+        (
+            *("tensor", "leaf", "torch.Tensor.register_hook(leaf, hook)", "TN-01"),
+            *("torch.Tensor", {}, "torch.Tensor.register_hook(leaf, recording(name))"),
+        ),
+    ],
+)
+def test_one_declaration_is_a_hook_kind(
+    call: str, scope: str, registering: str, clause: str, owner: str, options: dict[str, bool], written: str
+) -> None:
+    found = shown(call, scope, registering, clause, owner, json.dumps(options))
+    assert found["planned"]
+    assert found["spoken of"]
+    assert found["sound"] == [1, []]
+    assert found["probe"]
+    assert all(each == options for each in found["probe"])
+    assert found["benchmark"] == [[True, options]] * len(found["probe"])
+    assert written in found["script"]
+    assert found["exit code"] == 0
+    assert found["faulty"] == [1, ["not fired"]]
+    assert found["exit code of the fault"] == 1

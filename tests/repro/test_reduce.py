@@ -1,0 +1,113 @@
+"""Does a reduced case show the same fault, and is it as small as a person would make it?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache, partial
+
+import pytest
+import torch
+
+from hookcheck.contract.ledger import Ledger, applying, load
+from hookcheck.hooks.kinds import KINDS, HookKind
+from hookcheck.repro.reduce import reduced, weight
+from hookcheck.repro.sighting import Symptom, sightings, unable
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.codec import decode, encode, identify
+from hookcheck.topology.corpus import read
+from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements, walk
+from hookcheck.topology.ops.elementwise import Pow
+from hookcheck.topology.ops.reduction import Sum
+from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
+
+from .broken import broken
+from .cases import MIXED, ON_NETWORKS
+
+
+@lru_cache(maxsize=1)
+def ledger() -> Ledger:
+    return applying(load(), torch.__version__, "cpu")
+
+
+def symptoms(topology: Topology, kind: HookKind, clause: str, known: Ledger, family: str = "nested") -> list[Symptom]:
+    if unable(topology, kind) or kind.name not in ON_NETWORKS[clause].kinds:
+        return []
+    return [sighting.symptom for sighting in sightings(topology, family, kind, ON_NETWORKS[clause], known)]
+
+
+def smallest(topology: Topology, kind: str, clause: str, known: Ledger | None = None) -> tuple[Topology, HookKind]:
+    """The reduced case of the first deviation, which must show the same."""
+    known = known or ledger()
+    wanted = symptoms(topology, KINDS[kind], clause, known)[0]
+    found = reduced(topology, KINDS[kind], lambda case, hook: wanted in symptoms(case, hook, clause, known))
+    assert wanted in symptoms(*found, clause, known)
+    return found
+
+
+LEAK = Topology(
+    Sequential((Linear(3, 4), Sigmoid(), Linear(4, 2), Sigmoid())),
+    (Input("x", (2, 3), requires_grad=True),),
+    (
+        Call("y", "", (Ref("x"),)),
+        Apply("p", Pow(2), (Ref("y"),)),
+        Apply("loss", Sum(), (Ref("p"),)),
+        Grad("g", (Ref("loss"),), (Ref("net.0.weight"),), create_graph=True),
+    ),
+)
+
+PLAIN = replace(LEAK, main=(*LEAK.main[:3], Backward((Ref("loss"),))))
+
+
+@pytest.mark.skipif(torch.__version__ < "2", reason="what is kept alive differs there")
+def test_a_leak_needs_one_layer_and_one_call() -> None:
+    topology, kind = smallest(LEAK, "full_backward", "OB-08")
+    assert kind.name == "full_backward"
+    assert len(list(walk(topology.module))) == 1
+    assert len(list(statements(topology))) <= 4
+    assert (topology.dtype, topology.counting) == ("float32", True)
+    assert all(size == 1 for i in topology.inputs for size in i.shape)
+
+
+def test_a_global_kind_becomes_a_local_one() -> None:
+    topology, kind = smallest(PLAIN, "global_backward", "GI-01")
+    assert kind.name == "backward"
+    assert len(list(walk(topology.module))) == 1
+
+
+def test_the_same_steps_lead_to_the_same_end() -> None:
+    assert smallest(PLAIN, "backward", "GI-01") == smallest(PLAIN, "backward", "GI-01")
+
+
+def test_what_is_small_stays_as_it_is() -> None:
+    topology, _ = smallest(PLAIN, "backward", "GI-01")
+    assert smallest(topology, "backward", "GI-01")[0] == topology
+
+
+@pytest.mark.parametrize("how", ["wrong grad_output", "calls twice"])
+def test_a_fault_of_torch_that_nobody_knows(how: str) -> None:
+    clause = {"wrong grad_output": "GO-01", "calls twice": "BW-05"}[how]
+    with broken("register_full_backward_hook", how):
+        topology, _ = smallest(MIXED, "full_backward", clause, Ledger(()))
+    assert weight(topology) < weight(MIXED)
+    assert len(list(walk(topology.module))) == 1
+
+
+def test_a_case_of_the_corpus() -> None:
+    family = "residual"
+    known = ledger()
+    cases = read(conformance_folder() / "corpus", family)
+    of = partial(symptoms, kind=KINDS["backward"], clause="OR-01", known=known, family=family)
+    case = next(case for case in cases if of(case))
+    topology, _ = smallest(case, "backward", "OR-01")
+    assert len(list(walk(topology.module))) <= 3  # it takes two hooks to be in the wrong order
+
+
+def test_numbers_that_count() -> None:
+    counting = replace(LEAK, counting=True)
+    assert values(counting)["0.weight"].reshape(-1).tolist() == [float(n) for n in range(1, 13)]
+    assert decode(encode(counting)) == counting
+    assert identify(LEAK) != identify(counting)
+    assert "counting" not in encode(LEAK)
