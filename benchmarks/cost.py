@@ -24,6 +24,7 @@ from pathlib import Path
 
 import torch
 
+import hookcheck.clauses
 from hookcheck.collector import settle
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load

@@ -26,7 +26,7 @@ OUT_OF_REACH: dict[str, str] = {
 
 def wrong(program: Program) -> frozenset[str]:
     """The facts of the program that are not so."""
-    return frozenset(fact.name for fact in facts_of(program, "cpu") if fact.mismatch)
+    return frozenset(fact.name for fact in facts_of(program, "cpu") if fact.finding)
 
 
 @cache

@@ -37,6 +37,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(of("2.9.0", case("aaaa"), case("bbbb")), folder)
     write(of("2.10.0", case("aaaa", WRONG), case("bbbb", WARNED)), folder)
     write(of("2.11.0", case("aaaa"), case("bbbb", WARNED)), folder)
+    monkeypatch.setattr("hookcheck.suite.published_reports", lambda: tmp_path / "published")
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -69,7 +70,7 @@ def test_what_the_later_run_leaves_out_cannot_be_told(records: Path) -> None:
 
 
 def test_words_for_people() -> None:
-    code, out, err = asked("diff", "2.9.0", "2.10.0")
+    code, out, err = asked("diff", "2.9.0", "2.10.0", "--format", "pretty")
     assert (code, err) == (1, "")
     assert out == (
         "torch 2.9.0+cpu → 2.10.0+cpu: worse. 2 cases ran in both; by cause: 2 worse, 0 mended, 0 other.\n"

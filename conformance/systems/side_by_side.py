@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
-from hookcheck.networks.gradients import shown
+from hookcheck.contract.words import shown
 from hookcheck.oracle.tolerance import close
 from hookcheck.topology.primitive import Array
 

@@ -18,3 +18,24 @@ def conformance_folder() -> Path:
         if (folder / "conftest.py").is_file():
             return folder
     raise HookcheckError("the conformance suite is not beside the package; reinstall hookcheck")
+
+
+def corpus_size(family: str) -> int:
+    """How many topologies the corpus holds of a family: the lines of its file, which are not read any further.
+
+    Raises:
+        HookcheckError: the file is missing.
+    """
+    path = conformance_folder() / "corpus" / f"{family}.jsonl"
+    try:
+        return path.read_bytes().count(b"\n")
+    except OSError as error:
+        raise HookcheckError(
+            f"the corpus file {path} cannot be read ({error}); restore it from the repository"
+        ) from None
+
+
+def published_reports() -> Path:
+    """The folder with the records that come with hookcheck, and what is drawn from them; it may be missing."""
+    package = Path(__file__).resolve().parent
+    return next((f for f in (package / "reports", package.parents[1] / "reports") if f.is_dir()), package / "reports")

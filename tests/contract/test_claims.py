@@ -33,7 +33,7 @@ def refuted(id: str) -> set[str]:
     """The facts of a claim that are not so."""
     program = CLAUSES[id]
     assert isinstance(program, Program)
-    return {fact.name for fact in facts_of(program, "cpu") if fact.mismatch}
+    return {fact.name for fact in facts_of(program, "cpu") if fact.finding}
 
 
 def method(name: str, change: Callable[..., Any]) -> AbstractContextManager[None]:

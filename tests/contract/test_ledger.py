@@ -11,7 +11,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
-from hookcheck.contract.clause import Mismatch
+from hookcheck.contract.finding import CLOSE, ORDER, PROCESS, VALUE, WARNS, Finding, Site
 from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
 from hookcheck.contract.verdict import RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
@@ -160,7 +160,7 @@ def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
         ({"clause": "GI-02"}, False),
         ({"family": "single-node"}, False),
         ({"kind": "full_backward"}, False),
-        ({"mismatch": Mismatch("wrong slots", "", "")}, False),
+        ({"finding": Finding(Site(VALUE), ORDER, "1", "2")}, False),
         ({"features": {**FEATURES, "last": frozenset({"Sigmoid"})}}, False),
         ({"features": {**FEATURES, "rank": frozenset({"3"})}}, False),
         ({"features": {"last": frozenset({"Linear"})}}, False),
@@ -168,8 +168,8 @@ def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
     ],
 )
 def test_an_entry_explains_what_agrees_in_every_field(tmp_path: Path, changes: dict[str, Any], explained: bool) -> None:
-    mismatch = Mismatch("wrong values", "1", "2")
-    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "mismatch": mismatch}
+    finding = Finding(Site(VALUE), CLOSE, "1", "2")
+    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "finding": finding}
     found = Ledger((loaded(tmp_path),)).explain(**{**asked, **changes})
     assert found == ("some-entry" if explained else None)
 
@@ -180,7 +180,7 @@ WARNING = TEXT.replace('["wrong values"]', '["new warning"]\nsays = "is deprecat
 @pytest.mark.parametrize(("text", "explained"), [("this is deprecated", True), ("this is slow", False)])
 def test_of_a_warning_the_entry_explains_only_what_says_so(tmp_path: Path, text: str, explained: bool) -> None:
     found = loaded(tmp_path, WARNING).matches(
-        "GI-01", "multi-node", "backward", Mismatch("new warning", "", text), FEATURES
+        "GI-01", "multi-node", "backward", Finding(Site(PROCESS), WARNS, None, text), FEATURES
     )
     assert found is explained
 
@@ -233,25 +233,25 @@ ANYWHERE = TEXT.replace(line("families"), "")
         ({"clause": "BW-07"}, True),
         ({"clause": "GI-02"}, False),
         ({"kind": "full_backward"}, False),
-        ({"mismatch": Mismatch("wrong slots", "", "")}, False),
+        ({"finding": Finding(Site(VALUE), ORDER, "1", "2")}, False),
         ({"features": {}}, False),
     ],
 )
 def test_an_entry_without_families_holds_in_all_of_them(
     tmp_path: Path, changes: dict[str, Any], explained: bool
 ) -> None:
-    mismatch = Mismatch("wrong values", "1", "2")
-    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "mismatch": mismatch}
+    finding = Finding(Site(VALUE), CLOSE, "1", "2")
+    asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "finding": finding}
     found = Ledger((loaded(tmp_path, ANYWHERE),)).explain(**{**asked, **changes})
     assert found == ("some-entry" if explained else None)
 
 
 def test_an_entry_that_names_the_family_comes_before_one_that_names_none(tmp_path: Path) -> None:
     anywhere, here = replace(loaded(tmp_path, ANYWHERE), id="anywhere"), loaded(tmp_path)
-    mismatch = Mismatch("wrong values", "1", "2")
+    finding = Finding(Site(VALUE), CLOSE, "1", "2")
     ledger = Ledger((anywhere, here))
-    assert ledger.explain("GI-01", "multi-node", "backward", mismatch, FEATURES) == "some-entry"
-    assert ledger.explain("GI-01", "residual", "backward", mismatch, FEATURES) == "anywhere"
+    assert ledger.explain("GI-01", "multi-node", "backward", finding, FEATURES) == "some-entry"
+    assert ledger.explain("GI-01", "residual", "backward", finding, FEATURES) == "anywhere"
 
 
 def test_an_entry_without_families_is_stale_in_no_cell(tmp_path: Path) -> None:

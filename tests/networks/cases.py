@@ -10,7 +10,7 @@ import numpy as np
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES, Clause
-from hookcheck.contract.finding import explained
+from hookcheck.contract.explaining import explained
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.hooks.kinds import (

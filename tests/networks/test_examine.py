@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.evidence import Evidence
-from hookcheck.contract.finding import unexplained
+from hookcheck.contract.explaining import unexplained
 from hookcheck.contract.ledger import Entry, Ledger, applying, load
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.hooks.kinds import KINDS

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hookcheck.contract.clause import NOTHING, Mismatch
+from hookcheck.contract.clause import NOTHING
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.words import shown
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
-from hookcheck.networks.gradients import identified, lengths_differ, shown, states_differ, values_differ
+from hookcheck.networks.gradients import identified, lengths_differ, states_differ, values_differ
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.probe.observation import Observation
 from hookcheck.topology.layers.linear import Linear
@@ -51,7 +53,7 @@ def due(*grad_input: Any) -> Firing:
 
 
 def gap(judgement: Any) -> Any:
-    return judgement.gap if isinstance(judgement, Mismatch) else judgement
+    return judgement.gap if isinstance(judgement, Finding) else judgement
 
 
 @pytest.mark.parametrize(
@@ -151,8 +153,8 @@ def test_every_entry_is_called_by_what_it_is(observed: Any, names: tuple[str, ..
 
 def test_the_names_are_told_with_the_numbers() -> None:
     told = values_differ(replace(CASE), FIRING, (B,), (G,))
-    assert isinstance(told, Mismatch)
-    assert told.told()[1] == "([9.0, 18.0, 36.0],), which is (bias,)"
+    assert isinstance(told, Finding)
+    assert told.words()[1] == "([9.0, 18.0, 36.0],), which is (bias,)"
 
 
 def test_a_gradient_in_more_than_the_dtype_of_the_topology_is_none_of_its_own() -> None:

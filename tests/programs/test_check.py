@@ -12,8 +12,8 @@ from hookcheck.programs.check import Check, told
 
 def gap(check: Check) -> str | None:
     """How the last fact is not so."""
-    mismatch = check.facts[-1].mismatch
-    return mismatch and mismatch.gap
+    finding = check.facts[-1].finding
+    return finding and finding.gap
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_program_goes_on_after_a_fact_that_is_wrong_and_names_each_once() -> N
     check = Check()
     check.true("one", False)
     check.true("two", True)
-    assert [bool(fact.mismatch) for fact in check.facts] == [True, False]
+    assert [bool(fact.finding) for fact in check.facts] == [True, False]
     with pytest.raises(ValueError, match="two facts have the name 'one'"):
         check.true("one", True)
 
@@ -155,5 +155,5 @@ def test_what_is_told_of_an_object_is_not_where_it_lay_in_memory() -> None:
     check.silent("one", lambda: warn(of))
     check.warns("two", UserWarning, lambda: warn(of))
     for fact in check.facts:
-        assert fact.mismatch is not None
-        assert fact.mismatch.told()[1] == "FutureWarning: hook <function test_works> on 0x2a"
+        assert fact.finding is not None
+        assert fact.finding.words()[1] == "FutureWarning: hook <function test_works> on 0x2a"

@@ -308,9 +308,9 @@ def test_the_corpus_shows_a_planted_fault(fault: Fault) -> None:
     with fault.patch():
         found = next(filter(None, map(deviation, playable)))
         shown = shrunk(found)
-    assert shown.gap == found.gap
+    assert shown.difference.gap == found.difference.gap
     assert len(shown.steps) <= 6
-    assert repr(shown).startswith("import copy\n")
+    assert shown.difference.site.name.startswith("import copy\n")
     assert deviation([act for act, _ in shown.steps]) is None
 
 
@@ -325,4 +325,4 @@ def test_the_corpus_shows_a_planted_fault(fault: Fault) -> None:
     ],
 )
 def test_a_deviation_has_a_gap(observed: list[Entry], gap: str) -> None:
-    assert Deviation([(Forward(), [("h0",), ("h1",)])], observed).gap == gap
+    assert Deviation([(Forward(), [("h0",), ("h1",)])], observed).difference.gap == gap

@@ -247,6 +247,25 @@ def test_hook_kinds_can_be_asked_for() -> None:
     assert (found.compared, [g.cause.gap for g in found.groups]) == (1, ["wrong values"])
 
 
+def test_programs_that_are_not_asked_for_are_counted() -> None:
+    programs = [replace(case(name), family=PROGRAM, kind="chapter") for name in ("BW-01", "BW-02", "BW-03")]
+    made = both(*programs, case("aaaa", kind="backward"))
+    found = compare(made, made, ["backward"], ["BW-02"])
+    assert found.compared == 2
+    assert [(item.cases, item.lost) for item in found.left_out if item.families == (PROGRAM,)] == [(2, False)]
+    assert found.conclusive
+    assert compare(made, made).left_out == ()
+
+
+def test_of_networks_whose_content_no_record_holds_the_shortest_is_shown() -> None:
+    cases = [case(name) for name in ("aaaa", "bbbb", "cccc")]
+    after = [case(name, WRONG) for name in ("aaaa", "bbbb", "cccc")]
+    (found,) = compare(both(*cases), both(*after), length={"aaaa": 90, "bbbb": 70}.get).groups
+    assert found.example.topology == "bbbb"
+    (found,) = compare(both(*cases), both(*after)).groups
+    assert found.example.topology == "aaaa"
+
+
 @lru_cache(maxsize=1)
 def measured() -> Comparison:
     records = ROOT / "reports" / "records"

@@ -133,7 +133,7 @@ def stated(state: Callable[[Any], Any]) -> tuple[list[Any], list[Any], list[Any]
     """What the real `Check` says, what that of scripts says, and what both give."""
     real, script = Check(), prelude()["Check"]("cpu")
     given = [state(real), state(script)]
-    wrong = [(fact.name, *fact.mismatch.told()) for fact in real.facts if fact.mismatch]
+    wrong = [(fact.name, *fact.finding.words()) for fact in real.facts if fact.finding]
     assert script.count == len(real.facts)
     return (
         [f"{name}: expected {expected}, observed {observed}." for name, expected, observed in wrong],

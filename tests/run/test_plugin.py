@@ -65,6 +65,8 @@ def error(result: subprocess.CompletedProcess[str]) -> str:
         (("--family", "cousins"), "unknown family 'cousins'; choose from single-node, "),
         (("--kind", "sideways"), "unknown hook kind 'sideways'; choose from backward, "),
         (("--clause", "XX-1"), "unknown clause 'XX-1'; `hookcheck list` shows them all"),
+        (("--hypothesis-profile", "deep"), "unknown profile 'deep'; choose from smoke, default, thorough, soak"),
+        (("--baseline", "2.6.0"), "--baseline '2.6.0' is no file, and no version of torch with a record in "),
         (("--chapter", "firring"), "unknown chapter 'firring'; choose from firing"),
     ],
 )
@@ -170,9 +172,19 @@ def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: 
     )
     assert done.returncode == 0, done.stdout
     made = record(tmp_path / "partial")
-    assert {c.outcome for c in made.cases if c.family == FAMILY} == {RAN}
-    left_out = {(c.outcome, c.reason) for c in made.cases if c.family == "single-node"}
+    ran = {(c.family, c.kind) for c in made.cases if c.outcome == RAN}
+    assert ran == {(FAMILY, "full_backward")}
+    left_out = {(c.outcome, c.reason) for c in made.cases if (c.family, c.kind) not in ran}
     assert left_out == {(NOT_RUN, "left out of this run by its selection of tests")}
+
+
+def test_one_program_is_run_by_its_name(tmp_path: Path) -> None:
+    id = "test_programs.py::test_program[FW-08:program:forward-hooks:cpu]"
+    done = subprocess.run(
+        command(tmp_path, "-n0", chapters=(id,)), env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert [c.topology for c in record(tmp_path / "partial").cases if c.outcome == RAN] == ["FW-08"]
 
 
 PLANTED = """
@@ -188,11 +200,14 @@ def test_a_red_cell_shows_the_network_and_both_sides(tmp_path: Path) -> None:
     reports = tmp_path / "reports"
     result = run(reports, "-p", "planted", *ONE_FAMILY, before=(tmp_path, Path(__file__).parents[2]))
     assert result.returncode == 1
-    assert "FAILED " in result.stdout
+    assert " failed, " in result.stdout
     promise = "promise:  grad_input[i] is the gradient with respect to the i-th positional argument"
     for text in (f"GI-01 ({FAMILY}, full_backward): wrong values at net", promise, "expected: ([", "observed: (["):
         assert text in result.stdout
     assert "import torch\nfrom torch import nn\n" in result.stdout
+    once = [line for line in result.stdout.splitlines() if line.startswith("GI-01 ") and ": wrong values at" in line]
+    assert len(once) == 1
+    assert f"{FAMILY} with global_full_backward" in result.stdout
     made = record(reports / "partial")
     explored = {c.topology for c in made.cases if c.origin == "exploration" and c.deviations}
     sources = {c.topology: c.source for c in made.counterexamples}

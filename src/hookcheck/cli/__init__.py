@@ -5,9 +5,12 @@ need is imported by them, so that the others start fast.
 """
 
 from hookcheck.cli import (  # noqa: F401 -- declare the commands
+    badge,
     claims,
+    completion,
     coverage,
     diff,
+    doctor,
     explain,
     families,
     kill_matrix,
@@ -20,6 +23,9 @@ from hookcheck.cli import (  # noqa: F401 -- declare the commands
     repro,
     run,
     scan,
+    summary,
+    support,
+    upgrade,
     validate,
 )
 from hookcheck.cli.frame import main as main

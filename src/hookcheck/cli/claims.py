@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from hookcheck.cli.frame import REPORTS, command
-from hookcheck.cli.output import fields, show, table
+from hookcheck.cli.index import index
+from hookcheck.cli.output import Row, entries, fields, show
 from hookcheck.errors import HookcheckError
 
 _SCHEMAS = [
@@ -28,34 +31,33 @@ def list_claims(reports: Path, shape: str) -> None:
     Only releases that have a record are spoken of. `hookcheck explain ID` names the entries of the ledger that say what
     torch does instead.
     """
-    import hookcheck.clauses  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.claims import answers, claims
-    from hookcheck.contract.ledger import load
-
-    ran, ledger = _with_record(reports / "records"), load()
-    rows = [
-        {"id": c.id, "statement": c.statement, "answer": a.answer, "torch": list(a.torch), "source": c.source}
-        for c in claims()
-        for a in answers(c, ledger, ran)
-    ]
-    shown = [{**row, "torch": ", ".join(row["torch"])} for row in rows]
-    show(rows, shape, lambda: table(shown, ("id", "answer", "torch", "statement", "source")))
+    rows = list(_rows(_with_record(reports)))
+    items = ((f"{r['id']}  {r['answer']} ({', '.join(r['torch'])})", f"{r['statement']} [{r['source']}]") for r in rows)
+    show(rows, shape, lambda: entries(items))
 
 
-def _with_record(folder: Path) -> list[str]:
-    """The releases of the list that have a record in ``folder``.
+def _rows(ran: list[str]) -> Iterator[Row]:
+    for claim in index()["claims"]:
+        answers = claim["answers"]
+        about = {name: claim[name] for name in ("id", "statement", "source")}
+        for answer, stretch in groupby((torch for torch in ran if torch in answers), key=lambda torch: answers[torch]):
+            yield {**about, "answer": answer, "torch": list(stretch)}
+
+
+def _with_record(reports: Path) -> list[str]:
+    """The releases of the list that have a record.
 
     Raises:
         HookcheckError: none has.
     """
-    from hookcheck.record.reading import record_files
+    from hookcheck.cli.records import records_by_version
     from hookcheck.releases import releases
 
-    names = [path.name for path in record_files(folder)]
-    ran = [each.torch for each in releases() if any(name.startswith(f"torch-{each.torch}-") for name in names)]
+    known = records_by_version(reports)
+    ran = [each.torch for each in releases() if each.torch in known]
     if not ran:
         raise HookcheckError(
-            f"{folder} has no records, and a claim is answered for releases that were run: "
-            "run it in a clone, or `hookcheck run` first"
+            f"{reports / 'records'} has no records, and a claim is answered for releases that were run: "
+            "`hookcheck run` first"
         )
     return ran

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command
-from hookcheck.cli.output import Row, fields, show
+from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
+from hookcheck.cli.index import index
+from hookcheck.cli.output import Row, fields, line, show, wrapped
+from hookcheck.cli.records import check_kinds, complete_record, corpus_lengths, programs_of
 from hookcheck.contract.verdict import COST_CLASSES
-from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
     from hookcheck.record.compare import Comparison
-    from hookcheck.record.model import Record
 
 WORSE, NOT_WORSE, CANNOT_TELL = "worse", "not worse", "cannot tell"
 _STATUS = {WORSE: DEVIATES, NOT_WORSE: FINE, CANNOT_TELL: WRONG_INPUT}
-
-
-def _words(known: tuple[str, ...] = ()) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
-    """Splits a value at its commas; a word that is not in ``known`` is refused, where that names any."""
-
-    def split(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
-        words = tuple(word.strip() for word in value.split(",") if word.strip())
-        for word in words:
-            if known and word not in known:
-                raise click.BadParameter(f"{word!r} is none of {', '.join(known)}", context, parameter)
-        return words
-
-    return split
 
 
 _SCHEMAS = [
@@ -55,6 +39,7 @@ _SCHEMAS = [
         statement=("string", "what is promised, in one sentence; empty without a clause"),
         gap=("string", "how it deviates; empty where it is no deviation"),
         ledger=(["string", "null"], "the id of the ledger's entry that explains it"),
+        why=("string", "why that is so, in the words of that entry; empty without one"),
         reason=("string", "why cases did not run in one of the records; empty where they did"),
         cases=("integer", "how many cases"),
         families=("array", "the families that they are of"),
@@ -77,9 +62,9 @@ _SCHEMAS = [
 @command("diff", _SCHEMAS, shapes=("pretty", "markdown", "json"))
 @click.argument("earlier", metavar="A")
 @click.argument("later", metavar="B")
-@click.option("--kinds", callback=_words(), default="", metavar="KIND,…", help="Only these hook kinds (or chapters).")
+@click.option("--kinds", callback=words(), default="", metavar="KIND,…", help="Only these hook kinds (or chapters).")
 @click.option(
-    "--only", "costs", callback=_words(COST_CLASSES), default="", metavar="COST,…",
+    "--only", "costs", callback=words(COST_CLASSES), default="", metavar="COST,…",
     help=f"Only what costs this: {', '.join(COST_CLASSES)}. What disappeared is always shown.",
 )  # fmt: skip
 @REPORTS
@@ -93,9 +78,9 @@ def diff(earlier: str, later: str, kinds: tuple[str, ...], costs: tuple[str, ...
     """
     from hookcheck.record.compare import compare, of_cost
 
-    before, after = _record(earlier, reports), _record(later, reports)
-    _check_kinds(kinds, before, after)
-    comparison = compare(before, after, kinds)
+    before, after = complete_record(earlier, reports), complete_record(later, reports)
+    check_kinds(kinds, before, after)
+    comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get)
     if costs:
         comparison = of_cost(comparison, costs)
     verdict = WORSE if comparison.worse else NOT_WORSE if comparison.conclusive else CANNOT_TELL
@@ -105,59 +90,9 @@ def diff(earlier: str, later: str, kinds: tuple[str, ...], costs: tuple[str, ...
     return _STATUS[verdict]
 
 
-def _record(name: str, reports: Path) -> Record:
-    """The complete record that ``name`` is the file or the version of."""
-    from hookcheck.record.reading import read
-
-    path = Path(name) if Path(name).is_file() or "/" in name or ".jsonl" in name else _path(name, reports)
-    record = read(path)
-    if not record.footer.complete:
-        raise HookcheckError(
-            f"{path} is of a run that was cut short ({record.footer.stopped}), so nothing can be told from what it "
-            "lacks; run `pytest conformance/` on that torch again"
-        )
-    return record
-
-
-def _path(version: str, reports: Path) -> Path:
-    from hookcheck.record.model import build_version
-    from hookcheck.record.reading import record_files
-
-    by_version: dict[str, list[Path]] = {}
-    for path in record_files(reports / "records"):
-        prefix, _, rest = path.name.partition("-")
-        if prefix == "torch":
-            by_version.setdefault(rest.rpartition("-")[0], []).append(path)
-    found = by_version.get(build_version(version), [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise HookcheckError(f"torch {version} has several records: name the file, {' or '.join(map(str, found))}")
-    known = ", ".join(sorted(by_version, key=_release))
-    raise HookcheckError(
-        f"{version!r} is no file, and no version with a record in {reports / 'records'}, which has "
-        f"{known or 'none'}; run `pytest conformance/` on that torch, or name a record"
-    )
-
-
-def _release(version: str) -> Any:
-    from packaging.version import InvalidVersion, Version
-
-    try:
-        return 1, Version(version)
-    except InvalidVersion:  # any file may lie in the folder
-        return 0, version
-
-
-def _check_kinds(kinds: tuple[str, ...], before: Record, after: Record) -> None:
-    known = dict.fromkeys(case.kind for record in (before, after) for case in record.cases)
-    for kind in kinds:
-        if kind not in known:
-            raise HookcheckError(f"neither record has a hook kind or chapter {kind!r}; they have {', '.join(known)}")
-
-
 def _rows(comparison: Comparison, verdict: str) -> Iterator[Row]:
     statements = {clause.id: clause.statement for clause in comparison.after.plan.clauses}
+    reasons = {entry["id"]: entry["why"] for entry in index()["ledger"]}
     yield {
         "what": "comparison",
         "earlier": comparison.before.torch.version,
@@ -176,6 +111,7 @@ def _rows(comparison: Comparison, verdict: str) -> Iterator[Row]:
             "statement": statements.get(cause.clause, ""),
             "gap": cause.gap,
             "ledger": cause.ledger,
+            "why": reasons.get(cause.ledger or "", ""),
             "reason": cause.reason,
             "cases": group.cases,
             "families": list(group.families),
@@ -201,17 +137,17 @@ def _heading(rows: list[Row]) -> str:
 
 
 def _pretty(rows: list[Row]) -> Iterator[str]:
-    yield _wrapped(_heading(rows))
+    yield wrapped(_heading(rows))
     differences = [row for row in rows if row["what"] == "difference"]
     for title, group in groupby(differences, _title):
         yield f"\n{title}"
         for row in group:
-            yield _wrapped(f"{'!' if row['worse'] else ' '} {_sentence(row)}", 2, 4)
-            yield from (_wrapped(line, 6, 8) for line in _facts(row))
+            yield wrapped(f"{'!' if row['worse'] else ' '} {_sentence(row)}", 2, 4)
+            yield from (wrapped(fact, 6, 8) for fact in _facts(row))
     left_out = [row for row in rows if row["what"] == "left out"]
     if left_out:
         yield "\nleft out"
-        yield from (_wrapped(_left_out(row), 4, 6) for row in left_out)
+        yield from (wrapped(_left_out(row), 4, 6) for row in left_out)
     if any(row["worse"] for row in differences):
         yield "\n! is worse"
 
@@ -230,7 +166,9 @@ def _sentence(row: Row) -> str:
 
 def _facts(row: Row) -> Iterator[str]:
     if row["clause"]:
-        yield from (f"{name}: {_line(row[name])}" for name in ("expected", "before", "after") if row[name])
+        yield from (f"{name}: {line(row[name])}" for name in ("expected", "before", "after") if row[name])
+    if row["clause"] and row["why"] and not row["expected"]:
+        yield f"why: {row['why']}"
     if row["ledger"]:
         yield f"known: hookcheck explain {row['ledger']}"
     yield f"example: {_case(row)}"
@@ -253,20 +191,6 @@ def _left_out(row: Row) -> str:
     return f"{row['why']}: {row['cases']:,} cases of {where}"
 
 
-def _line(text: str) -> str:
-    """``text`` on one line, with nothing in it that moves the cursor of a terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
-
-
-def _wrapped(text: str, first: int = 0, others: int = 2) -> str:
-    width = min(shutil.get_terminal_size().columns, 100) if sys.stdout.isatty() else 100
-    # what is there to copy stays whole
-    return textwrap.fill(
-        _line(text), width, initial_indent=" " * first, subsequent_indent=" " * others,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-
-
 def _markdown(rows: list[Row]) -> Iterator[str]:
     yield f"**{_escaped(_heading(rows))}**"
     differences = [row for row in rows if row["what"] == "difference"]
@@ -283,4 +207,4 @@ def _markdown(rows: list[Row]) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """``text`` as Markdown that shows it as it is."""
-    return "".join(f"\\{c}" if c in r"\`*_[]<>|#~&" else c for c in _line(text))
+    return "".join(f"\\{c}" if c in r"\`*_[]<>|#~&" else c for c in line(text))

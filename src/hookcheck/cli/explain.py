@@ -1,18 +1,33 @@
-"""The command that says everything about one thing: a clause, an entry of the ledger, a topology."""
+"""The command that says everything about one thing: a clause, an entry of the ledger, a topology, or another name."""
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from hookcheck.cli.frame import REPORTS, command
+from hookcheck.cli.index import Index, index
+from hookcheck.cli.names import listed, nearest
 from hookcheck.cli.output import CLAUSE_FIELDS, Row, fields, sheet, show
+from hookcheck.cli.support import statements, support_data
 from hookcheck.errors import HookcheckError
 
+_RELEASES = ("array", "what came out in which releases: hook kind, device, state, since, last, note, records")
 _SCHEMAS = [
-    fields(what=("string", "clause"), **CLAUSE_FIELDS, ledger=("array", "ids of the ledger's entries that name it")),
+    fields(
+        what=("string", "clause"),
+        **CLAUSE_FIELDS,
+        chapter=("string", "the chapter that it belongs to"),
+        ledger=("array", "ids of the ledger's entries that name it"),
+        releases=_RELEASES,
+    ),
     fields(
         what=("string", "ledger entry"),
         id=("string", "the entry's id"),
@@ -37,61 +52,179 @@ _SCHEMAS = [
         needs=("string", "what it uses that came with that release"),
         script=("string", "the program, which needs torch alone"),
     ),
+    fields(
+        what=("string", "family"),
+        id=("string", "its name"),
+        statement=("string", "what its topologies share"),
+        corpus_size=("integer", "how many topologies of it the corpus holds"),
+        deviates=("array", "the clauses that deviate in it on the newest release, each with the hook kind"),
+    ),
+    fields(
+        what=("string", "hook kind"),
+        id=("string", "its name"),
+        register=("string", "the function that registers it"),
+        scope=("string", "what it is registered on"),
+        call=("string", "what it is called for"),
+        since=("string", "the torch release that it came with"),
+        acts=("boolean", "whether it changes something, rather than looks on"),
+        clauses=("integer", "how many clauses speak of it, programs that register it among them"),
+        newest=("object", "how many of them come out how on the newest release"),
+    ),
+    fields(
+        what=("string", "layer"),
+        id=("string", "the class in torch.nn"),
+        state=("string", "covered, or left-out"),
+        reason=("string", "why it is left out; empty where it is covered"),
+    ),
+    fields(
+        what=("string", "chapter"),
+        id=("string", "its name"),
+        about=("string", "what it is about"),
+        clauses=("array", "its clauses"),
+    ),
+    fields(
+        what=("string", "release"),
+        id=("string", "the version of torch"),
+        python=("string", "the Python that it is run with"),
+        pins=("array", "what it needs beside torch"),
+        records=("array", "its records"),
+        states=("object", "how many clauses with a hook kind come out how"),
+        changed=("array", "what came out otherwise in the release that was run before"),
+    ),
 ]
 
 
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in _names(index()) if name.startswith(incomplete)]
+
+
 @command("explain", _SCHEMAS)
-@click.argument("id")
+@click.argument("id", shell_complete=_complete)
 @REPORTS
 def explain(id: str, reports: Path, shape: str) -> None:
-    """Tell everything about a clause, an entry of the ledger, or a topology (the beginning of its id will do)."""
-    import hookcheck.clauses  # noqa: F401 -- declares the clauses
-    from hookcheck.contract.clause import CLAUSES
-    from hookcheck.contract.ledger import load
-
-    entries = {entry.id: entry for entry in load()}
-    rows = [_clause(id, [entry.id for entry in entries.values() if id in entry.clauses])] if id in CLAUSES else []
-    rows += [_entry(entries[id])] if id in entries else []  # what an upstream issue is about may be both
-    for row in rows or [_topology(id, reports)]:
+    """Tell everything about a clause, and how it came out on every release; about an entry of the ledger, a family, a
+    hook kind, a chapter, a layer, a release of torch; or about a topology (the beginning of its id will do)."""
+    rows = list(_named(id, index(), reports)) or [_topology(id, reports)]
+    for row in rows:
         script = f"\n{row['script']}".rstrip("\n") if "script" in row and shape == "pretty" else None
-        facts = {name: value for name, value in row.items() if name != "script"}
+        facts = {name: _words(name, value) for name, value in row.items() if name != "script"}
         show([row], shape, lambda facts=facts: sheet(facts))  # type: ignore[misc]
         show((), shape, lambda script=script: script)  # type: ignore[misc]
 
 
-def _clause(id: str, ledger: list[str]) -> Row:
-    from hookcheck.contract.clause import CLAUSES, described
+def _words(name: str, value: Any) -> Any:
+    """What people are shown of a field."""
+    if name not in ("releases", "changed"):
+        return value
+    from hookcheck.report.support import period
 
-    return {"what": "clause", **described(CLAUSES[id]), "ledger": ledger}
+    clauses = (f"{row['clause']} with " if name == "changed" else "" for row in value)
+    told = (f"{c}{row['kind']} ({row['device']}): {row['state']} {period(row)}" for c, row in zip(clauses, value))
+    notes = (f"; {row['note']}" if row["note"] else "" for row in value)
+    return "\n".join(f"{head}{note}" for head, note in zip(told, notes))
 
 
-def _entry(entry: Any) -> Row:
-    lists = ("clauses", "kinds", "devices", "instead")
+def _names(known: Index) -> Iterator[str]:
+    yield from (clause["id"] for clause in known["clauses"])
+    yield from (entry["id"] for entry in known["ledger"])
+    for group in (known["families"], known["kinds"], known["chapters"], known["layers"], _releases()):
+        yield from group
+
+
+def _releases() -> dict[str, Any]:
+    from hookcheck.releases import releases
+
+    return {release.torch: release for release in releases()}
+
+
+def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
+    """What has this name: an upstream issue may be a clause and an entry of the ledger, a word a kind and a chapter."""
+    said = list(statements(_data(reports)))
+    for clause in known["clauses"]:
+        if clause["id"] == id:
+            rows = [{name: row[name] for name in _STATED} for row in said if row["clause"] == id]
+            ledger = [entry["id"] for entry in known["ledger"] if id in entry["clauses"]]
+            about = {name: clause[name] for name in (*CLAUSE_FIELDS, "chapter")}
+            yield {"what": "clause", **about, "ledger": ledger, "releases": rows}
+    yield from ({"what": "ledger entry", **entry} for entry in known["ledger"] if entry["id"] == id)
+    if id in known["families"]:
+        yield _family(id, known["families"][id], said)
+    if id in known["kinds"]:
+        yield _kind(id, known, said)
+    if id in known["layers"]:
+        reason = known["layers"][id]
+        yield {"what": "layer", "id": id, "state": "left-out" if reason else "covered", "reason": reason}
+    if id in known["chapters"]:
+        clauses = [clause["id"] for clause in known["clauses"] if clause["chapter"] == id]
+        yield {"what": "chapter", "id": id, "about": known["chapters"][id], "clauses": clauses}
+    if id in _releases():
+        yield _release(id, said)
+
+
+_STATED = (
+    *("clause", "kind", "device", "state", "since", "last", "otherwise_before", "otherwise_after", "note", "records"),
+)
+
+
+def _data(reports: Path) -> Any:
+    """The support data; without it the rest is told all the same."""
+    with contextlib.suppress(HookcheckError):
+        return support_data(reports)
+    return {"clauses": {}}
+
+
+def _newest(said: list[Row]) -> list[Row]:
+    return [row for row in said if row["otherwise_after"] is None]
+
+
+def _family(name: str, statement: str, said: list[Row]) -> Row:
+    from hookcheck.suite import corpus_size
+
+    here = (row for row in _newest(said) if any(name in cause["families"] for cause in row["causes"]))
+    deviates = [f"{row['clause']} with {row['kind']}" for row in here]
     return {
-        "what": "ledger entry",
-        "id": entry.id,
-        "why": " ".join(entry.why.split()),
-        "link": entry.link,
-        **{name: list(getattr(entry, name)) for name in lists},
-        "says": entry.says,
-        "families": list(entry.families) or ["all"],
-        "torch": str(entry.torch),
-        "when": {key: list(words) for key, words in entry.when},
-        "reviewed": entry.reviewed.isoformat(),
+        "what": "family", "id": name, "statement": statement, "corpus_size": corpus_size(name), "deviates": deviates,
+    }  # fmt: skip
+
+
+def _kind(name: str, known: Index, said: list[Row]) -> Row:
+    about = {field: known["kinds"][name][field] for field in ("register", "scope", "call", "since", "acts")}
+    clauses = {clause["id"] for clause in known["clauses"] if name in clause["hooks"]}
+    programs = {clause["id"] for clause in known["clauses"] if clause["program"]} & clauses
+    states = Counter(row["state"] for row in _newest(said) if row["kind"] == name or row["clause"] in programs)
+    return {"what": "hook kind", "id": name, **about, "clauses": len(clauses), "newest": dict(states)}
+
+
+def _release(version: str, said: list[Row]) -> Row:
+    from packaging.version import Version
+
+    release, here = _releases()[version], Version(version)
+    covering = [row for row in said if Version(row["since"]) <= here <= Version(row["last"])]
+    ran = sorted({name for row in covering for name in row["records"] if name.split("-")[1] == version})
+    begun = [row for row in covering if row["since"] == version and row["otherwise_before"]] if ran else []
+    return {
+        "what": "release",
+        "id": version,
+        "python": release.python,
+        "pins": list(release.pins),
+        "records": ran,
+        "states": dict(Counter(row["state"] for row in covering)) if ran else {},
+        "changed": [{name: row[name] for name in _STATED} for row in begun],
     }
 
 
 def _topology(id: str, reports: Path) -> Row:
+    if not re.fullmatch("[0-9a-f]{4,16}|-", id) and not Path(id).is_file():
+        near = nearest(id, _names(index()))
+        hint = f"; did you mean {listed(near)}" if near else "; `hookcheck list` shows the clauses"
+        raise HookcheckError(f"{id!r} is no clause, no entry of the ledger and no other name that is known{hint}")
     from hookcheck.repro.lookup import find
     from hookcheck.suite import conformance_folder
     from hookcheck.topology.codec import identify
     from hookcheck.topology.model import needs
     from hookcheck.topology.source import source
 
-    try:
-        found = find(id, conformance_folder() / "corpus", reports)
-    except HookcheckError as error:
-        raise HookcheckError(f"{id!r} is no clause and no entry of the ledger; as a topology: {error}") from None
+    found = find(id, conformance_folder() / "corpus", reports)
     since, thing = needs(found.topology)
     return {
         "what": "topology",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hookcheck.cli.frame import command
-from hookcheck.cli.output import fields, show, table
+from hookcheck.cli.index import index
+from hookcheck.cli.output import entries, fields, show
 
 _SCHEMAS = [
     fields(
@@ -17,13 +18,11 @@ _SCHEMAS = [
 @command("families", _SCHEMAS)
 def list_families(shape: str) -> None:
     """List the families of topologies."""
-    from hookcheck.suite import conformance_folder
-    from hookcheck.topology.corpus import read
-    from hookcheck.topology.families import FAMILIES
+    from hookcheck.suite import corpus_size
 
-    corpus = conformance_folder() / "corpus"
     rows = [
-        {"name": family.name, "statement": family.statement, "corpus_size": len(read(corpus, family.name))}
-        for family in FAMILIES.values()
+        {"name": name, "statement": statement, "corpus_size": corpus_size(name)}
+        for name, statement in index()["families"].items()
     ]
-    show(rows, shape, lambda: table(rows, ("name", "corpus_size", "statement")))
+    heads = ((f"{row['name']}  {row['corpus_size']} in the corpus", str(row["statement"])) for row in rows)
+    show(rows, shape, lambda: entries(heads))

@@ -1,8 +1,10 @@
-"""What have all commands of hookcheck in common? Exit codes, one line for a fault, ``--format``, the check of torch."""
+"""What all commands of hookcheck have in common: exit codes, one line for a fault, ``--format``, the check of torch."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,16 +17,29 @@ from hookcheck.cli.output import SCHEMAS, documented
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
-FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED = 0, 1, 2, 3, 130
+FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 
 EXIT_CODES = """\b
 Exit codes:
     0  fine
-    1  deviations, findings of scan, or an invalid record
-    2  wrong usage or input; one line on standard error says what to do
+    1  deviations, findings of scan, something worse, or an invalid record
+    2  wrong usage or input, or it cannot be told; one line on standard error says what to do
     3  torch is missing or unusable
   130  interrupted
+  141  whoever read the output has stopped reading
 `hookcheck run` ends with the exit code of pytest, unless it could not start it."""
+
+FIRST = """\
+hookcheck says what PyTorch's hooks do, on the torch that you have and on others.
+
+To begin with:
+  hookcheck upgrade --from 2.6.0 --to 2.13.0   may I upgrade, and what is there to do?
+  hookcheck scan src/                          which hooks do my files register, and what is known of them?
+  hookcheck support full_backward              what holds for a hook kind, since and until when?
+  hookcheck run --hypothesis-profile smoke     a first look at the torch that is installed
+  hookcheck doctor                             is all here that a run needs?
+  hookcheck --help                             all commands
+"""
 
 
 class TorchUnusable(HookcheckError):
@@ -39,9 +54,12 @@ class _Cli(click.Group):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError):  # a stream that is no text file has none
                 stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if os.environ.get("NO_COLOR"):
+            extra.setdefault("color", False)
         try:
             check_distribution()
             status = super().main(*args, **{**extra, "standalone_mode": False}) or FINE
+            sys.stdout.flush()
         except click.ClickException as error:
             status = _failed(error.format_message(), WRONG_INPUT)
         except TorchUnusable as error:
@@ -51,7 +69,22 @@ class _Cli(click.Group):
         except click.Abort:
             click.echo("hookcheck: interrupted", err=True)
             status = INTERRUPTED
+        except BrokenPipeError:
+            status = _unheard()
         sys.exit(status)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Runs the command that is named; click itself would take a closed pipe for a failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            return _unheard()
+
+
+def _unheard() -> int:
+    """Has what is left to be written go nowhere: flushing it at the end would fail again."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open until the process ends
+    return CLOSED_PIPE
 
 
 def _failed(message: str, status: int) -> int:
@@ -62,30 +95,68 @@ def _failed(message: str, status: int) -> int:
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=_Cli, epilog=EXIT_CODES, context_settings=_HELP, no_args_is_help=False)
+@click.group(cls=_Cli, epilog=EXIT_CODES, context_settings=_HELP, invoke_without_command=True)
 @click.version_option(__version__, message="hookcheck %(version)s")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """A conformance and regression suite for PyTorch's hooks."""
+    if context.invoked_subcommand is None:
+        click.echo(FIRST, nl=False)
 
 
 def command(
-    name: str, schemas: list[dict[str, Any]], shapes: Sequence[str] = ("pretty", "json"), **settings: Any
+    name: str,
+    schemas: list[dict[str, Any]],
+    shapes: Sequence[str] = ("pretty", "json"),
+    piped: str = "json",
+    **settings: Any,
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON lines (``schemas``)."""
-    SCHEMAS[name] = schemas
-    others = "".join(f" Or {shape}." for shape in shapes[2:])
-    fields = "\n\n".join(map(documented, schemas))
-    shape = click.option(
-        "--format", "shape", type=click.Choice(shapes), default="pretty", show_default=True,
-        help=f"For people, or one JSON object a line.{others}",
-    )  # fmt: skip
-    return lambda function: main.command(name, epilog=fields, **settings)(shape(function))
+    """A command with ``--format``, one of ``shapes``, whose help lists the fields of its JSON lines (``schemas``).
 
+    The first of the shapes is the terminal's; ``piped`` is that of an output which is none.
+    """
+    SCHEMAS[name] = schemas
+    fields = "\n\n".join(map(documented, schemas))
+    default = shapes[0] if piped == shapes[0] else f"{shapes[0]} on a terminal, {piped} elsewhere"
+
+    def chosen(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+        return value or (shapes[0] if sys.stdout.isatty() else piped)
+
+    def print_schema(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value:
+            click.echo(json.dumps({"$schema": _DRAFT, "title": f"a line of hookcheck {name}", "oneOf": schemas}))
+            context.exit()
+
+    shape = click.option(
+        "--format", "shape", type=click.Choice(shapes), callback=chosen,
+        help=f"json is one object a line. [default: {default}]",
+    )  # fmt: skip
+    schema = click.option(
+        "--schema", is_flag=True, is_eager=True, expose_value=False, callback=print_schema,
+        help="Print the JSON Schema of a line of --format json, and end.",
+    )  # fmt: skip
+    return lambda function: main.command(name, epilog=fields, **settings)(shape(schema(function)))
+
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 REPORTS = click.option(
     "--reports", type=click.Path(path_type=Path), default="reports", show_default=True,
     help="Folder with the records and the report.",
 )  # fmt: skip
+
+
+def words(known: tuple[str, ...] = ()) -> Callable[[click.Context, click.Parameter, str], tuple[str, ...]]:
+    """Splits a value at its commas; a word that is not in ``known`` is refused, where that names any."""
+
+    def split(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
+        given = tuple(word.strip() for word in value.split(",") if word.strip())
+        for word in given:
+            if known and word not in known:
+                raise click.BadParameter(f"{word!r} is none of {', '.join(known)}", context, parameter)
+        return given
+
+    return split
 
 
 def installed_torch() -> Any:

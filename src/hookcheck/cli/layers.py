@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from hookcheck.cli.frame import command, installed_torch
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
+from hookcheck.cli.frame import command
+from hookcheck.cli.index import index
 from hookcheck.cli.output import fields, show, table
 
 _SCHEMAS = [
@@ -17,28 +22,45 @@ _SCHEMAS = [
 @command("layers", _SCHEMAS)
 def list_layers(shape: str) -> None:
     """List the modules of torch.nn: which a topology can hold, and why not the others."""
-    from hookcheck.topology.catalogue import layer_classes
-    from hookcheck.topology.excused import EXCUSED
-
-    offered = _offered_layers()
+    known, there = index()["layers"], offered()
     rows = []
-    for name in sorted({*layer_classes(), *EXCUSED, *offered}):
-        state, reason = "left-out", EXCUSED.get(name, "newer than this hookcheck")
-        if name in layer_classes():
-            there = not offered or name in offered
-            state, reason = (
-                ("covered", "") if there else ("not-offered", f"torch {installed_torch().__version__} lacks it")
-            )
-        rows.append({"name": name, "state": state, "reason": reason})
+    for name in sorted({*known, *there}):
+        reason = known.get(name, "newer than this hookcheck")
+        lacking = bool(there) and name not in there and not reason
+        state = "not-offered" if lacking else "left-out" if reason else "covered"
+        rows.append(
+            {"name": name, "state": state, "reason": "the torch that is installed lacks it" if lacking else reason}
+        )
     show(rows, shape, lambda: table(rows, ("name", "state", "reason")))
 
 
-def _offered_layers() -> frozenset[str]:
-    """The public modules of the torch that is installed; empty where none is."""
-    from importlib.util import find_spec
+def offered() -> frozenset[str]:
+    """The modules that the torch that is installed offers, as its source lists them; empty where none is installed.
 
-    if find_spec("torch") is None:
+    The source is read, since importing torch takes seconds. A class that has no base is no module.
+    """
+    found = find_spec("torch")
+    folder = Path(found.origin).with_name("nn") / "modules" if found and found.origin else None
+    if folder is None or not (folder / "__init__.py").is_file():
         return frozenset()
-    nn = installed_torch().nn
-    found = (name for name, c in vars(nn).items() if isinstance(c, type) and issubclass(c, nn.Module))
-    return frozenset(name for name in found if not name.startswith("_"))
+    body = _parsed(folder / "__init__.py")
+    names = [name for node in body if isinstance(node, ast.Assign) for name in _listed(node)]
+    files = {alias.name: node.module for node in body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    strange = [name for name in names if name not in index()["layers"] and files.get(name)]
+    bare = {name for name in strange if _without_base(name, folder / f"{files[name]}.py")}
+    return frozenset(names) - bare
+
+
+def _parsed(path: Path) -> list[ast.stmt]:
+    return ast.parse(path.read_text(encoding="utf-8")).body
+
+
+def _listed(node: ast.Assign) -> list[str]:
+    """The names in ``__all__``, where it is that."""
+    named = any(isinstance(target, ast.Name) and target.id == "__all__" for target in node.targets)
+    return list(ast.literal_eval(node.value)) if named else []
+
+
+def _without_base(name: str, path: Path) -> bool:
+    classes = (node for node in _parsed(path) if isinstance(node, ast.ClassDef)) if path.is_file() else ()
+    return any(node.name == name and not node.bases for node in classes)

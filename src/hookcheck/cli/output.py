@@ -1,9 +1,11 @@
-"""How does the answer of a command look? Drawn for people, or JSON lines with the fields that are documented here."""
+"""The look of an answer: drawn for people, or JSON lines with the fields that are documented here."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -60,13 +62,14 @@ def show(rows: Iterable[Row], shape: str, pretty: Callable[[], Any]) -> None:
 
 
 def _draw(drawn: Any) -> None:
-    """Prints what rich draws: as wide as the terminal, or plain and 120 columns wide where there is none."""
+    """Prints what rich draws: as wide as the terminal, or plain where there is none, and as wide as COLUMNS (120)."""
     from rich.console import Console
 
     if sys.stdout.isatty():
         Console(highlight=False, markup=False).print(drawn)
         return
-    console = Console(file=sys.stdout, width=120, highlight=False, markup=False)
+    columns = shutil.get_terminal_size((120, 24)).columns
+    console = Console(file=sys.stdout, width=columns, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(drawn)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
@@ -78,6 +81,35 @@ def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
     from rich.progress import track
 
     return track(items, what, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+def width() -> int:
+    """How many columns a text may fill: those of the terminal, at most 100, which is also that of a pipe."""
+    return max(20, min(shutil.get_terminal_size((100, 24)).columns, 100))
+
+
+def line(text: str) -> str:
+    """``text`` on one line, with nothing in it that moves the cursor of a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(text.split()))
+
+
+def wrapped(text: str, first: int = 0, others: int = 2) -> str:
+    """``text`` as a paragraph, its first line and the others indented by so many columns; what can be copied stays
+    whole."""
+    return textwrap.fill(
+        line(text), width(), initial_indent=" " * first, subsequent_indent=" " * others,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def entries(items: Iterable[tuple[str, str]]) -> str:
+    """Each item's head in bold, and its text as a paragraph below."""
+    return "\n".join(f"{wrapped_head(head)}\n{wrapped(text, 4, 4)}" for head, text in items)
+
+
+def wrapped_head(text: str) -> str:
+    """``text`` as a head: bold where the output is a terminal."""
+    return click.style(wrapped(text), bold=True)
 
 
 def table(rows: Iterable[Row], columns: tuple[str, ...]) -> Any:
@@ -101,11 +133,12 @@ def sheet(row: Row) -> Any:
     drawn.add_column(no_wrap=True)
     drawn.add_column(overflow="fold")
     for name, value in row.items():
-        drawn.add_row(name, _told(value))
+        drawn.add_row(name.replace("_", " "), text(value))
     return drawn
 
 
-def _told(value: Any) -> str:
+def text(value: Any) -> str:
+    """A value of JSON as words; ``none`` for one that is empty."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{key}: {_told(item)}" for key, item in value.items()) or "none"
-    return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
+        return "; ".join(f"{key}: {text(item)}" for key, item in value.items()) or "none"
+    return (", ".join(map(text, value)) if isinstance(value, list) else str(value)) or "none"

@@ -29,7 +29,7 @@ _SCHEMAS = [
 ]
 
 
-@command("repro", _SCHEMAS)
+@command("repro", _SCHEMAS, piped="pretty")
 @click.argument("case")
 @click.option("--clause", "clause_id", metavar="ID", help="The clause on networks that the script checks.")
 @click.option("--kind", metavar="KIND", help="The hook kind.")

@@ -22,7 +22,7 @@ _SCHEMAS = [
 ]
 
 
-@command("run", _SCHEMAS, context_settings={"ignore_unknown_options": True})
+@command("run", _SCHEMAS, piped="pretty", context_settings={"ignore_unknown_options": True})
 @click.option("--device", type=click.Choice(["cpu", "cuda", "all"]), default="cpu", show_default=True)
 @REPORTS
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)

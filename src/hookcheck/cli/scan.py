@@ -50,7 +50,7 @@ _SCHEMAS = [
 ]
 
 
-@command("scan", _SCHEMAS, shapes=("pretty", "json", "sarif", "github"))
+@command("scan", _SCHEMAS, piped="pretty", shapes=("pretty", "json", "sarif", "github"))
 @click.argument("paths", nargs=-1, required=True)
 @click.option("--torch", "specifier", help="Releases that the code must run on, such as '>=2.4,<2.16'.")
 @click.option(

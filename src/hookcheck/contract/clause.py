@@ -1,7 +1,7 @@
 """What is a clause? One promise about hooks as a function that judges one subject of a case.
 
 A clause is declared by `clause` above a function: id, class, subject, since and source in the decorator, the statement
-as the docstring. The function gives None where the subject conforms, a `Mismatch` where it deviates, `NOTHING` where
+as the docstring. The function gives None where the subject conforms, a `Finding` where it deviates, `NOTHING` where
 the clause has no say on it, and `NOT_JUDGED` where it would, were it known what must be seen.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Union
 
+from hookcheck.contract.finding import Finding
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, KINDS, HookKind
 
@@ -31,24 +32,6 @@ class Subject(Enum):
     PROGRAM = "program"
 
 
-Words = Union[str, Callable[[], str]]
-"""A text, or what forms it: gradients are put into words only where somebody is to read them."""
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """How a subject deviates: a gap of `hookcheck.contract.verdict.GAPS`, and both sides in words."""
-
-    gap: str
-    expected: Words
-    observed: Words
-
-    def told(self) -> tuple[str, str]:
-        """What was expected and what was observed, as texts."""
-        expected, observed = (side if isinstance(side, str) else side() for side in (self.expected, self.observed))
-        return expected, observed
-
-
 class Nothing(Enum):
     """The type of `NOTHING` and of `NOT_JUDGED`."""
 
@@ -58,7 +41,7 @@ class Nothing(Enum):
 
 NOTHING, NOT_JUDGED = Nothing.NOTHING, Nothing.NOT_JUDGED
 """The clause has no say on the subject; or it has, but what must be seen cannot be foretold, and that is counted."""
-Judgement = Union[Mismatch, Nothing, None]
+Judgement = Union[Finding, Nothing, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +66,6 @@ class Clause:
     def chapter(self) -> str:
         """The chapter that it belongs to, which is the module that it stands in: ``forward-hooks``."""
         return self.judge.__module__.rpartition(".")[2].replace("_", "-")
-
-
-def miscounted(due: int, seen: int, of: str = "") -> Mismatch:
-    """A hook was called more or less often than it should be; ``of`` says which."""
-    gap = "not fired" if seen < due else "fired too often"
-    return Mismatch(gap, f"{due} calls{of and ' for '}{of}", f"{seen} calls")
 
 
 CLAUSES: dict[str, Clause] = {}

@@ -1,62 +1,176 @@
-"""What a clause finds wrong, and which of it the ledger explains."""
+"""What a clause finds wrong: a relation that does not hold, at a site, between what is expected and what is observed.
+
+The words for people, the gap that records and the ledger name it by, and its cost are all drawn from it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
-from hookcheck.contract.clause import Mismatch
-from hookcheck.contract.evidence import Evidence
-from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.verdict import Deviation
-from hookcheck.topology.model import Topology
+from hookcheck.contract.verdict import GAPS
+from hookcheck.contract.words import Stated, joined, shown
+from hookcheck.probe.observation import Copy
 
-Features = Mapping[str, frozenset[str]]
-"""What matters about a subject, as sets of words by feature, for entries of the ledger to name."""
+SiteKind = Literal["value", "argument", "call", "entry", "process"]
+VALUE: SiteKind = "value"
+ARGUMENT: SiteKind = "argument"
+CALL: SiteKind = "call"
+ENTRY: SiteKind = "entry"
+PROCESS: SiteKind = "process"
+"""Where something is wrong: the numbers of a gradient or another value; what a hook is called with, or a tensor is, its
+numbers aside; the calls of hooks; the entries of a tuple; the process that runs a program."""
+
+Relation = Literal[
+    "equal", "close", "None", "absent", "count", "order", "raises", "warns", "kept alive", "same as without hooks"
+]
+EQUAL: Relation = "equal"
+CLOSE: Relation = "close"
+NONE: Relation = "None"
+ABSENT: Relation = "absent"
+COUNT: Relation = "count"
+ORDER: Relation = "order"
+RAISES: Relation = "raises"
+WARNS: Relation = "warns"
+KEPT_ALIVE: Relation = "kept alive"
+AS_WITHOUT_HOOKS: Relation = "same as without hooks"
+"""What must hold: both sides are of the same types, with numbers as near as CLOSE has them; the numbers are as near as
+rounding explains; both are None or neither is; what is expected is not absent among what is observed; there are as many
+(of what both sides list, or number); they come in that order; just that is raised, or warned of; nothing is kept alive;
+it is bit by bit what it is without hooks."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A subject that deviates from a clause: its name, how it deviates, and its features for the ledger."""
+class Site:
+    """Where something is wrong: what is there, and its name where the subject of the clause does not say it."""
 
-    clause: str
-    subject: str
-    mismatch: Mismatch
-    features: Features
+    kind: SiteKind
+    name: str = ""
 
 
-SORT = ("last", "rank", "bias")
-"""The features that tell sorts of one known deviation apart: each has evidence of its own."""
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """The gradients that a hook was given, one an entry.
 
-
-def explained(
-    topology: Topology | None,
-    family: str,
-    kind: str,
-    findings: Iterable[Finding],
-    ledger: Ledger,
-    evidence: Evidence | None = None,
-) -> tuple[Deviation, ...]:
-    """The findings as deviations, each with the ledger entry that explains it if one does.
-
-    Beside what is not explained everything is put into words; otherwise what ``evidence`` wants (None: everything), of
-    programs, which have no ``topology``, all.
+    ``wrong`` are the positions at which they are not what is expected; ``moved`` those of them that hold what is
+    expected at another position. ``identify`` says which gradient each really is, where that is known: ``bias``,
+    ``input[0]``, ``weight transposed``.
     """
-    known = [(f, ledger.explain(f.clause, family, kind, f.mismatch, f.features)) for f in findings]
-    if any(entry is None for _, entry in known):
-        evidence = None
-    return tuple(
-        Deviation(finding.clause, finding.subject, finding.mismatch.gap, *words, ledger=entry)
-        for finding, entry in known
-        for sort in [(finding.clause, kind, entry, *(finding.features.get(key) for key in ledger.sorts(entry, SORT)))]
-        for words in [
-            finding.mismatch.told()
-            if topology is None or evidence is None or evidence.wants(topology, sort)
-            else ("", "")
-        ]
-    )
+
+    entries: tuple[Copy, ...]
+    wrong: tuple[int, ...] = ()
+    moved: frozenset[int] = frozenset()
+    identify: Callable[[], tuple[str, ...]] | None = None
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Which gradient each entry really is; empty where that is not asked."""
+        return self.identify() if self.identify else ()
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.entries)
 
 
-def unexplained(deviations: Iterable[Deviation]) -> Iterator[Deviation]:
-    """Those of ``deviations`` that no ledger entry explains."""
-    return (d for d in deviations if d.ledger is None)
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """A value that differs from what is expected by no more than rounding explains."""
+
+    value: Copy
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """A ``relation`` that does not hold at a ``site`` between what is ``expected`` and what is ``observed``.
+
+    Both sides are copied values (see `hookcheck.probe.observation`), numbers of calls, texts for what has no value, or
+    what a program states (`Stated`); None stands for no gradient, no exception, no warning or no end of a process.
+    """
+
+    site: Site
+    relation: Relation
+    expected: Any
+    observed: Any
+
+    @cached_property
+    def gap(self) -> str:
+        """One of `GAPS`: what records and the ledger call it."""
+        if self.relation == AS_WITHOUT_HOOKS and isinstance(self.observed, Rounded):
+            return "other rounding"
+        if isinstance(self.observed, Gradients) and self.relation == CLOSE:
+            return min((_of_entry(self.observed, self.expected, i) for i in self.observed.wrong), key=GAPS.index)
+        one_is_none = self.relation == AS_WITHOUT_HOOKS and (self.expected is None) is not (self.observed is None)
+        relation = NONE if one_is_none else self.relation
+        less, more = _BY_RELATION.get(relation) or _BY_SITE[self.site.kind, relation]
+        return less if less == more or self._less(relation) else more
+
+    def _less(self, relation: Relation) -> bool:
+        """Whether less is observed than is expected."""
+        if relation in (NONE, RAISES):
+            return self.observed is None
+        return self.expected is not None if relation == WARNS else _size(self.observed) < _size(self.expected)
+
+    def words(self) -> tuple[str, str]:
+        """What was expected and what was observed, as texts."""
+        name = f"{self.site.name}: " if self.site.name else ""
+        return f"{name}{self._side(self.expected)}", self._side(self.observed)
+
+    def _side(self, value: Any) -> str:
+        if value is None:
+            return _NOTHING.get(self.relation, "still running" if self.site.kind == PROCESS else "None")
+        if self.site.kind == CALL and isinstance(value, int):
+            return f"{value} calls"
+        if isinstance(value, list) and (self.site.kind == CALL or self.relation == KEPT_ALIVE):
+            return joined(value) or "nothing"
+        if isinstance(value, Gradients):
+            entries = shown(value.entries)
+            return f"{entries}, which is {shown(value.names)}" if value.names else entries
+        return shown(value.value if isinstance(value, Rounded) else value)
+
+
+_NOTHING: Mapping[Relation, str] = {RAISES: "no error", WARNS: "no warning"}
+"""What None stands for in words, where it is not None."""
+
+
+def _same(gap: str) -> tuple[str, str]:
+    return gap, gap
+
+
+_BY_RELATION: Mapping[Relation, tuple[str, str]] = {
+    NONE: ("None instead of a gradient", "a gradient instead of None"),
+    ORDER: _same("wrong order"),
+    RAISES: ("not raised", "raised"),
+    WARNS: ("no warning", "new warning"),
+    KEPT_ALIVE: _same("kept alive"),
+}
+"""The gaps that a relation alone tells: where less is observed than is expected, and where it is not."""
+
+_BY_SITE: Mapping[tuple[SiteKind, Relation], tuple[str, str]] = {
+    **{(VALUE, relation): _same("wrong values") for relation in (EQUAL, CLOSE, ABSENT, AS_WITHOUT_HOOKS)},
+    **{(ARGUMENT, relation): _same("wrong arguments") for relation in (EQUAL, COUNT, ABSENT, AS_WITHOUT_HOOKS)},
+    **{(CALL, relation): ("not fired", "fired too often") for relation in (EQUAL, COUNT)},
+    **{(ENTRY, relation): ("missing entries", "extra entries") for relation in (EQUAL, COUNT)},
+    (PROCESS, EQUAL): ("timed out", "crashed"),
+}
+"""The gaps that it takes the site to tell."""
+
+
+def _of_entry(observed: Gradients, expected: tuple[Any, ...], position: int) -> str:
+    """How a wrong entry differs."""
+    name = observed.names[position] if observed.names else "unknown"
+    if not any(word in name for word in ("unknown", "input[", "output[")):
+        return "parameter gradients mixed in"
+    if position in observed.moved:
+        return "wrong slots"
+    shapes = [getattr(side[position], "shape", None) for side in (observed.entries, expected)]
+    return "wrong shape" if None not in shapes and shapes[0] != shapes[1] else "wrong values"
+
+
+def _size(side: Any) -> int:
+    """How much there is on one side: a number of calls, entries, or 1 for what is no list, 0 for nothing."""
+    side = side.value if isinstance(side, Stated) else side
+    if side is None or isinstance(side, int):
+        return side or 0
+    return len(side) if isinstance(side, (list, tuple, dict, Gradients)) else 1

@@ -19,7 +19,8 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from hookcheck.contract.clause import CLAUSES, Mismatch, Subject
+from hookcheck.contract.clause import CLAUSES, Subject
+from hookcheck.contract.finding import Finding
 from hookcheck.contract.verdict import GAPS, PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.topology.families import FAMILIES
@@ -68,16 +69,16 @@ class Entry:
     varies: str = ""
 
     def matches(
-        self, clause: str, family: str, kind: str, mismatch: Mismatch, features: Mapping[str, frozenset[str]]
+        self, clause: str, family: str, kind: str, finding: Finding, features: Mapping[str, frozenset[str]]
     ) -> bool:
         """Whether the entry explains a deviation with these properties."""
         return (
             clause in self.clauses
             and (not self.families or family in self.families)
             and kind in self.kinds
-            and mismatch.gap in self.instead
+            and finding.gap in self.instead
             and not any(features.get(key, frozenset()).isdisjoint(words) for key, words in self.when)
-            and (not self.says or self.says in mismatch.told()[1])
+            and (not self.says or self.says in finding.words()[1])
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
@@ -92,11 +93,11 @@ class Ledger:
     entries: tuple[Entry, ...]
 
     def explain(
-        self, clause: str, family: str, kind: str, mismatch: Mismatch, features: Mapping[str, frozenset[str]]
+        self, clause: str, family: str, kind: str, finding: Finding, features: Mapping[str, frozenset[str]]
     ) -> str | None:
         """The id of the first entry that explains the deviation, or None."""
         entries = (*self._by_cell.get((clause, family, kind), ()), *self._anywhere.get((clause, kind), ()))
-        return next((e.id for e in entries if e.matches(clause, family, kind, mismatch, features)), None)
+        return next((e.id for e in entries if e.matches(clause, family, kind, finding, features)), None)
 
     def sorts(self, id: str | None, features: Iterable[str]) -> tuple[str, ...]:
         """Those of ``features`` that tell sorts of what an entry explains apart: all if it goes by any of them."""

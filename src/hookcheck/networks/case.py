@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.contract.finding import Features
+from hookcheck.contract.explaining import Features
 from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.features import (

@@ -9,7 +9,7 @@ import torch
 
 from hookcheck.contract.clause import Clause, Subject
 from hookcheck.contract.evidence import Evidence
-from hookcheck.contract.finding import explained
+from hookcheck.contract.explaining import explained
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.hooks.acts import NO_ACTS

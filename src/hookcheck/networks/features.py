@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from hookcheck.contract.finding import Features
+from hookcheck.contract.explaining import Features
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.trace import writes

@@ -1,30 +1,42 @@
-"""How does an observed tuple of gradients differ from the expected one?
-
-The one comparison behind all clauses on values, and the words in which it is told.
-"""
+"""How an observed tuple of gradients differs from the expected one: the comparison behind all clauses on values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from hookcheck.contract.clause import NOTHING, Judgement, Mismatch
+from hookcheck.contract.clause import NOTHING, Judgement
+from hookcheck.contract.finding import (
+    ABSENT,
+    ARGUMENT,
+    CALL,
+    CLOSE,
+    COUNT,
+    ENTRY,
+    EQUAL,
+    NONE,
+    VALUE,
+    Finding,
+    Gradients,
+    Site,
+    SiteKind,
+)
 from hookcheck.networks.case import Case
 from hookcheck.networks.legacy import Answers, carries
 from hookcheck.oracle.expected import Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.last_node import Forms
-from hookcheck.probe.observation import Copy, dtype_of, numbers
+from hookcheck.probe.observation import Copy, Event, dtype_of
 from hookcheck.topology.primitive import Array
 
 
 def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
-    """The costliest mismatch among the positions at which both sides have a gradient."""
+    """Whether there are other gradients than are due among the positions at which both sides have one."""
     if not isinstance(observed, tuple):
         return NOTHING
     tensors = firing.call.args if expected is firing.grad_input else firing.call.outputs
@@ -32,13 +44,22 @@ def values_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     both = [(i, o, e, t) for i, (o, e, t) in sides if o is not None and e is not None and t is not None]
     if not both:
         return NOTHING
-    wrong = [(i, o) for i, o, e, t in both if not case.close(o, e, t.dtype)]
+    wrong = tuple(i for i, o, e, t in both if not case.close(o, e, t.dtype))
     if not wrong:
         return None
-    names = identified(case, firing, observed)
-    gaps = [_gap(case, o, names[i], i, expected) for i, o in wrong]
-    gap = next(g for g in ("wrong values", "parameter gradients mixed in", "wrong slots", "wrong shape") if g in gaps)
-    return _mismatch(case, firing, gap, observed, expected)
+    moved = frozenset(i for i in wrong if _stands_elsewhere(case, observed[i], i, expected))
+    gradients = Gradients(observed, wrong, moved, partial(identified, case, firing, observed))
+    return Finding(_site(firing, expected), CLOSE, expected, gradients)
+
+
+def _site(firing: Firing, expected: tuple[Gradient, ...], kind: SiteKind = VALUE, position: int | None = None) -> Site:
+    name = "grad_input" if expected is firing.grad_input else "grad_output"
+    return Site(kind, name if position is None else f"{name}[{position}]")
+
+
+def _stands_elsewhere(case: Case, observed: Copy, position: int, expected: tuple[Gradient, ...]) -> bool:
+    others = (e for i, e in enumerate(expected) if e is not None and i != position)
+    return isinstance(observed, np.ndarray) and any(case.alike(observed, e) for e in others)
 
 
 def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gradient, ...]) -> Judgement:
@@ -48,8 +69,7 @@ def states_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[Gr
     unsure = firing.open if expected is firing.grad_output else frozenset()
     for i, (o, e) in enumerate(zip(observed, expected)):
         if (o is None) != (e is None) and i not in unsure:
-            gap = "None instead of a gradient" if o is None else "a gradient instead of None"
-            return Mismatch(gap, partial(shown, expected), partial(shown, observed))
+            return Finding(_site(firing, expected, position=i), NONE, e, o)
     return None
 
 
@@ -59,45 +79,44 @@ def lengths_differ(case: Case, firing: Firing, observed: Copy, expected: tuple[G
         return NOTHING
     if len(observed) == len(expected):
         return None
-    gap = "extra entries" if len(observed) > len(expected) else "missing entries"
-    return _mismatch(case, firing, gap, observed, expected)
+    gradients = Gradients(observed, identify=partial(identified, case, firing, observed))
+    return Finding(_site(firing, expected, ENTRY), COUNT, expected, gradients)
 
 
-def _mismatch(
-    case: Case, firing: Firing, gap: str, observed: tuple[Copy, ...], expected: tuple[Gradient, ...]
-) -> Mismatch:
-    def told() -> str:
-        return f"{shown(observed)}, which is {_tuple(identified(case, firing, observed))}"
-
-    return Mismatch(gap, partial(shown, expected), told)
-
-
-def calls_differ(answers: Answers) -> Mismatch:
+def calls_differ(answers: Answers) -> Finding:
     """How the calls of a legacy hook that are `OTHERWISE` differ from those of a hook on the Node."""
     if answers.wrong is None:
-        calls = len(answers.due)
-        return Mismatch("fired too often", f"{calls} calls of the hook", f"{calls + len(answers.left)} calls")
+        due = len(answers.due)
+        return Finding(Site(CALL), COUNT, due, due + len(answers.left))
     call, event = answers.wrong
     if event is None and not answers.left:
-        return Mismatch("not fired", f"a call of the hook in backward {call.backward}", "no call")
+        return Finding(Site(CALL, f"backward {call.backward}"), COUNT, 1, 0)
     if event is None or not carries(call, event, answers.alike):
-        return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
-    told = event.arguments[0]
-    return Mismatch(_form_gap(told, call.forms), " or ".join(map(shown, call.forms)), partial(copy_shown, told))
+        events = answers.left if event is None else (event,)
+        return lacks_the_output(call.gradient, events)
+    return _unlike(event.arguments[0], call.forms)
 
 
-def _form_gap(told: Copy, forms: Forms) -> str:
-    """By what a tuple differs from the form that is most like it."""
-    if not isinstance(told, tuple):
-        return "wrong arguments"
-    alike = [form for form in forms if len(form) == len(told)]
+def lacks_the_output(gradient: Gradient, events: Iterable[Event]) -> Finding:
+    """No call of a legacy hook has the gradient of the first output among its ``grad_output``."""
+    given = tuple(event.arguments[1] if len(event.arguments) > 1 else None for event in events)
+    return Finding(Site(VALUE, "grad_output of a call"), ABSENT, gradient, given)
+
+
+def _unlike(observed: Copy, forms: Forms) -> Finding:
+    """How ``grad_input`` differs from the form that is most like it."""
+    if not isinstance(observed, tuple):
+        return Finding(Site(ARGUMENT, "grad_input"), EQUAL, forms[0], observed)
+    alike = [form for form in forms if len(form) == len(observed)]
     if not alike:
-        return "extra entries" if len(told) > max(map(len, forms)) else "missing entries"
-    sides = [(o, e) for o, e in zip(told, alike[0]) if (o is None) != (e is None)]
-    if sides:
-        return "None instead of a gradient" if sides[0][0] is None else "a gradient instead of None"
-    shapes = [getattr(o, "shape", None) != getattr(e, "shape", None) for o, e in zip(told, alike[0])]
-    return "wrong shape" if any(shapes) else "wrong values"
+        return Finding(Site(ENTRY, "grad_input"), COUNT, max(forms, key=len), Gradients(observed))
+    expected = alike[0]
+    for i, (o, e) in enumerate(zip(observed, expected)):
+        if (o is None) != (e is None):
+            return Finding(Site(VALUE, f"grad_input[{i}]"), NONE, e, o)
+    shapes = (getattr(o, "shape", None) != getattr(e, "shape", None) for o, e in zip(observed, expected))
+    unlike = tuple(i for i, differs in enumerate(shapes) if differs)
+    return Finding(Site(VALUE, "grad_input"), CLOSE, expected, Gradients(observed, unlike or (*range(len(expected)),)))
 
 
 def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[str, ...]:
@@ -108,64 +127,23 @@ def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[
     return case.names[id(observed)]
 
 
-def shown(copies: tuple[Copy, ...] | tuple[Gradient, ...]) -> str:
-    """A tuple of gradients for people: shapes, and the numbers of those that are short."""
-    return _tuple([_text(copy) for copy in copies])
+def named(path: str | None) -> str:
+    """The module at ``path`` for people; None stands for what is no module of the network."""
+    return "another object" if path is None else path or "net"
 
 
-def copy_shown(copy: Copy) -> str:
-    """A copied value for people, in its containers."""
-    if isinstance(copy, dict):
-        return "{" + ", ".join(f"{key}: {copy_shown(item)}" for key, item in copy.items()) + "}"
-    if isinstance(copy, (tuple, list)):
-        texts = [copy_shown(item) for item in copy]
-        return _tuple(texts) if isinstance(copy, tuple) else f"[{', '.join(texts)}]"
-    return _text(copy)
-
-
-def expected_shown(value: Any) -> str:
-    """What the oracle says of a value, for people."""
-    return copy_shown(_copied(value))
-
-
-def _copied(value: Any) -> Copy:
+def as_copied(value: Any) -> Copy:
+    """What the oracle says of a value as the probe would have copied it."""
     if isinstance(value, Tensor):
         return value.array
     if isinstance(value, SimpleNamespace):
-        return {key: _copied(item) for key, item in vars(value).items()}
+        return {key: as_copied(item) for key, item in vars(value).items()}
     if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
+        return {key: as_copied(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        items = [_copied(item) for item in value]
+        items = [as_copied(item) for item in value]
         return items if isinstance(value, list) else tuple(items)
     return None if value is None else repr(value)
-
-
-def _tuple(texts: Sequence[str]) -> str:
-    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
-
-
-def _text(copy: Copy) -> str:
-    if not isinstance(copy, np.ndarray):
-        return "None" if copy is None else str(copy)
-    plain = numbers(copy)
-    plain = plain.astype(complex if plain.dtype.kind == "c" else float)
-    if copy.size <= 6:
-        return str(np.round(plain, 6).tolist())
-    first = ", ".join(f"{x:.6g}" for x in plain.reshape(-1)[:3])
-    return f"[{first}, …] of shape {copy.shape}"
-
-
-def _gap(case: Case, observed: Copy, name: str, position: int, expected: tuple[Gradient, ...]) -> str:
-    if not any(word in name for word in ("unknown", "input[", "output[")):
-        return "parameter gradients mixed in"
-    others = (e for i, e in enumerate(expected) if e is not None and i != position)
-    if isinstance(observed, np.ndarray) and any(case.alike(observed, e) for e in others):
-        return "wrong slots"
-    wanted = expected[position]
-    if wanted is not None and isinstance(observed, np.ndarray) and observed.shape != wanted.shape:
-        return "wrong shape"
-    return "wrong values"
 
 
 def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:

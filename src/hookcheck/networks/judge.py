@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Mismatch, Subject
-from hookcheck.contract.finding import Features, Finding
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Subject
+from hookcheck.contract.explaining import Features, Located
+from hookcheck.contract.finding import Finding
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import firing_features
 
@@ -17,14 +18,14 @@ class Judgements(NamedTuple):
 
     judged: dict[str, int]
     unjudged: dict[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[Located, ...]
 
 
 def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     """What ``clauses`` say of every subject of ``case``."""
     judged: dict[str, int] = {}
     unjudged: dict[str, int] = {}
-    findings: list[Finding] = []
+    findings: list[Located] = []
     kind: Subject | None = None
     subjects: Sequence[Any] = ()
     for clause in clauses:
@@ -39,24 +40,24 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
                 continue
             count += 1
-            if isinstance(judgement, Mismatch):
-                findings.append(_finding(case, clause, subject, judgement))
+            if isinstance(judgement, Finding):
+                findings.append(_located(case, clause, subject, judgement))
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
 
 
-def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Finding]]:
+def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
     """Every subject of ``case`` that deviates from ``clause``, as the judge is asked about it, with what is found."""
     for subject in _subjects(case, clause.subject):
         judgement = clause.judge(case, subject)
-        if isinstance(judgement, Mismatch):
-            yield subject, _finding(case, clause, subject, judgement)
+        if isinstance(judgement, Finding):
+            yield subject, _located(case, clause, subject, judgement)
 
 
-def _finding(case: Case, clause: Clause, subject: Any, mismatch: Mismatch) -> Finding:
+def _located(case: Case, clause: Clause, subject: Any, finding: Finding) -> Located:
     name, features = _described(case, clause.subject, subject)
-    return Finding(clause.id, name, mismatch, features)
+    return Located(clause.id, name, finding, features)
 
 
 def _subjects(case: Case, subject: Subject) -> Sequence[Any]:

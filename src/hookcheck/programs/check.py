@@ -1,4 +1,4 @@
-"""What does a program state? Facts: what must be seen, worked out by hand, beside what was.
+"""What a program states: facts. What must be seen, worked out by hand, stands beside what was.
 
 A program goes on after a fact that is wrong, so that one run tells all of them apart.
 """
@@ -11,7 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hookcheck.contract.clause import Mismatch
+from hookcheck.contract.finding import (
+    CALL,
+    COUNT,
+    EQUAL,
+    NONE,
+    ORDER,
+    PROCESS,
+    RAISES,
+    VALUE,
+    WARNS,
+    Finding,
+    Site,
+    SiteKind,
+)
+from hookcheck.contract.words import stated
 from hookcheck.errors import exhausted
 from hookcheck.oracle.tolerance import as_stated
 
@@ -29,7 +43,7 @@ class Fact:
     """Something that a program states: its name, and how it is not so (None where it is)."""
 
     name: str
-    mismatch: Mismatch | None
+    finding: Finding | None
 
 
 @dataclass
@@ -42,48 +56,49 @@ class Check:
     device: str = "cpu"
     facts: list[Fact] = field(default_factory=list)
 
-    def equal(self, name: str, observed: Any, expected: Any, gap: str = "wrong values") -> None:
+    def equal(self, name: str, observed: Any, expected: Any, site: SiteKind = VALUE) -> None:
         """States that ``observed`` is ``expected``: the same types and lengths, and the same numbers within rounding.
 
-        ``gap`` says how it differs if it does, where None on one side does not tell.
+        ``site`` says what both sides are: a ``value``, an ``argument`` of a hook, what each ``call`` of a hook got, the
+        ``entry`` that there is of each, or what is left of a ``process``.
         """
         observed, expected = _plain(observed), _plain(expected)
         if _same(observed, expected):
-            return self._state(name, None)
+            return self.state(name, None)
         if (observed is None) is not (expected is None):
-            gap = "None instead of a gradient" if observed is None else "a gradient instead of None"
-        return self._state(name, Mismatch(gap, repr(expected), repr(observed)))
+            sides = (None if side is None else stated(side) for side in (expected, observed))
+            return self.state(name, Finding(Site(VALUE), NONE, *sides))
+        return self.state(name, Finding(Site(site), EQUAL, stated(expected), stated(observed)))
 
-    def true(self, name: str, observed: bool, gap: str = "wrong values") -> None:
+    def true(self, name: str, observed: bool, site: SiteKind = VALUE) -> None:
         """States that ``observed`` is so."""
-        self.equal(name, bool(observed), True, gap)
+        self.equal(name, bool(observed), True, site)
 
     def calls(self, name: str, observed: int, expected: int) -> None:
         """States how often something was called."""
-        gap = "not fired" if observed < expected else "fired too often"
-        mismatch = Mismatch(gap, f"{expected} calls", f"{observed} calls")
-        self._state(name, None if observed == expected else mismatch)
+        self.state(name, None if observed == expected else Finding(Site(CALL), COUNT, expected, observed))
 
     def order(self, name: str, observed: Sequence[Any], expected: Sequence[Any]) -> None:
         """States what happened after what: both sides list it in the order in which it happened."""
-        observed, expected = list(observed), list(expected)
-        gap = "wrong order" if sorted(map(str, observed)) == sorted(map(str, expected)) else None
-        gap = gap or ("not fired" if len(observed) < len(expected) else "fired too often")
-        mismatch = Mismatch(gap, ", ".join(map(str, expected)), ", ".join(map(str, observed)) or "nothing")
-        self._state(name, None if observed == expected else mismatch)
+        right = list(observed) == list(expected)
+        sides = [[*map(str, side)] for side in (expected, observed)]
+        relation = ORDER if sorted(sides[0]) == sorted(sides[1]) else COUNT
+        self.state(name, None if right else Finding(Site(CALL), relation, *sides))
 
     def raises(self, name: str, error: type[BaseException], act: Callable[[], Any], says: str = "") -> None:
         """States that ``act()`` raises ``error``, with ``says`` in its text."""
         expected = f"{error.__name__}{f' that says {says!r}' if says else ''}"
+        raised = None
         try:
             act()
-        except BaseException as raised:
-            as_expected = isinstance(raised, error) and says in str(raised)
-            if not as_expected and (not isinstance(raised, Exception) or exhausted(raised)):
+        except BaseException as other:
+            as_expected = isinstance(other, error) and says in str(other)
+            if not as_expected and (not isinstance(other, Exception) or exhausted(other)):
                 raise
-            self._state(name, None if as_expected else Mismatch("raised", expected, told(raised)))
-        else:
-            self._state(name, Mismatch("not raised", expected, "no error"))
+            if as_expected:
+                return self.state(name, None)
+            raised = told(other)
+        return self.state(name, Finding(Site(PROCESS), RAISES, expected, raised))
 
     def works(self, name: str, act: Callable[[], Any]) -> Any:
         """States that ``act()`` raises nothing, and gives what it gives (None where it raises)."""
@@ -92,31 +107,32 @@ class Check:
         except Exception as raised:
             if exhausted(raised):
                 raise
-            self._state(name, Mismatch("raised", "no error", told(raised)))
+            self.state(name, Finding(Site(PROCESS), RAISES, None, told(raised)))
             return None
-        self._state(name, None)
+        self.state(name, None)
         return result
 
     def warns(self, name: str, category: type[Warning], act: Callable[[], Any], says: str = "") -> Any:
         """States that ``act()`` warns with ``category``, with ``says`` in the text, and gives what it gives."""
         caught, result = _caught(act)
-        found = any(issubclass(w.category, category) and says in str(w.message) for w in caught)
+        right = any(issubclass(w.category, category) and says in str(w.message) for w in caught)
         expected = f"{category.__name__}{f' that says {says!r}' if says else ''}"
-        observed = "; ".join(map(_shown, caught)) or "no warning"
-        self._state(name, None if found else Mismatch("no warning", expected, observed))
+        observed = "; ".join(map(_shown, caught)) or None
+        self.state(name, None if right else Finding(Site(PROCESS), WARNS, expected, observed))
         return result
 
     def silent(self, name: str, act: Callable[[], Any], says: str = "") -> Any:
         """States that ``act()`` gives no warning that has ``says`` in its text, and gives what it gives."""
         caught, result = _caught(act)
         texts = [_shown(w) for w in caught if says in str(w.message)]
-        self._state(name, Mismatch("new warning", "no warning", "; ".join(texts)) if texts else None)
+        self.state(name, Finding(Site(PROCESS), WARNS, None, "; ".join(texts)) if texts else None)
         return result
 
-    def _state(self, name: str, mismatch: Mismatch | None) -> None:
+    def state(self, name: str, finding: Finding | None) -> None:
+        """States a fact: ``finding`` says how it is not so."""
         if any(fact.name == name for fact in self.facts):
             raise ValueError(f"two facts have the name {name!r}")
-        self.facts.append(Fact(name, mismatch))
+        self.facts.append(Fact(name, finding))
 
 
 _OWN = re.compile(r"/\S*/(?=[^/\s]+\.py\b)| at 0x[0-9A-Fa-f]+")

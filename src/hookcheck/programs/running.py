@@ -1,22 +1,22 @@
-"""What becomes of a program? It is run, in this process or in one of its own, and its facts are held to the ledger."""
+"""Running a program: it is run, in this process or in one of its own, and its facts are held to the ledger."""
 
 from __future__ import annotations
 
-import json
+import base64
 import os
+import pickle
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
-from typing import Any
 
 import torch
 
 import hookcheck.programs.chapters  # noqa: F401 -- declares the programs
-from hookcheck.contract.clause import CLAUSES, Mismatch
-from hookcheck.contract.finding import Finding, explained
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.explaining import Located, explained
+from hookcheck.contract.finding import EQUAL, PROCESS, RAISES, Finding, Site
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.errors import exhausted
@@ -28,8 +28,8 @@ from hookcheck.programs.program import PROGRAM, Program
 ALONE_LIMIT = 50
 """Seconds that a program may take in a process of its own, importing torch included; the slowest takes some 15."""
 
-WHOLE = "program"
-"""The subject of what befell a program as a whole."""
+WHOLE, ENDS = "program", "the program ends"
+"""The subject of what befell a program as a whole, and what is expected of it."""
 
 
 def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> CaseResult:
@@ -41,9 +41,9 @@ def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> Ca
         outcome = NOT_OFFERED if isinstance(reason, NotOffered) else NOT_RUN
         return CaseResult(PROGRAM, program.id, program.chapter, "corpus", outcome, str(reason))
     findings = [
-        Finding(program.id, fact.name, fact.mismatch, {"fact": frozenset({fact.name})})
+        Located(program.id, fact.name, fact.finding, {"fact": frozenset({fact.name})})
         for fact in facts
-        if fact.mismatch is not None
+        if fact.finding is not None
     ]
     deviations = _declared(explained(None, PROGRAM, program.chapter, findings, ledger), program, ledger)
     judged = {program.id: len(facts)}
@@ -79,7 +79,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         except Exception as raised:
             if exhausted(raised):
                 raise
-            check.facts.append(Fact(WHOLE, Mismatch("raised", "the program ends", told(raised))))
+            check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, told(raised))))
     if not check.facts:
         raise AssertionError(f"program {program.id} states nothing")
     return check.facts
@@ -108,18 +108,16 @@ def _alone(program: Program, device: str) -> list[Fact]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_LIMIT, env=environment)
     except subprocess.TimeoutExpired:
-        return [Fact(WHOLE, Mismatch("timed out", "the program ends", f"still running after {ALONE_LIMIT} s"))]
+        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_LIMIT} s", None))]
     answer = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), None)
     if answer is None and done.returncode >= 0:
         raise RuntimeError(f"program {program.id} ended with exit code {done.returncode}:\n{done.stderr}")
     if answer is None:
-        return [Fact(WHOLE, Mismatch("crashed", "the program ends", f"ended by signal {-done.returncode}"))]
-    said: dict[str, Any] = json.loads(answer[len(_ANSWER) :])
-    if "not offered" in said:
-        raise NotOffered(said["not offered"])
-    if "not run" in said:
-        raise NotRun(said["not run"])
-    return [Fact(f["name"], f["mismatch"] and Mismatch(**f["mismatch"])) for f in said["facts"]]
+        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, ENDS, f"ended by signal {-done.returncode}"))]
+    said: list[Fact] | NotOffered | NotRun = pickle.loads(base64.b64decode(answer[len(_ANSWER) :]))
+    if isinstance(said, list):
+        return said
+    raise said
 
 
 _ANSWER = "facts: "
@@ -131,12 +129,10 @@ def _main(id: str, device: str) -> None:
     program = CLAUSES[id]
     assert isinstance(program, Program)
     try:
-        said: dict[str, Any] = {"facts": [asdict(fact) for fact in facts_of(program, device)]}
-    except NotOffered as reason:
-        said = {"not offered": str(reason)}
-    except NotRun as reason:
-        said = {"not run": str(reason)}
-    print(f"{_ANSWER}{json.dumps(said)}", flush=True)
+        said: list[Fact] | NotOffered | NotRun = facts_of(program, device)
+    except (NotOffered, NotRun) as reason:
+        said = reason
+    print(f"{_ANSWER}{base64.b64encode(pickle.dumps(said)).decode()}", flush=True)
     os._exit(0)  # torch 1.8 can hang where a process ends soon after its first backward
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, Optional
 
 from hookcheck.contract.clause import PIN, UNSPECIFIED
 from hookcheck.contract.evidence import order
@@ -73,7 +73,8 @@ class Example:
 class Group:
     """All cases with one cause: how many there are, where, and the smallest that is in words.
 
-    Sizes are known of networks whose content a record holds; of others the first by id stands for the group.
+    Sizes are known of networks whose content a record holds or that are in the corpus; of others the first by id stands
+    for the group.
     """
 
     cause: Cause
@@ -87,6 +88,8 @@ Changes = tuple[tuple[Cause, Example], ...]
 """What has changed from one result to another."""
 
 Size = Callable[[str], tuple[Any, ...]]
+Length = Callable[[str], Optional[int]]
+_Wanted = Callable[[CaseResult], bool]
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,25 @@ class Comparison:
         return self.compared > 0 and not any(item.lost for item in self.left_out)
 
 
-def compare(before: Record, after: Record, kinds: Collection[str] = ()) -> Comparison:
-    """The difference between two records, of the hook kinds ``kinds`` (of all, where none is named)."""
-    old, new = _by_key(before, kinds), _by_key(after, kinds)
+def compare(
+    before: Record,
+    after: Record,
+    kinds: Collection[str] = (),
+    programs: Collection[str] = (),
+    length: Length = lambda topology: None,
+) -> Comparison:
+    """The difference between two records, of the hook kinds ``kinds`` (of all, where none is named).
+
+    Where kinds are named, the programs whose ids are in ``programs`` are compared as well; the others are left out, and
+    counted. ``length`` is that of the JSON of a network of the corpus, by id: which is the smallest, of those whose
+    content no record holds.
+    """
+    wanted = _wanted(kinds, programs)
+    old, new = _by_key(before, wanted), _by_key(after, wanted)
     pairs = (Pair(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
-    return compare_pairs(
-        pairs, before.header, after.header, sizes([*before.counterexamples, *after.counterexamples]), {}
-    )
+    size = sizes([*before.counterexamples, *after.counterexamples], length)
+    found = compare_pairs(pairs, before.header, after.header, size, {})
+    return replace(found, left_out=(*found.left_out, *_programs_left_out(after, wanted)))
 
 
 @dataclass(frozen=True)
@@ -186,9 +201,14 @@ def of_cost(comparison: Comparison, costs: Collection[str]) -> Comparison:
     return replace(comparison, groups=tuple(groups))
 
 
-def _by_key(record: Record, kinds: Collection[str]) -> dict[Key, CaseResult]:
+def _wanted(kinds: Collection[str], programs: Collection[str]) -> _Wanted:
+    """Whether a case is asked for."""
+    return lambda case: not kinds or case.kind in kinds or (case.family == PROGRAM and case.topology in programs)
+
+
+def _by_key(record: Record, wanted: _Wanted) -> dict[Key, CaseResult]:
     """The cases by family, topology and kind; one of the corpus goes before one that exploration came upon too."""
-    cases = [case for case in record.cases if not kinds or case.kind in kinds]
+    cases = [case for case in record.cases if wanted(case)]
     cases.sort(key=lambda case: case.origin == CORPUS)
     return {(case.family, case.topology, case.kind): case for case in cases}
 
@@ -315,8 +335,9 @@ def _cost_order(group: Group) -> tuple[Any, ...]:
     return first, place, STATUSES.index(cause.status), -group.cases, cause.clause, cause.gap, str(cause), cause.reason
 
 
-def sizes(counterexamples: Iterable[Counterexample]) -> Size:
-    """A function from ids to sizes that sort; a network that is in no counterexample comes after all others."""
+def sizes(counterexamples: Iterable[Counterexample], length: Length = lambda topology: None) -> Size:
+    """A function from ids to sizes that sort: first networks that are counterexamples, then those whose ``length`` is
+    known, then all others."""
     contents = {e.topology: e.content for e in counterexamples if e.content}
 
     @cache
@@ -324,7 +345,8 @@ def sizes(counterexamples: Iterable[Counterexample]) -> Size:
         try:
             return 0, order(decode(contents[topology]))
         except (KeyError, TopologyError):  # a record may hold what another hookcheck wrote
-            return (1,)
+            known = length(topology)
+            return (2,) if known is None else (1, known)
 
     return size
 
@@ -334,6 +356,12 @@ def _clauses_left_out(before: Header, after: Header) -> Iterator[LeftOut]:
     for ids, which, lost in ((old - new, "earlier", True), (new - old, "later", False)):
         if ids:
             yield LeftOut(f"only the {which} run judged {', '.join(sorted(ids))}", (), 0, lost)
+
+
+def _programs_left_out(record: Record, wanted: _Wanted) -> list[LeftOut]:
+    count = sum(case.family == PROGRAM and not wanted(case) for case in record.cases)
+    why = "programs that register none of the hook kinds that were named"
+    return [LeftOut(why, (PROGRAM,), count, False)] if count else []
 
 
 def _left_out(pair: Pair, before: Header, after: Header) -> tuple[str, bool] | None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from hookcheck.contract.clause import Clause, Mismatch
+from hookcheck.contract.clause import Clause
+from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
@@ -42,7 +43,7 @@ class Sighting:
     symptom: Symptom
     case: Case
     subject: Any
-    mismatch: Mismatch
+    finding: Finding
 
 
 def unable(topology: Topology, kind: HookKind, device: str = "cpu") -> str:
@@ -81,20 +82,20 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
         Sighting(
             Symptom(
                 clause.id,
-                found.mismatch.gap,
-                ledger.explain(clause.id, family, case.kind.name, found.mismatch, found.features),
-                _text(found.mismatch),
+                located.finding.gap,
+                ledger.explain(clause.id, family, case.kind.name, located.finding, located.features),
+                _text(located.finding),
                 case.plain.raised is not None,
             ),
             case,
             subject,
-            found.mismatch,
+            located.finding,
         )
-        for subject, found in deviating(case, clause)
+        for subject, located in deviating(case, clause)
     ]
 
 
-def _text(mismatch: Mismatch) -> str:
+def _text(finding: Finding) -> str:
     """The exception or the warning, without numbers and addresses."""
-    told = mismatch.gap in ("raised", "new warning")
-    return re.sub(r"0x[0-9a-f]+|\d+", "…", mismatch.told()[1]) if told else ""
+    texts = finding.gap in ("raised", "new warning")
+    return re.sub(r"0x[0-9a-f]+|\d+", "…", finding.words()[1]) if texts else ""

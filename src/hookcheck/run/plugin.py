@@ -6,10 +6,9 @@ controlling process alone writes the record, draws the report and prints the sum
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ except ImportError as error:
     ) from None
 
 from hookcheck.collector import paused, settle
-from hookcheck.contract.ledger import Ledger, load
+from hookcheck.contract.ledger import load
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.run import available_devices, check_torch
@@ -33,6 +32,8 @@ from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.record.model import Record, Torch, record_name
 from hookcheck.record.writing import write
 from hookcheck.run.child import use_one_thread
+from hookcheck.run.ending import check_writable, compared, idle, tables
+from hookcheck.run.failures import fold
 from hookcheck.run.items import Cell, Endless, Exploration
 from hookcheck.run.leftovers import hold, leftovers, reminders, remove_superseded, resumed, run_name
 from hookcheck.run.plan import (
@@ -50,6 +51,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
+from hookcheck.run.selection import selected
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -64,6 +66,8 @@ REQUEST: pytest.StashKey[Request] = pytest.StashKey()
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
 IDLE: pytest.StashKey[list[str]] = pytest.StashKey()
+OFFERED: pytest.StashKey[list[Cell]] = pytest.StashKey()
+BASELINES: pytest.StashKey[tuple[tuple[Path, Record], ...]] = pytest.StashKey()
 REMINDERS: pytest.StashKey[list[str]] = pytest.StashKey()
 HELD: pytest.StashKey[Any] = pytest.StashKey()
 
@@ -91,21 +95,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(f"--{name}", action="append", default=[], help=f"only this {what}; may be given several times")
     group.addoption("--topologies", type=int, default=0, help="profile soak: end after so many new ones (0: never)")
     group.addoption(
-        "--label", default="", help="a word of your own in the name of the record, to keep it beside others"
-    )
+        "--baseline", action="append", default=[], metavar="RECORD",
+        help="compare with this record at the end (a file, or a version of torch); may be given several times; "
+        "a whole run is compared with the last of its torch, and that of the release before, without being asked",
+    )  # fmt: skip
+    group.addoption("--label", default="", help="a word in the name of the record, which keeps it beside others")
     group.addoption("--resume", action="store_true", help="go on with a run of the same command that was cut off")
     group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Checks the request before anything runs, and makes the plan."""
-    settings.load_profile(config.getoption("hypothesis_profile", None) or "default")
     try:
+        settings.load_profile(_profile(config))
         check_distribution()
         check_torch()
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
-            _writable(Path(config.stash[REQUEST].reports))
+            config.stash[BASELINES] = _baselines(config)
+            check_writable(Path(config.stash[REQUEST].reports))
             load()
             corpora(config.stash[REQUEST])
             _look_back(config)
@@ -202,6 +210,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for kind in asked.kinds
             if kind in clause.kinds
         ]
+        metafunc.config.stash.setdefault(OFFERED, []).extend(found)
         metafunc.parametrize(cell, found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
     else:
         explorations, ids = _explorations(metafunc.config, share, asked)
@@ -244,9 +253,17 @@ def _of_no_cell(item: pytest.Item) -> bool:
     return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
 
 
-def pytest_collection_finish() -> None:
-    """What was imported and collected stays until the end."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Of a family only what was selected is run; and what was imported and collected stays until the end."""
+    share = session.config.stash[SESSION]
+    offered: list[Cell] = session.config.stash.get(OFFERED, [])
+    share.selected = selected(_cells(session.items), offered)
     settle()
+
+
+def _cells(items: Iterable[pytest.Item]) -> list[Cell]:
+    values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
+    return [value for value in values if isinstance(value, Cell)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -273,6 +290,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, obj
     if SESSION in config.stash:
         config.stash[SESSION].close()
     result = yield
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    failed = reporter.stats.get("failed", ()) if reporter is not None else ()
+    if failed and config.option.verbose <= 0 and fold(failed) == len(failed):
+        reporter.reportchars = reporter.reportchars.replace("f", "")  # a line each would tell the causes again
     if HELD in config.stash:
         _finish(session, config.stash[REQUEST])
         config.stash[HELD].close()
@@ -319,8 +340,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")
         tw = terminalreporter._tw
         if config.option.verbose > 0:
-            terminalreporter.write(_tables(made, tw.fullwidth, tw.hasmarkup))
+            terminalreporter.write(tables(made, tw.fullwidth, tw.hasmarkup))
         for line in summary(made, tw.fullwidth):
+            terminalreporter.line(line)
+        for line in compared(config.stash.get(BASELINES, ()), made, tw.fullwidth):
             terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
     if any(not made.footer.complete for made, _ in config.stash[RECORDS]):
@@ -335,24 +358,27 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
 
 
-def _tables(made: Record, width: int, colours: bool) -> str:
-    """The tables of a run, for people who ask for all of it."""
-    from rich.console import Console
+def _profile(config: pytest.Config) -> str:
+    """The Hypothesis profile that is asked for.
 
-    from hookcheck.report.terminal import print_summary
+    Raises:
+        HookcheckError: there is none of that name.
+    """
+    name: str = config.getoption("hypothesis_profile", None) or "default"
+    if name not in PROFILES:
+        raise HookcheckError(f"unknown profile {name!r}; choose from {', '.join(PROFILES)}")
+    return name
 
-    text = io.StringIO()
-    print_summary(made, Console(file=text, width=width, force_terminal=colours, highlight=False))
-    return text.getvalue()
 
+def _baselines(config: pytest.Config) -> tuple[tuple[Path, Record], ...]:
+    """The records that the run is compared with at its end; a run of a part is compared with what is named alone."""
+    asked, named = config.stash[REQUEST], config.getoption("baseline")
+    if config.option.collectonly or not (named or (asked.whole and asked.profile in ("default", "thorough"))):
+        return ()
+    from hookcheck.run.baseline import baselines
 
-def idle(ledger: Ledger, made: Record) -> list[str]:
-    """What is to be said of entries for all families that explain nothing in a whole run."""
-    return [
-        f"ledger: {entry.id} says that {', '.join(entry.clauses)} deviate under {kind} hooks, and no family shows it: "
-        "narrow the entry, or remove it if the deviation is gone"
-        for entry, kind in ledger.idle(made.cases)
-    ]
+    found = (baselines(named, Path(asked.reports), str(torch.__version__), device) for device in asked.devices)
+    return tuple(pair for pairs in found for pair in pairs)
 
 
 def _request(config: pytest.Config) -> Request:
@@ -371,23 +397,13 @@ def _request(config: pytest.Config) -> Request:
         option("device"),
         reports=str(Path(option("reports")).resolve()),
         corpus=str(conformance_folder() / "corpus"),
-        profile=option("hypothesis_profile", None) or "default",
+        profile=_profile(config),
         examples=settings().max_examples,
         seed=int(option("hypothesis_seed", None) or 0),
         started=started,
         run=run_name(started),
         label=option("label"),
     )
-
-
-def _writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise HookcheckError(f"the reports folder cannot be written ({error}); choose another with --reports") from None
 
 
 def _is_worker(config: pytest.Config) -> bool:

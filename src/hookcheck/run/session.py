@@ -7,7 +7,7 @@ was cut off finds in the part files what was finished, and runs the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,8 @@ class Unexplained(AssertionError):
 class Session:
     """The share of one process in a run: what is asked for, and what has been found so far.
 
-    ``runner`` is what runs torch; where it is None, that is a process of its own.
+    ``runner`` is what runs torch; where it is None, that is a process of its own. ``selected`` has, by family and
+    device, the hook kinds whose cells were picked out (of programs the clauses); where it says nothing, all are run.
     """
 
     kinds: tuple[str, ...]
@@ -51,6 +52,7 @@ class Session:
     parts: Path
     worker: str
     runner: Runner | None = None
+    selected: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
     _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class Session:
     def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:
         finished = self._finished(PROGRAM, device)
         for program in programs(chapter):
-            if program not in self.clauses:
+            if program not in self.clauses or not self._selects(PROGRAM, device, program.id):
                 continue
             case = (program.id, chapter)
             if case in finished:
@@ -102,15 +104,20 @@ class Session:
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished = self._finished(family, device)
+        kinds = tuple(kind for kind in self.kinds if self._selects(family, device, kind))
         for topology in self.corpus[family]:
             id = identify(topology)
-            yield from (finished[id, kind] for kind in self.kinds if (id, kind) in finished)
-            missing = tuple(kind for kind in self.kinds if (id, kind) not in finished)
+            yield from (finished[id, kind] for kind in kinds if (id, kind) in finished)
+            missing = tuple(kind for kind in kinds if (id, kind) not in finished)
             if missing:
                 task = Task(family, topology, missing, device, "corpus", f"{family}:{device}")
                 results = [*outcomes(self._runner, task)]
                 self._part(device).append(*case_lines(results))
                 yield from results
+
+    def _selects(self, family: str, device: str, name: str) -> bool:
+        """Whether a hook kind of a family, or a program, is to be run."""
+        return name in self.selected.get((family, device), (name,))
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
         """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.

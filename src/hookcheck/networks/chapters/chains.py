@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import CALL, COUNT, EQUAL, ORDER, VALUE, Finding, Site
 from hookcheck.hooks.acts import FORWARD, Acts, share
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
-from hookcheck.networks.gradients import copy_shown
 from hookcheck.probe.observation import Copy, dtype_of, numbers, same
 
-ORDER = "torch.nn.Module, hook registration: prepend, 'global … will fire before'; return values"
+REGISTRATION = "torch.nn.Module, hook registration: prepend, 'global … will fire before'; return values"
 
 
 def _chained(kind: HookKind) -> bool:
     return bool(kind.then)
 
 
-@clause("CH-01", PROMISE, Subject.RUN, "1.7", ORDER, of=_chained)
+@clause("CH-01", PROMISE, Subject.RUN, "1.7", REGISTRATION, of=_chained)
 def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
     """Of several hooks on a module the global ones are called first, then those that were put before the others, then
     the others as they were registered; each is given what the one before it returned."""
@@ -33,9 +33,9 @@ def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
     seen = [(link, event.path) for link, event in chained]
     due = [(link, event.path) for event in events for link in range(links)]
     if len(seen) != len(due):
-        return miscounted(len(due), len(seen))
+        return Finding(Site(CALL), COUNT, len(due), len(seen))
     if seen != due:
-        return Mismatch("wrong order", _told(due), _told(seen))
+        return Finding(Site(CALL), ORDER, _named(due), _named(seen))
     results = {(call.path, call.number): call.result for call in case.expected.trace.calls}
     expected: tuple[Copy, ...] = ()
     for link, event in chained:
@@ -44,13 +44,12 @@ def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
             continue
         expected = _passed_on(case.kind.acts, link - 1, expected)
         if not _same(event.arguments, expected):
-            subject = f"hook {link} of {event.path or 'net'}"
-            return Mismatch("wrong values", f"{subject}: {copy_shown(expected)}", copy_shown(event.arguments))
+            return Finding(Site(VALUE, _named([(link, event.path)])[0]), EQUAL, expected, event.arguments)
     return None if seen else NOTHING
 
 
-def _told(calls: list[tuple[int, str]]) -> str:
-    return ", ".join(f"hook {link} of {path or 'net'}" for link, path in calls)
+def _named(calls: list[tuple[int, str]]) -> list[str]:
+    return [f"hook {link} of {path or 'net'}" for link, path in calls]
 
 
 def _plain(arguments: tuple[Copy, ...], result: Any) -> tuple[Copy, ...]:

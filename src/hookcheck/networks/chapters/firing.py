@@ -11,11 +11,12 @@ grad_fn of the first output.
 
 from __future__ import annotations
 
-from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import CALL, COUNT, ORDER, PROCESS, RAISES, Finding, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.case import Case, Pair
-from hookcheck.networks.gradients import calls_differ
+from hookcheck.networks.gradients import calls_differ, lacks_the_output
 from hookcheck.oracle.graph import CallTrace
 
 MODULE = "torch.nn.Module.register_full_backward_hook"
@@ -45,7 +46,7 @@ def _fired(case: Case, pair: Pair, early: bool) -> Judgement:
     if pair.event is None and case.observed.raised:
         return _raised(case)
     if pair.event is None:
-        return Mismatch("not fired", f"a call of the hook in backward {pair.firing.backward}", "no call")
+        return Finding(Site(CALL, f"backward {pair.firing.backward}"), COUNT, 1, 0)
     return None
 
 
@@ -86,7 +87,7 @@ def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     certain = sum(pair.firing.certain for pair in case.pairs if pair.firing.call.path == call.path)
     if certain <= fired <= due:
         return None
-    return Mismatch("fired too often" if fired > due else "not fired", f"{due} calls of the hook", f"{fired} calls")
+    return Finding(Site(CALL), COUNT, due, fired)
 
 
 @clause("NG-01", PROMISE, Subject.RUN, "1.10", "pytorch#65335; firing rule 3 under torch.no_grad", of=_backwards)
@@ -114,7 +115,7 @@ def ordered_by_the_graph(case: Case, _: None) -> Judgement:
         for later in happened[i + 1 :]:
             if _must_precede(later, pair):
                 before, after = later.firing.call.subject, pair.firing.call.subject
-                return Mismatch("wrong order", f"{before} before {after}", f"{after} before {before}")
+                return Finding(Site(CALL), ORDER, [before, after], [after, before])
     return None
 
 
@@ -123,11 +124,10 @@ def forbids_writing_in_place(case: Case, _: None) -> Judgement:
     """Modifying a module's input or output in place under a full backward hook raises an error."""
     if not case.forbidden:
         return NOTHING
-    if case.observed.raised is None:
-        return Mismatch("not raised", "RuntimeError where a module's input or output is written to", "no error")
-    if case.observed.raised.type == "RuntimeError":
+    raised = case.observed.raised
+    if raised is not None and raised.type == "RuntimeError":
         return None
-    return Mismatch("raised", "RuntimeError where a module's input or output is written to", str(case.observed.raised))
+    return Finding(Site(PROCESS), RAISES, "RuntimeError where a module's input or output is written to", raised)
 
 
 @clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", of=_legacy)
@@ -142,13 +142,12 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     if len(known) < len(due):
         return NOTHING  # and so is whether the outputs of a step share a Node
     if len(events) != len(due):
-        gap = "not fired" if len(events) < len(due) else "fired too often"
-        return Mismatch(gap, f"{len(due)} calls of the hook", f"{len(events)} calls")
+        return Finding(Site(CALL), COUNT, len(due), len(events))
     left = list(events)
     for gradient in known:
         carrier = next((event for event in left if case.carries_output(event, gradient)), None)
         if carrier is None:
-            return Mismatch("wrong values", "a call with the gradient of the first output", "none of the calls has it")
+            return lacks_the_output(gradient, left)
         left.remove(carrier)
     return None if due else NOTHING
 
@@ -168,12 +167,12 @@ def legacy_hands_on_what_the_node_does(case: Case, call: CallTrace) -> Judgement
 def _raised(case: Case) -> Judgement:
     if case.plain.raised:
         return NOTHING  # it does, and AG-01 tells what torch does wrong
-    return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
+    return Finding(Site(PROCESS), RAISES, "the run ends as it does without hooks", case.observed.raised)
 
 
 def _silent(case: Case, call: CallTrace) -> Judgement:
     fired = len(case.events.get(call.path, ()))
-    return Mismatch("fired too often", "no call of the hook", f"{fired} calls") if fired else None
+    return Finding(Site(CALL), COUNT, 0, fired) if fired else None
 
 
 def _must_precede(first: Pair, second: Pair) -> bool:

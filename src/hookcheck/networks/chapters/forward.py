@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import ARGUMENT, CALL, COUNT, EQUAL, ORDER, Finding, Site
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.networks.case import Case
-from hookcheck.networks.gradients import copy_shown, expected_shown
+from hookcheck.networks.gradients import as_copied, named
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.probe.observation import Copy, Event
 
@@ -45,11 +46,8 @@ def runs_once_each_call(case: Case, _: None) -> Judgement:
         expected += expected[: max(len(observed) - len(expected), 0)]
     if observed == expected:
         return None
-    if sorted(observed) == sorted(expected):
-        gap = "wrong order"
-    else:
-        gap = "not fired" if len(observed) < len(expected) else "fired too often"
-    return Mismatch(gap, ", ".join(path or "net" for path in expected), ", ".join(path or "net" for path in observed))
+    relation = ORDER if sorted(observed) == sorted(expected) else COUNT
+    return Finding(Site(CALL), relation, [path or "net" for path in expected], [path or "net" for path in observed])
 
 
 @clause("FN-02", PROMISE, Subject.RUN, "1.7", f"{PRE}; {POST}: signature", of=_forwards)
@@ -58,9 +56,10 @@ def told_the_arguments(case: Case, _: None) -> Judgement:
     nothing added and nothing left out."""
     for call, event in _paired(case):
         count = 1 + case.kind.kwargs + (case.kind.call == FORWARD)
-        if event.given != call.path or len(event.arguments) != count:
-            wanted = f"{call.path or 'net'} and {count} arguments"
-            return Mismatch("wrong arguments", wanted, copy_shown(event.arguments))
+        if event.given != call.path:
+            return Finding(Site(ARGUMENT, f"module of {call.subject}"), EQUAL, call.path or "net", named(event.given))
+        if len(event.arguments) != count:
+            return Finding(Site(ARGUMENT, f"arguments of {call.subject}"), COUNT, count, event.arguments)
         if not case.agrees(event.arguments[0], _told(case, call)[0]):
             return _wrong(call, "args", _told(case, call)[0], event.arguments[0])
     return None if case.observed.events else NOTHING
@@ -103,9 +102,5 @@ def _paired(case: Case) -> Iterator[tuple[CallTrace, Event]]:
             yield call, event
 
 
-def _wrong(call: CallTrace, what: str, expected: Any, observed: Copy) -> Mismatch:
-    return Mismatch(
-        "wrong arguments",
-        lambda: f"{what} of {call.subject}: {expected_shown(expected)}",
-        lambda: copy_shown(observed),
-    )
+def _wrong(call: CallTrace, what: str, expected: Any, observed: Copy) -> Finding:
+    return Finding(Site(ARGUMENT, f"{what} of {call.subject}"), EQUAL, as_copied(expected), observed)

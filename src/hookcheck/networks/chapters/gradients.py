@@ -9,12 +9,11 @@ this very call, ``grad_output`` the total over all that consume the output. Ever
 
 from __future__ import annotations
 
-from functools import partial
-
-from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import ARGUMENT, EQUAL, NONE, VALUE, Finding, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.networks.case import Case, Pair
-from hookcheck.networks.gradients import lengths_differ, shown, states_differ, values_differ
+from hookcheck.networks.gradients import lengths_differ, named, states_differ, values_differ
 from hookcheck.oracle.graph import Tensor
 from hookcheck.probe.observation import Copy, Event
 
@@ -41,12 +40,10 @@ def called_with_two_tuples(case: Case, event: Event) -> Judgement:
 
 
 def _signature(event: Event, count: int) -> Judgement:
-    types = ", ".join(type(a).__name__ for a in event.arguments)
     if event.given == event.path and len(event.arguments) == count and all(type(a) is tuple for a in event.arguments):
         return None
-    given = "another object" if event.given is None else event.given or "net"
-    tuples = ", ".join(["tuple"] * count)
-    return Mismatch("wrong arguments", f"({event.path or 'net'}, {tuples})", f"({given}, {types})")
+    types = (type(argument).__name__ for argument in event.arguments)
+    return Finding(Site(ARGUMENT), EQUAL, (named(event.path), *["tuple"] * count), (named(event.given), *types))
 
 
 @clause("BN-02", PROMISE, Subject.EVENT, "2.0", f"{PRE}, signature", of=lambda kind: kind.call == BACKWARD_PRE)
@@ -66,7 +63,7 @@ def one_entry_per_argument(case: Case, pair: Pair) -> Judgement:
 def none_for_what_is_no_tensor(case: Case, pair: Pair) -> Judgement:
     """Positions that hold no Tensor are None in grad_input and grad_output, so positions stay aligned."""
     judged = [_none_at(case.side(pair, name), pair.firing.side(name)[1], name) for name in case.sides]
-    wrong = next((judgement for judgement in judged if isinstance(judgement, Mismatch)), None)
+    wrong = next((judgement for judgement in judged if isinstance(judgement, Finding)), None)
     return NOTHING if all(judgement is NOTHING for judgement in judged) else wrong
 
 
@@ -76,7 +73,7 @@ def _none_at(observed: Copy, tensors: tuple[Tensor | None, ...], name: str) -> J
     filled = [i for i, (o, t) in enumerate(zip(observed, tensors)) if t is None and o is not None]
     if not filled:
         return None
-    return Mismatch("a gradient instead of None", f"{name}[{filled[0]}] is None", partial(shown, observed))
+    return Finding(Site(VALUE, f"{name}[{filled[0]}]"), NONE, None, observed[filled[0]])
 
 
 @clause("GI-01", PROMISE, Subject.FIRING, since="1.8", source=f"{MODULE}, 'gradients with respect to the inputs'")
@@ -119,4 +116,4 @@ def gradients_require_no_grad(case: Case, _: None) -> Judgement:
     asking = next((event for event in case.observed.events if event.requires_grad), None)
     if asking is None:
         return None
-    return Mismatch("wrong arguments", f"{asking.path or 'net'}: requires_grad = False", "True")
+    return Finding(Site(ARGUMENT, f"{named(asking.path)}: requires_grad"), EQUAL, False, True)

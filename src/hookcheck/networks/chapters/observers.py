@@ -14,10 +14,24 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Mismatch, Subject, clause
+from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import (
+    ARGUMENT,
+    AS_WITHOUT_HOOKS,
+    CLOSE,
+    EQUAL,
+    KEPT_ALIVE,
+    PROCESS,
+    RAISES,
+    VALUE,
+    WARNS,
+    Finding,
+    Rounded,
+    Site,
+)
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
-from hookcheck.networks.gradients import copy_shown, expected_shown, shown
+from hookcheck.networks.gradients import as_copied
 from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.oracle.tolerance import close
 from hookcheck.probe.observation import Array, Copy, Layout, Standing, numbers, same
@@ -48,7 +62,7 @@ def raises_nothing(case: Case, _: None) -> Judgement:
         return NOTHING
     if case.observed.raised is None or case.plain.raised is not None:
         return None
-    return Mismatch("raised", "the run ends as it does without hooks", str(case.observed.raised))
+    return Finding(Site(PROCESS), RAISES, "the run ends as it does without hooks", case.observed.raised)
 
 
 @clause("OB-02", PROMISE, Subject.RUN, "1.8", MODULE, of=_observing)
@@ -62,11 +76,10 @@ def changes_no_output(case: Case, _: None) -> Judgement:
         plain, hooked = without.get(name, MISSING), with_hooks.get(name, MISSING)
         if not same(plain, hooked):
             value = case.expected.trace.names.get(name)
-            gap = _gap(case, plain, hooked, value.array if isinstance(value, Tensor) else None)
-            return Mismatch(gap, f"{name} = {copy_shown(plain)}", copy_shown(hooked))
+            return _unlike(case, name, plain, hooked, value.array if isinstance(value, Tensor) else None)
     for name, flag in case.plain.requires_grad.items():
         if case.observed.requires_grad.get(name) != flag:
-            return Mismatch("wrong arguments", f"{name}.requires_grad = {flag}", str(not flag))
+            return Finding(Site(ARGUMENT, f"{name}.requires_grad"), AS_WITHOUT_HOOKS, flag, not flag)
     return None
 
 
@@ -85,7 +98,7 @@ def keeps_none_apart_from_zero(case: Case, _: None) -> Judgement:
 @clause("OB-05", PROMISE, Subject.WARNING, "1.8", MODULE, of=_observing)
 def warns_of_nothing(case: Case, warning: tuple[str, str] | None) -> Judgement:
     """An observing hook brings no warning with it."""
-    return Mismatch("new warning", "no warning", ": ".join(warning)) if warning else None
+    return Finding(Site(PROCESS), WARNS, None, ": ".join(warning)) if warning else None
 
 
 @clause("OB-06", PROMISE, Subject.RUN, "1.8", MODULE, of=_observing)
@@ -95,7 +108,7 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
         return NOTHING
     if case.observed.random == case.plain.random:
         return None
-    return Mismatch("wrong values", "the random state of the run without hooks", "another random state")
+    return Finding(Site(VALUE, "random state"), AS_WITHOUT_HOOKS, "that of the run without hooks", "another one")
 
 
 @clause("OB-07", PROMISE, Subject.RUN, "1.8", VIEWS, of=_observing)
@@ -116,11 +129,11 @@ def changes_no_object(case: Case, _: None) -> Judgement:
             plain = hooked._replace(version=plain.version, strides=plain.strides)
         apart = plain != hooked and _apart(plain, hooked, dict(_flat(case.plain.values)).get(name))
         if apart:
-            return Mismatch("wrong arguments", f"{name}: {apart[0]}", apart[1])
+            return Finding(Site(ARGUMENT, name), AS_WITHOUT_HOOKS, *apart)
     for name, before, after in _changed(case.plain.layouts, case.observed.layouts):
         apart = _apart(before, after, case.plain.gradients[name])
         if apart:
-            return Mismatch("wrong arguments", f"{name}.grad: {apart[0]}", apart[1])
+            return Finding(Site(ARGUMENT, f"{name}.grad"), AS_WITHOUT_HOOKS, *apart)
     return None
 
 
@@ -131,7 +144,7 @@ def keeps_nothing_alive(case: Case, _: None) -> Judgement:
     if case.observed.raised:
         return NOTHING
     kept = [name for name in case.observed.alive if name not in case.plain.alive]
-    return Mismatch("kept alive", "all of it freed", ", ".join(kept)) if kept else None
+    return Finding(Site(VALUE), KEPT_ALIVE, [], kept) if kept else None
 
 
 @clause("AG-01", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)
@@ -139,7 +152,7 @@ def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
     """With hooks on everything, the gradient of every input and parameter is what the formulas give; with hooks that
     act, what they give with what the hooks return in its place."""
     if case.plain.raised:
-        return Mismatch("raised", "a run without hooks", str(case.plain.raised))
+        return Finding(Site(PROCESS, "without hooks"), RAISES, None, case.plain.raised)
     if case.observed.raised:
         return NOTHING
     for name, gradient in case.observed.gradients.items():
@@ -149,7 +162,7 @@ def leaves_hold_the_gradients(case: Case, _: None) -> Judgement:
         absent = nothing and (gradient is None or not gradient.any())
         dtype = case.expected.trace.leaves[name].dtype
         if not absent and (expected is None or not case.close(gradient, expected, dtype)):
-            return Mismatch("wrong values", f"{name}.grad = {shown((expected,))}", shown((gradient,)))
+            return Finding(Site(VALUE, f"{name}.grad"), CLOSE, expected, gradient)
     return None if case.observed.gradients else NOTHING
 
 
@@ -164,7 +177,7 @@ def values_are_as_computed(case: Case, _: None) -> Judgement:
         if name in case.asked and not case.kind.observes:  # as in AG-01
             expected = _or_none(value, expected)
         if not case.agrees(value, expected):
-            return Mismatch("wrong values", f"{name} = {expected_shown(expected)}", copy_shown(value))
+            return Finding(Site(VALUE, name), EQUAL, as_copied(expected), value)
     return None
 
 
@@ -184,24 +197,22 @@ def _gradients(case: Case, agree: Callable[[Array | None, Array | None], bool]) 
     for name, plain in case.plain.gradients.items():
         hooked = case.observed.gradients.get(name)
         if not agree(plain, hooked):
-            gap = _gap(case, plain, hooked, case.expected.leaf_gradients.get(name))
-            return Mismatch(gap, f"{name}.grad = {shown((plain,))}", shown((hooked,)))
+            return _unlike(case, f"{name}.grad", plain, hooked, case.expected.leaf_gradients.get(name))
     return None
 
 
-def _gap(case: Case, plain: Copy, hooked: Copy, expected: Array | None = None) -> str:
-    """How two values differ: one of them is None, or by no more than the order of torch's sums explains, or by more.
+def _unlike(case: Case, name: str, plain: Copy, hooked: Copy, expected: Array | None = None) -> Finding:
+    """That a value is not what it is without hooks, by more than the order of torch's sums explains or by no more.
 
     It explains as well that both are off from what the formulas give, each by no more than rounding does on this
     network.
     """
-    if plain is None or hooked is None:
-        return "a gradient instead of None" if plain is None else "None instead of a gradient"
-    if not isinstance(plain, np.ndarray) or not isinstance(hooked, np.ndarray) or plain.dtype != hooked.dtype:
-        return "wrong values"
-    rounding = close(numbers(hooked), numbers(plain), case.expected.dtype, case.device)
-    explained = expected is not None and case.alike(plain, expected) and case.alike(hooked, expected)
-    return "other rounding" if rounding or explained else "wrong values"
+    rounded = False
+    if isinstance(plain, np.ndarray) and isinstance(hooked, np.ndarray) and plain.dtype == hooked.dtype:
+        rounded = close(numbers(hooked), numbers(plain), case.expected.dtype, case.device) or (
+            expected is not None and case.alike(plain, expected) and case.alike(hooked, expected)
+        )
+    return Finding(Site(VALUE, name), AS_WITHOUT_HOOKS, plain, Rounded(hooked) if rounded else hooked)
 
 
 def _changed(plain: Mapping[str, Beside], hooked: Mapping[str, Beside]) -> list[tuple[str, Beside, Beside]]:

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Mismatch, Subject, clause, miscounted
+from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Subject, clause
+from hookcheck.contract.finding import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Finding, Site
 from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.networks.case import Case
-from hookcheck.networks.gradients import shown
 from hookcheck.oracle.expected import TensorCall
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.probe.observation import Copy
@@ -74,14 +74,14 @@ def multi_grad_hook_gets_all_gradients(case: Case, _: None) -> Judgement:
         due.setdefault(call.backward, {})[call.name] = call
     seen = case.observed.events
     if len(seen) != len(due):
-        return miscounted(len(due), len(seen))
+        return Finding(Site(CALL), COUNT, len(due), len(seen))
     for event, calls in zip(seen, due.values()):
         told = event.arguments[0]
         assert isinstance(told, dict)
         for name, observed in told.items():
             expected = calls[name].gradient if name in calls else None
             if not _is(case, observed, expected, name):
-                return Mismatch("wrong values", f"{name}: {shown((expected,))}", shown((observed,)))
+                return Finding(Site(VALUE, name), CLOSE, expected, observed)
     return None if due else NOTHING
 
 
@@ -105,9 +105,9 @@ def unpacks_what_was_packed(case: Case, _: None) -> Judgement:
         if event.path == "pack":
             packed.add(number)
         elif number not in packed:
-            return Mismatch("wrong arguments", "what was packed before", f"unpacks {number}")
+            return Finding(Site(ARGUMENT, "unpack"), ABSENT, number, "never packed")
     if packed and not any(node.primitive is not None for node in case.expected.trace.nodes):
-        return Mismatch("fired too often", "nothing packed", f"{len(packed)} tensors packed")
+        return Finding(Site(CALL, "pack"), COUNT, 0, len(packed))
     return None
 
 
@@ -131,11 +131,11 @@ def _on_outputs(case: Case, calls: Iterable[TensorCall]) -> Judgement:
         if case.expected.trace.repeats and case.kind.call == RETAINED:
             left = left[: len(due)]  # what backward computes again has outputs of its own, and gets no gradients
         if len(left) != len(due):
-            return miscounted(len(due), len(left), name)
+            return Finding(Site(CALL, name), COUNT, len(due), len(left))
         for call in due:
             place = next((i for i, seen in enumerate(left) if _alike(case, seen, call.gradient)), None)
             if place is None:
-                return Mismatch("wrong values", f"{name}: {shown((call.gradient,))}", shown(tuple(left)))
+                return Finding(Site(VALUE, name), ABSENT, call.gradient, tuple(left))
             left.pop(place)
     return None if named else NOTHING
 
@@ -162,8 +162,8 @@ def _in_turn(case: Case, calls: Sequence[TensorCall]) -> Judgement:
         due = [call.gradient for call in calls if call.name == name]
         seen = [event.arguments[0] for event in case.events.get(name, ())]
         if len(seen) != len(due):
-            return miscounted(len(due), len(seen), name)
+            return Finding(Site(CALL, name), COUNT, len(due), len(seen))
         for observed, expected in zip(seen, due):
             if not _is(case, observed, expected, name):
-                return Mismatch("wrong values", f"{name}: {shown((expected,))}", shown((observed,)))
+                return Finding(Site(VALUE, name), CLOSE, expected, observed)
     return None if names else NOTHING

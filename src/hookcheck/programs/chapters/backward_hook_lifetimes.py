@@ -139,7 +139,7 @@ def a_hooked_module_is_freed(check: Check) -> None:
     seen: list[float] = []
     check.true("freed after backward", freed_after_backward(leaf(2.0), False, seen))
     check.true("freed after backward with create_graph", freed_after_backward(leaf(2.0), True, seen))
-    check.equal("grad_output in both", seen, [12, 12], "not fired")  # 2 * 3 * 2
+    check.equal("grad_output in both", seen, [12, 12], "call")  # 2 * 3 * 2
     data = torch.tensor([2.0])
     check.true("freed after backward of data with create_graph", freed_after_backward(data, True, []))
 

@@ -80,9 +80,9 @@ def forward_receives_views(check: Check) -> None:
 
     def state(name: str, given: Any) -> None:
         received = got.pop()
-        check.true(f"{name} is another object", received is not given, "wrong arguments")
-        check.true(f"{name} is a view", received._is_view(), "wrong arguments")
-        check.equal(f"memory of {name}", received.data_ptr(), given.data_ptr(), "wrong arguments")
+        check.true(f"{name} is another object", received is not given, "argument")
+        check.true(f"{name} is a view", received._is_view(), "argument")
+        check.equal(f"memory of {name}", received.data_ptr(), given.data_ptr(), "argument")
 
     taking(x)
     state("an argument that requires grad", x)
@@ -95,7 +95,7 @@ def forward_receives_views(check: Check) -> None:
     state("a keyword argument", x)
     handle.remove()
     taking(x)
-    check.true("without a hook it is the argument itself", got.pop() is x, "wrong arguments")
+    check.true("without a hook it is the argument itself", got.pop() is x, "argument")
 
 
 @program("BW-11", PROMISE, since="1.8", source=FULL)
@@ -172,10 +172,10 @@ def what_full_hooks_are_given(check: Check) -> None:
     tripled.register_full_backward_hook(lambda *args: got.update(hook=args))
     tripled.register_full_backward_pre_hook(lambda *args: got.update(pre=args))
     (5 * tripled(leaf(1.0))).sum().backward()
-    check.true("module of the hook", got["hook"][0] is tripled, "wrong arguments")
-    check.equal("arguments of the hook", got["hook"][1:], (([15],), ([5],)), "wrong arguments")
-    check.true("module of the pre-hook", got["pre"][0] is tripled, "wrong arguments")
-    check.equal("arguments of the pre-hook", got["pre"][1:], (([5],),), "wrong arguments")
+    check.true("module of the hook", got["hook"][0] is tripled, "argument")
+    check.equal("arguments of the hook", got["hook"][1:], (([15],), ([5],)), "argument")
+    check.true("module of the pre-hook", got["pre"][0] is tripled, "argument")
+    check.equal("arguments of the pre-hook", got["pre"][1:], (([5],),), "argument")
 
 
 @program("U-01", PIN, since="1.8", source=f"{FULL}; pytorch#25723")
@@ -269,7 +269,7 @@ def zeros_for_what_needs_no_gradient(check: Check) -> None:
     product.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(grad_input))
     data = torch.tensor([5.0])
     product(leaf(3.0), data).sum().backward()
-    check.equal("grad_input", seen[-1:], [([5], [0])], "wrong values")
+    check.equal("grad_input", seen[-1:], [([5], [0])])
     check.equal("gradient of the tensor itself", data.grad, None)
 
 
@@ -335,11 +335,11 @@ def a_parameter_as_argument(check: Check) -> None:
     taking = net(receive)
     weight = nn.Parameter(torch.tensor([1.0]))
     taking(weight)
-    check.true("without a hook it is the parameter", got.pop() is weight, "wrong arguments")
+    check.true("without a hook it is the parameter", got.pop() is weight, "argument")
     taking.register_full_backward_hook(lambda module, grad_input, grad_output: None)
     taking(weight).sum().backward()
-    check.equal("its class", type(got[0]).__name__, "Tensor", "wrong arguments")
-    check.true("it is a view", got[0]._is_view(), "wrong arguments")
+    check.equal("its class", type(got[0]).__name__, "Tensor", "argument")
+    check.true("it is a view", got[0]._is_view(), "argument")
     check.equal("gradient of the parameter", weight.grad, [2])
 
 

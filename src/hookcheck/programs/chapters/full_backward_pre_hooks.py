@@ -29,8 +29,8 @@ def called_with_grad_output(check: Check) -> None:
 
     def state(name: str, expected: int) -> None:
         check.calls(f"calls for {name}", len(seen), expected)
-        check.true(f"module for {name}", all(args[0] is hooked for args in seen), "wrong arguments")
-        check.equal(f"grad_output for {name}", [args[1:] for args in seen], [(([5],),)] * expected, "wrong arguments")
+        check.true(f"module for {name}", all(args[0] is hooked for args in seen), "argument")
+        check.equal(f"grad_output for {name}", [args[1:] for args in seen], [(([5],),)] * expected, "argument")
         seen.clear()
 
     torch.autograd.grad(y, x, retain_graph=True)
@@ -49,7 +49,7 @@ def called_with_grad_output(check: Check) -> None:
     pair.register_full_backward_pre_hook(lambda *args: seen.append(args))
     a, b = pair(leaf(1.0))
     (4 * a + 5 * b).backward()
-    check.equal("grad_output of two outputs", [args[1:] for args in seen], [(([4], [5]),)], "wrong arguments")
+    check.equal("grad_output of two outputs", [args[1:] for args in seen], [(([4], [5]),)], "argument")
 
 
 @program("BP-02", PROMISE, since="2.0", source=PRE)
@@ -100,7 +100,7 @@ def none_for_what_is_no_tensor(check: Check) -> None:
     mixed.register_full_backward_pre_hook(lambda module, grad_output: seen.append(grad_output))
     outputs = mixed(x)
     (4 * outputs[1] + 5 * outputs[3]).backward()
-    check.equal("grad_output", seen, [(None, [4], None, [5], None)], "wrong slots")
+    check.equal("grad_output", seen, [(None, [4], None, [5], None)])
     check.equal("outputs that are no tensors", (outputs[0], outputs[2], outputs[4]), ("text", 7, None))
     check.equal("gradient of the input", x.grad, [2 * 4 + 3 * 5])
 
@@ -133,8 +133,8 @@ def views_go_in_and_out(check: Check) -> None:
     x, data = leaf(1.0, 2.0), torch.tensor([3.0, 4.0])
 
     def state(name: str, view: Any, of: Any) -> None:
-        check.true(f"{name} is a view and another object", view is not of and view._is_view(), "wrong arguments")
-        check.equal(f"memory of {name}", view.data_ptr(), of.data_ptr(), "wrong arguments")
+        check.true(f"{name} is a view and another object", view is not of and view._is_view(), "argument")
+        check.equal(f"memory of {name}", view.data_ptr(), of.data_ptr(), "argument")
 
     y = hooked(x, data)
     state("an argument that requires grad", inside[0], x)
@@ -144,7 +144,7 @@ def views_go_in_and_out(check: Check) -> None:
     state("an argument where none requires grad", inside[0], data)
     handle.remove()
     y = hooked(x)
-    check.true("without a hook both are the same", inside[0] is x and inside[-1] is y, "wrong arguments")
+    check.true("without a hook both are the same", inside[0] is x and inside[-1] is y, "argument")
 
 
 @program("BP-07", PROMISE, since="2.0", source=f"{PRE}, warning")

@@ -47,7 +47,7 @@ def full_hook_is_that_of_each_module(check: Check) -> None:
         seen.clear()
         data = weighted(2.0)
         data(torch.tensor([4.0])).sum().backward()
-        check.equal("no input requires grad", seen, [(data, (None,), ([1.0],))], "not fired")
+        check.equal("no input requires grad", seen, [(data, (None,), ([1.0],))], "call")
         check.equal("gradient of the parameter then", data.weight.grad, 4.0)
     seen.clear()
     outer(leaf(1.0)).sum().backward()

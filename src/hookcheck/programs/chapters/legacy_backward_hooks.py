@@ -29,7 +29,7 @@ def squared_and_negated(module: Any, x: Any) -> Any:
 @program("LB-01", PROMISE, since="1.8", source=LEGACY)
 def the_hook_is_deprecated(check: Check) -> None:
     """The legacy backward hook is called deprecated, and where it misses gradients a warning says so."""
-    check.true("its documentation", "deprecated" in (nn.Module.register_backward_hook.__doc__ or ""), "no warning")
+    check.true("its documentation", "deprecated" in (nn.Module.register_backward_hook.__doc__ or ""))
     one, nodes = net(lambda module, x: -x), net(squared_and_negated)
     pair, listed = net(lambda module, x: (-x, x + 1)), net(lambda module, x: [-x])
     mixed = net(lambda module, x, text: -x)
@@ -46,7 +46,7 @@ def the_hook_is_deprecated(check: Check) -> None:
 def the_global_hook_is_deprecated(check: Check) -> None:
     """The global legacy backward hook is called deprecated, and where it misses gradients a warning says so."""
     register = torch.nn.modules.module.register_module_backward_hook
-    check.true("its documentation", "deprecated" in (register.__doc__ or ""), "no warning")
+    check.true("its documentation", "deprecated" in (register.__doc__ or ""))
     one, nodes, x = net(lambda module, x: -x), net(squared_and_negated), 2 * leaf(1.0)
     with register(lambda module, grad_input, grad_output: None):
         check.silent("a module of one Node", lambda: one(x))
@@ -65,7 +65,7 @@ def what_the_hook_sees(check: Check) -> None:
     x, nodes = leaf(1.0, 2.0), net(squared_and_negated)
     nodes.register_backward_hook(record)
     nodes(x).sum().backward()
-    check.equal("gradients of a module of two Nodes", seen, [(([-1, -1],), ([1, 1],))], "wrong slots")
+    check.equal("gradients of a module of two Nodes", seen, [(([-1, -1],), ([1, 1],))])
     check.equal("gradient of its input", x.grad, [-2, -4])
 
     seen.clear()
@@ -75,7 +75,7 @@ def what_the_hook_sees(check: Check) -> None:
     second.sum().backward()
     check.calls("calls where the second output is used", len(seen), 0)
     (2 * first + 3 * second).sum().backward()
-    check.equal("gradients where both are used", seen, [(([-2],), ([2],))], "wrong slots")
+    check.equal("gradients where both are used", seen, [(([-2],), ([2],))])
 
     order: list[str] = []
     several = net(lambda module, x: -x)
@@ -94,7 +94,7 @@ def what_the_hook_sees(check: Check) -> None:
     linear.register_backward_hook(record)
     linear(torch.tensor([[1.0, 5.0]], requires_grad=True)).sum().backward()
     expected = [(([1], [[2, 3]], [[1], [5]]), ([[1]],))]  # bias, input and the weight transposed, as addmm has them
-    check.equal("gradients of nn.Linear", seen, expected, "extra entries")
+    check.equal("gradients of nn.Linear", seen, expected, "entry")
 
 
 @program("gh59203", PROMISE, since="1.7", source="pytorch#59203")
@@ -131,7 +131,7 @@ def an_output_that_is_a_text(check: Check) -> None:
     thread = Thread(target=lambda: outputs.append(telling(leaf(1.0))), daemon=True)
     thread.start()
     thread.join(timeout=3)  # where it hangs it does so for ever: "t"[0] is "t"
-    check.equal("output", outputs, ["text"], "timed out")
+    check.equal("output", outputs, ["text"], "process")
 
 
 @program("own_legacy_flag_sticky", PROMISE, since="1.8", source="pytorch#46163")

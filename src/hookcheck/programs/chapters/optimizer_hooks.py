@@ -79,10 +79,10 @@ def a_pre_hook_runs_before_the_step(check: Check) -> None:
     optimizer.step()
     optimizer.step(closure=closure)
     check.order("hooks, with the parameter", log, [("first", 1), ("second", 1), ("first", 0.5), ("second", 0.5)])
-    check.true("the optimizer is given", given[0][0] is optimizer, gap="wrong arguments")
-    check.equal("kwargs of a step without any", given[0][2], {}, gap="wrong arguments")
-    check.true("kwargs of a step with a closure", given[1][2] == {"closure": closure}, gap="wrong arguments")
-    check.true("args is a tuple", type(given[0][1]) is tuple, gap="wrong arguments")
+    check.true("the optimizer is given", given[0][0] is optimizer, "argument")
+    check.equal("kwargs of a step without any", given[0][2], {}, "argument")
+    check.true("kwargs of a step with a closure", given[1][2] == {"closure": closure}, "argument")
+    check.true("args is a tuple", type(given[0][1]) is tuple, "argument")
     handle.remove()
     optimizer.step(closure)
     check.order("hooks once the first is removed", log[4:], [("second", 0)])
@@ -129,8 +129,8 @@ def a_post_hook_runs_after_the_step(check: Check) -> None:
     check.equal("what a step gives", optimizer.step(closure=closure), 7)
     optimizer.step()
     check.order("hooks, with the parameter", log, [("first", 0.5), ("second", 0.5), ("first", 0), ("second", 0)])
-    check.true("the optimizer is given", given[0][0] is optimizer, gap="wrong arguments")
-    check.true("kwargs are given", given[0][1] == {"closure": closure}, gap="wrong arguments")
+    check.true("the optimizer is given", given[0][0] is optimizer, "argument")
+    check.true("kwargs are given", given[0][1] == {"closure": closure}, "argument")
     handle.remove()
     optimizer.step()
     check.order("hooks once the first is removed", log[4:], [("second", -0.5)])
@@ -178,7 +178,7 @@ def every_registration_gives_a_handle(check: Check) -> None:
             log: list[str] = []
             handles = [getattr(owner, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abc"]
             removable = all(type(handle) is torch.utils.hooks.RemovableHandle for handle in handles)
-            check.true(f"what {name} gives", removable, gap="wrong arguments")
+            check.true(f"what {name} gives", removable, "argument")
             handles[1].remove()
             optimizer.step()
             optimizer.load_state_dict(optimizer.state_dict())
@@ -243,7 +243,7 @@ def one_call_a_step_of_lbfgs(check: Check) -> None:
     optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
     optimizer.step(closure)
     evaluations = log.count("closure")
-    check.true("the closure is called several times", evaluations > 1, gap="not fired")
+    check.true("the closure is called several times", evaluations > 1, "call")
     check.order("hooks and evaluations", log, ["pre", *["closure"] * evaluations, "post"])
 
 
@@ -275,10 +275,8 @@ def args_are_those_of_the_step(check: Check) -> None:
     handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: given.append(args))
     optimizer.step()
     optimizer.step(closure)
-    check.equal(
-        "lengths of args without and with a closure", [len(args) for args in given], [0, 1], gap="extra entries"
-    )
-    check.true("the last of them is the closure", given[1][-1] is closure, gap="wrong arguments")
+    check.equal("lengths of args without and with a closure", [len(args) for args in given], [0, 1], "entry")
+    check.true("the last of them is the closure", given[1][-1] is closure, "argument")
     handle.remove()
     optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: ((closure,), {}))
     with suppress(Exception):  # which one is raised depends on the release

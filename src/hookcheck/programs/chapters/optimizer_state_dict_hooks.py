@@ -44,7 +44,7 @@ def a_pre_hook_runs_before_state_dict(check: Check) -> None:
     rates = [_rate(optimizer.state_dict()) for _ in range(2)]
     check.equal("learning rates in state_dict", rates, [0.5, 1])
     given = [len(arguments) == 1 and arguments[0] is optimizer for arguments in log]
-    check.equal("calls with the optimizer alone", given, [True, True], gap="wrong arguments")
+    check.equal("calls with the optimizer alone", given, [True, True], "argument")
     handle.remove()
     check.equal("the learning rate once it is removed", _rate(optimizer.state_dict()), 1)
     check.calls("calls once it is removed", len(log) - 2, 0)
@@ -91,11 +91,11 @@ def a_load_pre_hook_gets_a_shallow_copy(check: Check) -> None:
     optimizer.register_load_state_dict_pre_hook(seen)
     optimizer.load_state_dict(state)
     check.calls("calls", len(given), 1)
-    check.true("the optimizer is given", given[0][0] is optimizer, gap="wrong arguments")
-    check.true("the dict is a copy", given[0][1] is not state, gap="wrong arguments")
+    check.true("the optimizer is given", given[0][0] is optimizer, "argument")
+    check.true("the dict is a copy", given[0][1] is not state, "argument")
     shared = given[0][1]["param_groups"] is state["param_groups"]
-    check.true("the copy is shallow", shared, gap="wrong arguments")
-    check.equal("the learning rate at the call", given[0][2], 0.25, gap="wrong order")
+    check.true("the copy is shallow", shared, "argument")
+    check.equal("the learning rate at the call", given[0][2], 0.25)
     check.equal("keys of the caller's dict", sorted(state), ["param_groups", "state"])
     check.equal("an edit below the top, in the caller's dict", state["param_groups"][0].get("nested"), 1)
 

@@ -105,7 +105,7 @@ def gets_the_tensor(check: Check) -> None:
     for name, tensor, call in zip(("leaf", "parameter"), (leaf, parameter), seen):
         args, kwargs = call
         check.equal(f"number of arguments of the hook on a {name}", (len(args), len(kwargs)), (1, 0))
-        check.true(f"the {name} is the argument", args[0] is tensor, "wrong arguments")
+        check.true(f"the {name} is the argument", args[0] is tensor, "argument")
 
 
 @program("PA-05", PROMISE, since="2.1", source=HOOK)

@@ -164,11 +164,11 @@ def the_private_load_pre_hook_omits_the_module(check: Check) -> None:
     net.load_state_dict({"0.weight": torch.tensor([[5.0]])})
     check.calls("calls", len(log), 2)
     plain, told = log
-    check.equal("arguments without the module", len(plain), 7, gap="wrong arguments")
-    check.equal("arguments with the module", len(told), 8, gap="wrong arguments")
-    check.true("the first of the eight is the module", told[0] is net[0], gap="wrong arguments")
-    check.true("the others are the same", all(a is b for a, b in zip(plain, told[1:])), gap="wrong arguments")
-    check.equal("the prefix", plain[1], "0.", gap="wrong arguments")
+    check.equal("arguments without the module", len(plain), 7, "argument")
+    check.equal("arguments with the module", len(told), 8, "argument")
+    check.true("the first of the eight is the module", told[0] is net[0], "argument")
+    check.true("the others are the same", all(a is b for a, b in zip(plain, told[1:])), "argument")
+    check.equal("the prefix", plain[1], "0.", "argument")
 
 
 @program("SD-07", PROMISE, since="1.12", source=f"{LOAD_POST}; signature, 'the current module'")
@@ -246,7 +246,7 @@ def every_registration_gives_a_handle(check: Check) -> None:
         log: list[str] = []
         handles = [getattr(net, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abc"]
         removable = all(type(handle) is torch.utils.hooks.RemovableHandle for handle in handles)
-        check.true(f"what {name} gives", removable, gap="wrong arguments")
+        check.true(f"what {name} gives", removable, "argument")
         handles[1].remove()
         net.load_state_dict(net.state_dict())
         check.order(f"hooks of {name} that are left", log, ["a", "c"])
@@ -263,7 +263,7 @@ def children_load_what_is_theirs(check: Check) -> None:
         module.register_load_state_dict_post_hook(lambda module, keys, name=name: log.append(name))
     net.load_state_dict(net.state_dict())
     keys = {"": ["0.weight", "1.0.weight"], "0": ["0.weight"], "1": ["1.0.weight"], "1.0": ["1.0.weight"]}
-    check.equal("keys that pre-hooks get", given, keys, gap="extra entries")
+    check.equal("keys that pre-hooks get", given, keys, "entry")
     check.order("post-hooks", log, ["0", "1.0", "1", ""])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from hookcheck.contract import finding
 from hookcheck.programs.machine.model import Act, Copy, Entry, Register, Remove, Site, steps
 from hookcheck.programs.machine.play import play
 from hookcheck.programs.machine.source import source
@@ -20,18 +21,18 @@ class Deviation:
     observed: Sequence[Entry]
 
     @property
-    def gap(self) -> str:
-        """How what was noted differs."""
-        expected, observed = ([*map(str, log)] for log in (self.steps[-1][1], self.observed))
+    def difference(self) -> finding.Finding:
+        """How what was noted differs, at its end: after these acts, as a script."""
+        expected, observed = ([*map(repr, log)] for log in (self.steps[-1][1], self.observed))
+        kind, relation = finding.CALL, finding.COUNT
         if any(entry[0] == "raised" and entry not in self.steps[-1][1] for entry in self.observed):
-            return "raised"
-        if len(expected) != len(observed):
-            return "not fired" if len(observed) < len(expected) else "fired too often"
-        return "wrong order" if sorted(expected) == sorted(observed) else "wrong arguments"
-
-    def __repr__(self) -> str:
-        """The acts as a script, and what came of the last of them."""
-        return f"{source(self.steps)}# observed: {', '.join(map(repr, self.observed)) or 'nothing'}"
+            relation = finding.RAISES
+        elif sorted(expected) == sorted(observed):
+            relation = finding.ORDER
+        elif len(expected) == len(observed):
+            kind, relation = finding.ARGUMENT, finding.EQUAL
+        site = finding.Site(kind, f"{source(self.steps)}# the last of these acts")
+        return finding.Finding(site, relation, expected, observed)
 
 
 def deviation(acts: Sequence[Act]) -> Deviation | None:
@@ -56,7 +57,10 @@ def shrunk(shown: Deviation) -> Deviation:
     drawn = settings(max_examples=100, database=None, deadline=None, phases=(Phase.generate, Phase.shrink))
     try:
         found: Deviation = find(
-            some, lambda found: found is not None and found.gap == shown.gap, settings=drawn, random=Random(0)
+            some,
+            lambda found: found is not None and found.difference.gap == shown.difference.gap,
+            settings=drawn,
+            random=Random(0),
         )
         return found
     except NoSuchExample:

@@ -1,0 +1,77 @@
+"""The outputs in the tutorials, drawn anew: each command that begins with ``$`` is run as on a terminal of 80 columns.
+
+python docs/draw_tutorials.py [NAME…]
+"""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent / "tutorials"
+SOURCES = FOLDER.parents[1] / "src"
+_BLOCK = re.compile(r"^```console\n(?P<command>\$ [^\n]*)\n(?P<output>.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"in \d+\.\d+s( \(\d+:\d+:\d+\))?")
+
+
+def drawn(text: str, environment: Path | None = None) -> str:
+    """A tutorial with the outputs of today; ``environment`` is a folder whose modules come first on the path."""
+
+    def again(found: re.Match[str]) -> str:
+        return f"```console\n{found['command']}\n{output(found['command'][2:], environment)}```"
+
+    return _BLOCK.sub(again, text)
+
+
+def output(command: str, environment: Path | None = None) -> str:
+    """What a command prints in a copy of the folder of tutorials; times and folders are the same everywhere."""
+    name, *arguments = shlex.split(command)
+    program = [sys.executable, *(["-m", "hookcheck"] if name == "hookcheck" else []), *arguments]
+    path = os.pathsep.join(str(folder) for folder in (environment, SOURCES) if folder)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
+    settings = {**kept, "PYTHONPATH": path, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
+    with tempfile.TemporaryDirectory() as folder:
+        for file in FOLDER.glob("*.py"):
+            (Path(folder) / file.name).write_bytes(file.read_bytes())
+        here, there = pty.openpty()
+        with subprocess.Popen(program, cwd=folder, env=settings, stdout=there, stderr=subprocess.DEVNULL) as process:
+            os.close(there)
+            said = _read(here)
+        status = f"(exit code {process.returncode})\n" if process.returncode else ""
+        return _TIME.sub("in 9.99s", _without(said, Path(folder).resolve())) + status
+
+
+def _read(terminal: int) -> str:
+    parts = []
+    while True:
+        try:
+            part = os.read(terminal, 65536)
+        except OSError:  # how Linux says that the other end is closed
+            part = b""
+        if not part:
+            os.close(terminal)
+            return b"".join(parts).decode("utf-8").replace("\r\n", "\n")
+        parts.append(part)
+
+
+def _without(said: str, folder: Path) -> str:
+    lines = (line.rstrip() for line in said.replace(f"{folder}/", "").splitlines())
+    return "".join(f"{line}\n" for line in lines)
+
+
+def environment_of(tutorial: Path) -> Path | None:
+    """The folder beside a tutorial that changes the torch that it is about, if it has one."""
+    folder = tutorial.with_name(tutorial.stem.replace("-", "_"))
+    return folder if folder.is_dir() else None
+
+
+if __name__ == "__main__":
+    for page in sorted(FOLDER.glob("*.md")):
+        if not sys.argv[1:] or page.stem in sys.argv[1:]:
+            page.write_text(drawn(page.read_text(encoding="utf-8"), environment_of(page)), encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Names that a user gives: one that is unknown is refused, with those that are near it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from hookcheck.errors import HookcheckError
+
+
+def one_of(name: str, known: Iterable[str], what: str) -> str:
+    """``name``, which is one of ``known``.
+
+    Raises:
+        HookcheckError: it is none; the message names those that are near it, or all.
+    """
+    names = list(known)
+    if name in names:
+        return name
+    near = nearest(name, names)
+    raise HookcheckError(
+        f"unknown {what} {name!r}; {'did you mean' if near else 'choose from'} {listed(near or names)}"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The names of ``known`` that ``name`` may have been meant for, the nearest first: alike, or with it in them."""
+    by_lower = {each.lower(): each for each in known}
+    alike = get_close_matches(name.lower(), by_lower, n=4, cutoff=0.6)
+    holding = [each for each in by_lower if name.lower() in each] if len(name) > 2 else []
+    return [by_lower[each] for each in dict.fromkeys([*alike, *holding])][:4]
+
+
+def listed(names: list[str]) -> str:
+    """Names as a list, with ``or`` before the last.
+
+    >>> listed(["view", "nested", "residual"])
+    'view, nested or residual'
+    """
+    return " or ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

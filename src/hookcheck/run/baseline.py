@@ -1,0 +1,74 @@
+"""What a run says beside another one: the last of the same torch, that of the release before, or one that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from packaging.version import Version
+
+from hookcheck.collector import paused
+from hookcheck.errors import HookcheckError
+from hookcheck.record.compare import MENDED, Comparison, compare
+from hookcheck.record.model import Record, build_version
+from hookcheck.record.reading import read, record_files
+
+CAUSES = 3
+"""How many causes that are worse are told of each comparison; ``hookcheck diff`` has them all."""
+
+
+def baselines(named: Sequence[str], reports: Path, version: str, device: str) -> tuple[tuple[Path, Record], ...]:
+    """The records to compare a run with: those that are ``named`` (files, or versions of torch), or else the last of
+    this torch and that of the release before, where the folder ``reports`` has them.
+
+    They are read before the run, which takes the place of the last record of the same torch.
+
+    Raises:
+        HookcheckError: one that is named is not there, or no sound record.
+    """
+    folder = reports / "records"
+    by_version = {
+        Version(path.name.split("-")[1]): path
+        for path in record_files(folder)
+        if path.name.startswith("torch-") and path.name.split("-")[2].partition(".")[0] == device
+    }
+    paths = [_path(name, by_version, folder) for name in named]
+    if not named:
+        here = Version(build_version(version))
+        known = sorted(each for each in by_version if each <= here)
+        paths = [by_version[each] for each in known[-1:] if each == here]
+        paths += [by_version[each] for each in [each for each in known if each < here][-1:]]
+    with paused():
+        return tuple((path, read(path)) for path in paths)
+
+
+def _path(name: str, by_version: dict[Version, Path], folder: Path) -> Path:
+    if Path(name).is_file():
+        return Path(name)
+    found = next((path for version, path in by_version.items() if str(version) == build_version(name)), None)
+    if found is None:
+        raise HookcheckError(f"--baseline {name!r} is no file, and no version of torch with a record in {folder}")
+    return found
+
+
+def against(path: Path, before: Record, after: Record) -> Iterator[str]:
+    """A comparison in a few sentences: the verdict, the costliest of what is worse, and where to look."""
+    comparison = compare(before, after)
+    worse = [group for group in comparison.groups if group.cause.worse]
+    mended = sum(group.cause.status == MENDED for group in comparison.groups)
+    of = f"torch {before.header.torch.version} ({before.header.started})"
+    yield f"against {of}: {_verdict(comparison)}, {mended} mended"
+    for group in worse[:CAUSES]:
+        cause = group.cause
+        what = ", ".join(filter(None, [cause.clause, cause.gap, cause.reason]))
+        one = f"for one see: hookcheck explain {group.example.topology}"
+        yield f"{cause.status}: {what}, in {group.cases:,} cases; {one}"
+    if worse[CAUSES:]:
+        yield f"and {len(worse) - CAUSES} more that are worse, which `hookcheck diff` of {path} and this record lists"
+
+
+def _verdict(comparison: Comparison) -> str:
+    worse = sum(group.cause.worse for group in comparison.groups)
+    if worse:
+        return f"{worse} cause{'s' * (worse != 1)} worse"
+    return "nothing worse" if comparison.conclusive else "nothing worse in what ran in both, which is not all"

@@ -1,0 +1,43 @@
+"""Are failures told once a cause, the smallest network of each, and all others counted?"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from hookcheck.run.failures import PLACES, fold
+
+
+def report(clause: str, gap: str, family: str, kind: str = "full_backward", more: str = "") -> Any:
+    return SimpleNamespace(longrepr=f"{clause} ({family}, {kind}): {gap} at net.fc#1\npromise: so\n{more}")
+
+
+def shown(reports: list[Any]) -> list[str]:
+    return [each.longrepr for each in reports if not hasattr(each, "_pdbshown")]
+
+
+def test_a_cause_is_told_once_by_its_shortest_text() -> None:
+    reports = [
+        report("GI-01", "wrong values", "nested", more="a long network\n" * 9),
+        report("GI-01", "wrong values", "residual"),
+        report("GI-01", "wrong shape", "nested"),
+        report("GO-01", "wrong values", "nested", "backward"),
+    ]
+    assert fold(reports) == 4
+    first, second, third = shown(reports)
+    assert first.startswith("GI-01 (residual, full_backward)")
+    assert first.endswith("\nthe same in 1 more cells: nested with full_backward")
+    assert "the same in" not in second + third
+
+
+def test_many_places_are_counted() -> None:
+    reports = [report("GI-01", "wrong values", f"family-{number:02}") for number in range(20)]
+    assert fold(reports) == 20
+    (only,) = shown(reports)
+    assert only.endswith(f" and {19 - PLACES} more")
+
+
+def test_other_failures_are_left_alone() -> None:
+    reports = [SimpleNamespace(longrepr=text) for text in ("AssertionError", "FW-01 (forward-hooks): It holds.", None)]
+    assert fold(reports) == 0
+    assert len(shown(reports)) == 3

@@ -1,0 +1,226 @@
+"""Do the commands that tell what is known tell it: first steps, names, records, support, badges, what is there?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import fastjsonschema
+import pytest
+from record.samples import record as sample
+from test_cli import asked, in_process, lines
+from test_cli_diff import WARNED, WRONG, case, of
+
+import hookcheck.cli.index as indices
+from hookcheck.cli import main
+from hookcheck.cli.index import index
+from hookcheck.cli.output import SCHEMAS
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.record.writing import write
+from hookcheck.releases import releases
+from hookcheck.report.support import schema
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of our own, with the index in it as any command leaves it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        index()
+        yield
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory; what comes with hookcheck is there."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_alone_it_says_what_to_do_first() -> None:
+    code, out, err = asked()
+    assert (code, err) == (0, "")
+    named = [line.split()[1] for line in out.splitlines() if line.startswith("  hookcheck")]
+    assert {name for name in named if not name.startswith("-")} <= set(main.commands)
+    assert max(map(len, out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS))
+def test_every_command_prints_its_schema(name: str) -> None:
+    code, out, _ = asked(name, "--schema")
+    assert code == 0
+    assert json.loads(out)["oneOf"] == SCHEMAS[name]
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["claims"], ["families"], ["explain", "GI-01"], ["support", "tensor"]])
+def test_a_listing_imports_neither_torch_nor_the_contract(arguments: list[str]) -> None:
+    heavy = "torch", "numpy", "hypothesis", "hookcheck.clauses"
+    told = f"print([name for name in {heavy} if name in sys.modules])"
+    done = in_process(*arguments, code=f"import sys, atexit; atexit.register(lambda: {told})")
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_index_is_made_again_when_a_file_has_changed(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    package = folder / "package"
+    package.mkdir()
+    (package / "one.py").touch()
+    monkeypatch.setattr(indices, "PACKAGE", package)
+    made = []
+    monkeypatch.setattr(indices, "_made", lambda: made.append(time.monotonic()) or {"clauses": len(made)})
+    assert [index(), index()] == [{"clauses": 1}] * 2
+    (package / "one.py").write_text("changed = True\n")
+    assert index() == {"clauses": 2}
+
+
+def test_without_a_cache_it_is_only_slower(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))
+    assert [clause["id"] for clause in index()["clauses"]] == list(CLAUSES)
+
+
+def test_list_selects() -> None:
+    rows = lines("list", "--kind", "post_accumulate")
+    ids = {row["id"] for row in rows}
+    assert {id for id, clause in CLAUSES.items() if "post_accumulate" in clause.kinds} <= ids
+    assert {row["id"] for row in rows if row["chapter"] == "post-accumulate-hooks"} <= ids < set(CLAUSES)
+    assert {row["chapter"] for row in lines("list", "--chapter", "forward-hooks")} == {"forward-hooks"}
+    found = lines("list", "--search", "STRUCTSEQ")
+    assert [row["id"] for row in found] == ["own_k_structseq"]
+    _, out, _ = asked("list", "--search", "structseq", "--format", "pretty")
+    assert out.splitlines()[-1] == "1 clause; `hookcheck explain ID` says more of one"
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_list_is_readable_in_few_columns(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = asked("list", "--format", "pretty")
+    longest = max(len(word) for clause in CLAUSES.values() for word in f"{clause.statement} [{clause.source}]".split())
+    assert max(map(len, out.splitlines())) <= max(int(columns), longest + 6)
+    assert len(out.splitlines()) < 5000
+
+
+def test_explain_tells_every_name() -> None:
+    (clause,) = lines("explain", "BW-03")
+    full = [row for row in clause["releases"] if row["kind"] == "full_backward"]
+    assert [row["state"] for row in full][-1] == "holds"
+    assert full[0]["records"] == ["torch-1.7.1-cpu"]
+    (family,) = lines("explain", "view")
+    assert (family["what"], family["corpus_size"] > 0) == ("family", True)
+    (kind,) = lines("explain", "full_backward")
+    assert (kind["register"], kind["since"]) == ("register_full_backward_hook", "1.8")
+    assert sum(kind["newest"].values()) >= kind["clauses"]
+    (layer,) = lines("explain", "Linear")
+    assert (layer["what"], layer["state"]) == ("layer", "covered")
+    (chapter,) = lines("explain", "hook-order")
+    assert chapter["clauses"]
+    (release,) = lines("explain", "2.6.0")
+    assert release["records"] == ["torch-2.6.0-cpu"]
+    assert release["states"]["holds"] > 100
+    for name in ("BW-03", "view", "full_backward", "Linear", "hook-order", "2.6.0"):
+        assert asked("explain", name, "--format", "pretty")[0] == 0
+
+
+def test_a_release_that_was_not_run_has_no_answers() -> None:
+    ran = {path.name.split("-")[1] for path in (ROOT / "reports" / "records").iterdir()}
+    other = next((r.torch for r in releases() if r.torch not in ran), None)
+    if other is None:
+        pytest.skip("every release has been run")
+    (row,) = lines("explain", other)
+    assert (row["records"], row["states"], row["changed"]) == ([], {}, [])
+
+
+def test_summary(folder: Path) -> None:
+    path = str(write(of("2.9.0", case("aaaa", WARNED)), folder / "reports" / "records"))
+    (row,) = lines("summary", path, code=1)
+    assert (row["torch"], row["complete"], row["new"][0]["clause"]) == ("2.9.0+cpu", True, "BW-01")
+    assert row["new"][0]["gap"] == "new warning"
+    code, out, _ = asked("summary", "2.9.0", "--format", "pretty")
+    assert (code, out.split(":")[0]) == (1, "torch 2.9.0+cpu on cpu")
+    code, out, _ = asked("summary", "2.9.0", "--format", "markdown")
+    assert out.startswith("### torch 2.9.0+cpu on cpu: 1 new deviation")
+    assert "| BW-01 | It holds. | new warning | 1 | `hookcheck explain aaaa` |" in out
+    write(of("2.9.0", case("aaaa", WRONG)), folder / "reports" / "records")
+    assert asked("summary", "2.9.0")[0] == 0  # the ledger explains it
+
+
+def test_a_badge_says_what_the_record_says(folder: Path) -> None:
+    write(of("2.9.0", case("aaaa")), folder / "reports" / "records")
+    write(of("2.10.0", case("aaaa", WARNED)), folder / "reports" / "records")
+    path = write(sample(), folder / "cut")
+    for name, words, colour in (
+        ("2.9.0", "torch 2.9.0: as known", "#2a7d34"),
+        ("2.10.0", "torch 2.10.0: 1 new deviation", "#b3261e"),
+        (str(path), "torch 2.13.0: cut short", "#6b6b6b"),
+    ):
+        (row,) = lines("badge", name, "--label", "<hooks>")
+        assert (row["message"], row["color"], row["label"]) == (words, colour, "<hooks>")
+        picture = ElementTree.fromstring(asked("badge", name, "--label", "<hooks>")[1])
+        assert picture.attrib["aria-label"] == f"<hooks>: {words}"
+
+
+def test_support_tells_what_does_not_hold_first() -> None:
+    rows = lines("support", "full_backward", "--since", "2.0")
+    states = [row["state"] for row in rows]
+    assert states == sorted(states, key=["fails", "partial", "changed", "unknown", "not offered", "holds"].index)
+    assert {row["kind"] for row in rows} > {"full_backward", "full-backward-hooks"}
+    assert not any(row["last"].startswith("1.") for row in rows)
+    assert "2.0.1" in {row["since"] for row in lines("support", "--until", "2.0.1")}
+    _, out, _ = asked("support", "full_backward", "--since", "2.0", "--format", "pretty")
+    assert "statements hold without exception" in out.splitlines()[-1]
+    assert asked("support", "--since", "two")[2] == (
+        "hookcheck: error: 'two' is no version of torch; write one as 2.6.0\n"
+    )
+
+
+def test_support_is_written_from_the_records(folder: Path) -> None:
+    write(of("2.9.0", case("aaaa")), folder / "reports" / "records")
+    write(of("2.10.0", case("aaaa", WRONG)), folder / "reports" / "records")
+    files = [row["file"] for row in lines("support", "--write")]
+    assert files == ["reports/support.json", "reports/changes.md"]
+    fastjsonschema.compile(schema())(json.loads(Path(files[0]).read_text()))
+    states = [row["state"] for row in lines("support", "backward")]
+    assert states == ["fails", "holds"] or states == ["partial", "holds"]
+    Path(files[0]).write_text("{")
+    assert "cannot be read" in asked("support")[2]
+
+
+def test_doctor() -> None:
+    rows = lines("doctor")
+    assert {row["what"] for row in rows} >= {"torch", "interpreter", "kernels", "devices", "records", "disk", "uv"}
+    done = in_process("doctor", code="import sys; sys.modules['torch'] = None")
+    assert done.returncode == 3
+    assert '"state": "missing"' in done.stdout
+
+
+def test_completion_completes_names() -> None:
+    code, out, _ = asked("completion", "bash")
+    assert (code, "_HOOKCHECK_COMPLETE=bash_complete" in out) == (0, True)
+    words = {"COMP_WORDS": "hookcheck explain own_k_struct", "COMP_CWORD": "2", "_HOOKCHECK_COMPLETE": "bash_complete"}
+    program = f"import os; os.environ.update({words!r})"
+    assert "plain,own_k_structseq" in in_process(code=program).stdout
+
+
+def test_a_closed_pipe_is_no_traceback() -> None:
+    program = "from hookcheck.cli import main; main(prog_name='hookcheck')"
+    done = subprocess.run(
+        ["bash", "-c", f'{sys.executable} -c "{program}" list | head -1; echo ${{PIPESTATUS[0]}}'],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1] == "141"
+    assert done.stderr == ""
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = "import pty, os, sys; a, b = pty.openpty(); os.dup2(b, 1)"
+    read = "import atexit; atexit.register(lambda: (sys.stdout.flush(), os.write(2, os.read(a, 9000))))"
+    code = f"{opened}\n{read}"
+    assert "\x1b[" in in_process("claims", "--format", "pretty", code=code).stderr
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in in_process("claims", "--format", "pretty", code=code).stderr
