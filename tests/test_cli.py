@@ -28,7 +28,7 @@ from hookcheck.contract.ledger import load
 from hookcheck.contract.left_out import LEFT_OUT
 from hookcheck.record.reading import read
 from hookcheck.record.writing import write as write_record
-from hookcheck.topology.codec import canonical, identify
+from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import write
 from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families import FAMILIES
@@ -150,10 +150,10 @@ def test_coverage() -> None:
 
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
-    assert files == ["reports/index.html", "reports/compatibility.md"]
+    assert files == ["reports/site/index.html", "reports/compatibility.md"]
     assert all(Path(file).is_file() for file in files)
     assert asked("report", "--records", str(record.parent), "--output", "out", "--format", "pretty") == (
-        0, "out/index.html\nout/compatibility.md\n", "",
+        0, "out/site/index.html\nout/compatibility.md\n", "",
     )  # fmt: skip
 
 
@@ -202,25 +202,6 @@ def test_validate(record: Path, folder: Path) -> None:
     ]  # fmt: skip
     rows = lines("validate", str(record), str(empty), code=1)
     assert [(row["valid"], row["error"]) for row in rows] == [(True, None), (False, "EmptyRecord")]
-
-
-def test_repro(folder: Path) -> None:
-    (row,) = lines("repro", *OTHERS)
-    assert (row["topology"], row["where"], row["device"]) == (identify(SHARED), "multi-node", "cpu")
-    assert (row["clause"], row["kind"]) == ("GI-01", "backward")
-    assert asked("repro", *OTHERS) == (0, row["script"], "")
-    (folder / "one.json").write_text(canonical(SHARED), encoding="utf-8")
-    assert asked("repro", "one.json", *OTHERS[1:])[1] == row["script"]
-    given = runner().invoke(cli.main, ["repro", "-", *OTHERS[1:]], input=canonical(SHARED))
-    assert given.stdout == row["script"]
-
-
-def test_repro_of_what_is_only_in_a_record(folder: Path) -> None:
-    write(folder / "conformance" / "corpus", "multi-node", [])
-    write_record(record_with(LINEAR), folder / "elsewhere" / "partial")
-    code, out, _ = asked("repro", identify(LINEAR), *OTHERS[1:], "--reports", "elsewhere")
-    assert code == 0
-    assert out.startswith("# GI-01")
 
 
 @pytest.mark.parametrize(
@@ -327,19 +308,12 @@ def test_without_torch(record: Path, folder: Path) -> None:
     here = f"import pathlib, hookcheck.suite as suite; suite.conformance_folder = lambda: {corpus}"
     for arguments in (
         ["list"], ["families"], ["layers"], ["coverage"], ["explain", "GI-01"], ["validate", str(record)], ["report"],
-        ["repro", str(write_one(record.parent)), *OTHERS[1:]],
     ):  # fmt: skip
         done = in_process(*arguments, code=f"{NO_TORCH}\n{here}")
         assert (done.returncode, done.stderr) == (0, ""), arguments
     done = in_process("run", code=NO_TORCH)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == "hookcheck: error: torch is not installed: pip install torch (any release from 1.7)\n"
-
-
-def write_one(folder: Path) -> Path:
-    path = folder / "one.json"
-    path.write_text(canonical(LINEAR), encoding="utf-8")
-    return path
 
 
 def test_with_an_unusable_torch(folder: Path) -> None:

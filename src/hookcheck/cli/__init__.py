@@ -6,6 +6,7 @@ need is imported by them, so that the others start fast.
 
 from hookcheck.cli import (  # noqa: F401 -- declare the commands
     badge,
+    bisect,
     claims,
     completion,
     coverage,
@@ -27,5 +28,6 @@ from hookcheck.cli import (  # noqa: F401 -- declare the commands
     support,
     upgrade,
     validate,
+    verify,
 )
 from hookcheck.cli.frame import main as main

@@ -1,93 +1,164 @@
-"""The command that prints a stand-alone script for one deviation."""
+"""The command that writes a folder for an upstream report: a stand-alone script and the text of the issue."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hookcheck.cli.frame import REPORTS, command
-from hookcheck.cli.output import Row, fields, show
+from hookcheck.cli.frame import REPORTS, command, installed_torch
+from hookcheck.cli.output import fields, show
 from hookcheck.errors import HookcheckError
+
+if TYPE_CHECKING:
+    from hookcheck.repro.cells import Wanted
+    from hookcheck.repro.report import Report
 
 _SCHEMAS = [
     fields(
-        topology=("string", "the topology's id"),
-        where=("string", "the family, record or file that it is from"),
+        folder=("string", "the folder"),
+        title=("string", "the issue's title"),
         clause=("string", "the clause's id"),
-        kind=("string", "the hook kind"),
-        device=("string", "the device that the script runs on"),
-        script=("string", "the script"),
-    ),
-    fields(
-        clause=("string", "the id of the clause, which is a program"),
-        chapter=("string", "the chapter that it belongs to"),
-        device=("string", "the device that the script runs on"),
-        script=("string", "the script"),
-    ),
+        kind=("string", "the hook kind; of a program its chapter"),
+        case=("string", "the topology's id, before it was reduced; of a program its own"),
+        lines=("integer", "how many lines the script has"),
+        verdicts=("array", "what the script says of each release that it was run on"),
+    )
 ]
 
 
 @command("repro", _SCHEMAS, piped="pretty")
 @click.argument("case")
-@click.option("--clause", "clause_id", metavar="ID", help="The clause on networks that the script checks.")
-@click.option("--kind", metavar="KIND", help="The hook kind.")
+@click.option("--record", type=click.Path(path_type=Path), help="The record. Default: that of the torch that is here.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="The folder. Default: named after clause and case."
+)
+@click.option("--clause", "clause_id", metavar="ID", help="The clause on networks, where CASE is a topology.")
+@click.option("--kind", metavar="KIND", help="The hook kind, where CASE is a topology.")
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: the case's own, or cpu.")
+@click.option("--torch", "torches", metavar="VERSIONS", help="Run the script on these releases as well, with uv.")
+@click.option("--runs", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs on each release.")
+@click.option("--limit", type=click.FloatRange(1), default=120, show_default=True, help="Seconds that a run may take.")
 @REPORTS
-def repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path, shape: str) -> None:
-    """Print one script that needs torch alone and shows whether it deviates from a clause.
+def repro(
+    case: str, record: Path | None, output: Path | None, clause_id: str | None, kind: str | None, device: str | None,
+    torches: str | None, runs: int, limit: float, reports: Path, shape: str,
+) -> None:  # fmt: skip
+    """Write a folder with repro.py, which needs torch alone and shows a fault, and issue.md, the text of a report.
 
-    CASE is the id of a clause that is a program, which needs nothing more. Or, with --clause and --kind, the id of a
-    topology in the corpus or in a record, or the beginning of one; or a file that holds a topology as JSON; or - for
-    standard input. The script ends with exit code 1 where the fault shows and with 0 where not.
+    CASE is a cell of a record (OB-08/nested/full_backward; OB-08 alone takes the smallest network on which the clause
+    deviates), the id of a clause that is a program, or, with --clause and --kind, a topology: the beginning of its id,
+    a file that holds it as JSON, or - for standard input.
+
+    The network is reduced to what shows the fault, and the script is run in a process of its own before it is shown. It
+    ends with 1 where the fault shows, 0 where torch is as documented, 3 where torch or machine lack what it needs.
     """
+    installed_torch()
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
+    from hookcheck.repro import report as reporting
+    from hookcheck.repro.environments import release_named, uv
+
+    others = [name.strip() for name in (torches or "").split(",") if name.strip()]
+    for name in others:
+        release_named(name)
+    if others:
+        uv()
+    found = _found(case, record, clause_id, kind, device, reports)
+    folder = output or Path(f"{found.clause.id}-{found.case[:8]}" if found.case != found.clause.id else found.case)
+    found = reporting.verified(found, folder, others, runs, limit, _said)
+    reporting.write(found, folder, reports / "records")
+    row = {
+        "folder": str(folder),
+        "title": found.title,
+        "clause": found.clause.id,
+        "kind": found.kind,
+        "case": found.case,
+        "lines": found.script.count("\n"),
+        "verdicts": [{"torch": verdict.torch, "verdict": verdict.told()} for verdict in found.verdicts],
+    }
+    ran = "\n".join(f"torch {verdict.torch}: {verdict.told()}" for verdict in found.verdicts)
+    show(
+        [row],
+        shape,
+        lambda: f"{found.title}\n{ran}\n{folder / 'repro.py'} ({row['lines']} lines)\n{folder / 'issue.md'}",
+    )
+
+
+def _found(
+    case: str, record: Path | None, clause_id: str | None, kind: str | None, device: str | None, reports: Path
+) -> Report:
+    """The report that is meant, its script not run yet."""
     from hookcheck.contract.clause import CLAUSES
     from hookcheck.programs.program import Program
+    from hookcheck.repro.report import of_a_network, of_a_program
 
-    clause = CLAUSES.get(case)
+    name = case.partition("/")[0]
+    clause = CLAUSES.get(name)
     if isinstance(clause, Program):
-        row = _program_repro(clause, clause_id, kind, device)
+        if clause_id not in (None, clause.id) or kind not in (None, clause.chapter):
+            raise HookcheckError(f"{clause.id} is itself the clause, a program: leave --clause and --kind out")
+        return of_a_program(clause, device)
+    if clause is not None or ("/" in case and not Path(case).exists()):
+        wanted = _in_record(f"{case}//{kind}" if kind and "/" not in case else case, record, reports)
     else:
-        row = _topology_repro(case, clause_id, kind, device, reports)
-    show([row], shape, lambda: row["script"].rstrip("\n"))
+        wanted = _by_topology(case, clause_id, kind, reports)
+    device = device or (wanted.topology.device if wanted.topology.device != "any" else "cpu")
+    try:
+        return of_a_network(wanted, device, _counted)
+    finally:
+        if sys.stderr.isatty():
+            click.echo("\r\033[K", nl=False, err=True)
 
 
-def _program_repro(program: Any, clause_id: str | None, kind: str | None, device: str | None) -> Row:
-    from hookcheck.repro.program import program_script
+def _in_record(name: str, path: Path | None, reports: Path) -> Wanted:
+    import torch
 
-    if clause_id not in (None, program.id) or kind not in (None, program.chapter):
-        raise HookcheckError(f"{program.id} is itself the clause, a program: leave --clause and --kind out")
-    device = device or (program.device if program.device != "any" else "cpu")
-    text = program_script(program, device)
-    return {"clause": program.id, "chapter": program.chapter, "device": device, "script": text}
+    from hookcheck.record.model import public_version, record_name
+    from hookcheck.record.reading import read_folded
+    from hookcheck.repro.cells import cell, in_record
+    from hookcheck.suite import conformance_folder
+
+    cell(name)
+    version = str(torch.__version__)
+    default = reports / "records" / record_name(version, "cpu")
+    if path is None and not default.exists():
+        raise HookcheckError(
+            f"there is no record of torch {version} ({default}): name one with --record, or run the suite"
+        )
+    record = read_folded(path or default)
+    of = record.header.torch.version
+    if public_version(of) != public_version(version):
+        raise HookcheckError(
+            f"the record is of torch {of}, and this is torch {version}: a case is reduced on the torch of its record: "
+            f"install torch {public_version(of)} beside hookcheck, or take a record of {public_version(version)}"
+        )
+    return in_record(name, record, conformance_folder() / "corpus", reports)
 
 
-def _topology_repro(case: str, clause_id: str | None, kind: str | None, device: str | None, reports: Path) -> Row:
-    from hookcheck.contract.clause import CLAUSES, clause_named
+def _by_topology(case: str, clause_id: str | None, kind: str | None, reports: Path) -> Wanted:
+    from hookcheck.contract.clause import clause_named
     from hookcheck.hooks.kinds import kind_named
     from hookcheck.programs.program import Program
+    from hookcheck.repro.cells import Wanted
     from hookcheck.repro.lookup import find
-    from hookcheck.repro.script import script
     from hookcheck.suite import conformance_folder
-    from hookcheck.topology.codec import identify
 
-    if case in CLAUSES:
-        raise HookcheckError(f"{case} is a clause on networks: give a topology, with --clause {case} and --kind")
     if clause_id is None or kind is None:
-        raise HookcheckError(f"{case!r} is no program; for a topology give --clause and --kind")
+        raise HookcheckError(f"{case!r} is no cell and no program; for a topology give --clause and --kind")
     clause = clause_named(clause_id)
     if isinstance(clause, Program):
         raise HookcheckError(f"{clause_id} is a program, which runs on no topology: hookcheck repro {clause_id}")
-    hook = kind_named(kind)
+    kind_named(kind)
     found = find(case, conformance_folder() / "corpus", reports)
-    device = device or (found.topology.device if found.topology.device != "any" else "cpu")
-    return {
-        "topology": identify(found.topology),
-        "where": found.where,
-        "clause": clause.id,
-        "kind": kind,
-        "device": device,
-        "script": script(found.topology, clause, hook, device),
-    }
+    return Wanted(found.topology, found.where, found.where, clause.id, kind)
+
+
+def _counted(tried: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\rreducing: {tried} networks tried", nl=False, err=True)
+
+
+def _said(text: str) -> None:
+    click.echo(f"{text} …", err=True)

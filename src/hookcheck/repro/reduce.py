@@ -23,6 +23,7 @@ from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.oracle.expected import Expected
 from hookcheck.repro.calls import calls_alone
 from hookcheck.topology import model
+from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.codec import canonical, decode, encode
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Topology, Within, size, statements, walk
 from hookcheck.topology.source import source
@@ -226,9 +227,11 @@ def _without_a_field(part: Content) -> Iterator[Content]:
 @lru_cache(maxsize=256)
 def _optional(name: str) -> frozenset[str]:
     """The fields of a class that have a default, those aside whose order alone decides."""
-    known = getattr(model, name, None)
-    if known is None or name == "Topology":
-        return frozenset({"training", "frozen", "ties", "seed", "device"}) if name == "Topology" else frozenset()
+    if name == "Topology":
+        return frozenset({"training", "frozen", "ties", "seed", "device"})
+    known: Any = {**layer_classes(), **op_classes()}.get(name, getattr(model, name, None))
+    if known is None:
+        return frozenset()
     return frozenset(f.name for f in fields(known) if f.default is not MISSING)
 
 

@@ -1,136 +1,291 @@
-"""What goes into a bug report? One script that needs torch alone and tells by its exit code whether the fault shows."""
+"""A script that shows one fault with torch and the standard library: a control that passes, and the experiment.
+
+It is drawn from the question that a sighting asks (see `hookcheck.repro.question`), one way a relation, whatever the
+clause. Of the ways to write it the shortest is tried first; `hookcheck.repro.choice` takes the first that works.
+"""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+import numpy as np
 
-from hookcheck.contract.clause import Clause
-from hookcheck.errors import HookcheckError
-from hookcheck.hooks.kinds import OUTPUT, HookKind
-from hookcheck.oracle.trace import writes
-from hookcheck.repro.checks import CHECKS
-from hookcheck.repro.facts import Facts
-from hookcheck.repro.gradients import odd
-from hookcheck.repro.hooks import later_factors, parameters, returned, returned_later
+from hookcheck.contract.clause import clause_named
+from hookcheck.hooks.kinds import HookKind
+from hookcheck.networks.case import Case
+from hookcheck.oracle.tolerance import tolerance
+from hookcheck.repro.hooking import Hooking
 from hookcheck.repro.links import links
-from hookcheck.topology.codec import identify
+from hookcheck.repro.network import ONES, network
+from hookcheck.repro.question import (
+    ALIVE,
+    CALLS,
+    COUNT,
+    EQUAL,
+    ERROR,
+    LENGTH,
+    NONE,
+    ORDER,
+    SAME,
+    VALUE,
+    WARNINGS,
+    Question,
+    question,
+)
+from hookcheck.repro.sighting import Sighting
+from hookcheck.repro.words import derivation, title
+from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.model import Topology, needs
 
-WIDTH = 118
-IMPORT = r"(?m)^from .*\n+"
-"""What namedtuples and dataclasses are made with, which stands above them."""
+LACKS = 3
+"""The exit code of a script whose torch lacks the API, or whose machine lacks the device."""
 
 
-def script(topology: Topology, clause: Clause, kind: HookKind, device: str = "cpu") -> str:
-    """The script that shows whether torch deviates from ``clause`` on ``topology`` with hooks of ``kind``.
+@dataclass(frozen=True)
+class Control:
+    """What must pass: the run without hooks (``hooked``), with another function that registers (``register``), with
+    another network (``topology``), or another value of the same run (``value``); empty where there is none of these."""
 
-    It ends with exit code 1 where the fault shows, 0 where it does not, and 2 where its torch lacks what it needs.
+    hooked: bool = False
+    register: str = ""
+    topology: Topology | None = None
+    value: str = ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to write a script: its control, the numbers that tensors have (see `hookcheck.repro.network`), and whether
+    hooks are put ``everywhere`` or where the fault shows alone."""
+
+    control: Control
+    numbers: str = ONES
+    everywhere: bool = False
+
+
+def script(sighting: Sighting, way: Way) -> str:
+    """The text of a script.
 
     Raises:
-        HookcheckError: the clause does not speak of that hook kind, or the topology is about another device.
+        HookcheckError: what deviates cannot be asked of torch.
     """
-    if kind.name not in clause.kinds:
-        choices = ", ".join(clause.kinds)
-        raise HookcheckError(f"clause {clause.id} does not speak of hook kind {kind.name!r}; choose from {choices}")
-    if topology.device not in ("any", device):
-        raise HookcheckError(f"the topology is about {topology.device}; add --device {topology.device}")
-    if clause.id not in CHECKS:
-        raise HookcheckError(f"no script can be written yet for clause {clause.id} with hook kind {kind.name}")
-    check, facts = CHECKS[clause.id], _facts(topology, kind, device)
-    if not facts.expected.worked_out:
-        raise HookcheckError(f"no clause speaks of this topology with hook kind {kind.name}: what it does is not known")
-    # The classes are separated by two empty lines from each other and from the lines that construct `net`.
-    *classes, construction = re.sub(IMPORT, "", facts.source.modules).split("\n\n\n")
-    text = (
-        templates()
-        .get_template(check.template)
-        .render(
-            header=_header(topology, clause, kind),
-            imports=list(dict.fromkeys(line.strip() for line in re.findall(IMPORT, facts.source.modules))),
-            lacks=_lacks(topology, kind, device),
-            classes=classes,
-            construction=construction,
-            source=facts.source,
-            inputs=topology.inputs,
-            device=device,
-            kind=kind,
-            facts=facts,
-            due=facts.due(check.want) if check.want else [],
-            crowded=facts.crowded and check.want is not None,
-            side=check.side,
-        )
-    )
-    return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"
-
-
-@lru_cache(maxsize=16)
-def _facts(topology: Topology, kind: HookKind, device: str) -> Facts:
-    """The facts about a network, worked out once for all clauses."""
-    return Facts(topology, kind, device)
-
-
-def _header(topology: Topology, clause: Clause, kind: HookKind) -> str:
-    """The comment at the top: what is promised, where, and how to read the result."""
-    paragraphs = [
-        f"{clause.id} ({clause.rank}, since torch {clause.since}): {clause.statement}",
-        f"Source: {clause.source}",
-        *(links(clause.source) or [kind.documentation]),
-        f"Hook kind: {kind.name} ({kind.register}). Topology: {identify(topology)}.",
-        "Run it with python and torch. Exit code 1: the fault shows; 0: it does not; 2: this torch lacks something.",
+    asked = question(sighting)
+    case = sighting.case
+    judged = _Judged(case, asked)
+    if way.control.value:
+        value = judged.result.replace(f"calls[{asked.event}][{asked.entry}]", f"{way.control.value}.grad")
+        way = replace(way, control=replace(way.control, value=value))
+    hooking = Hooking(case, asked, way.everywhere, _register(way))
+    named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
+    named = f"{named} {asked.path}" if asked.place == ALIVE else named
+    parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
+    other = way.control.topology
+    leaking = any("leaked" in text for text in parts.classes)
+    main = [*parts.made, *_hooked(hooking, way), *hooking.within(parts.main)]
+    if other is not None:
+        changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
+        main = _joined(main, [*changed.made, *hooking.lines, *hooking.within(changed.main)])
+    main = [line for line in main if line != "leaked = {}"]
+    run = _function(way, [*(["calls = []"] if "calls" in judged.result + "".join(main) else []), *main], asked, judged)
+    blocks = [
+        _header(sighting, asked),
+        "\n".join(_imports(parts.imports, asked)),
+        *([guard] if (guard := _guard(case.kind, case.topology, case.device)) else []),
+        *(["leaked = {}"] if leaking else []),
+        *(f"\n{text}" for text in (*parts.classes, *hooking.helpers, run)),
+        f"\n{_verdict(way, asked, judged, case.kind.register, derivation(case, asked))}",
     ]
-    return "\n".join(line for text in paragraphs for line in comment(text))
+    return wrapped("\n\n".join(blocks)) + "\n"
 
 
-def comment(text: str) -> list[str]:
-    """Lines of a comment that hold ``text``."""
-    return textwrap.wrap(
-        text, WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False, break_on_hyphens=False
+def _register(way: Way) -> str:
+    return "register" if way.control.register else ""
+
+
+def _hooked(hooking: Hooking, way: Way) -> list[str]:
+    """The lines that register, under a condition where the control is a run without hooks."""
+    if not way.control.hooked or not hooking.lines:
+        return hooking.lines
+    return ["if hooked:", *(f"    {line}" for line in hooking.lines)]
+
+
+def _joined(experiment: Sequence[str], control: Sequence[str]) -> list[str]:
+    """One body for both, which go apart in one place."""
+    ahead = next((i for i, (a, b) in enumerate(zip(experiment, control)) if a != b), 0)
+    behind = next(
+        (i for i, (a, b) in enumerate(zip(reversed(experiment[ahead:]), reversed(control[ahead:]))) if a != b),
+        min(len(experiment), len(control)) - ahead,
     )
+    a, b = (side[ahead : len(side) - behind] for side in (experiment, control))
+    other = ["else:", *(f"    {line}" for line in b)] if b else []
+    return [
+        *experiment[:ahead],
+        "if experiment:",
+        *(f"    {line}" for line in a or ["pass"]),
+        *other,
+        *experiment[len(experiment) - behind :],
+    ]
 
 
-def _lacks(topology: Topology, kind: HookKind, device: str) -> list[tuple[str, str]]:
-    """The conditions under which a torch cannot run the script, each with what it lacks."""
-    since, thing = needs(topology)
-    found = release_lacks(since, f"{thing} (since {since})")
-    found.append((f'not hasattr({kind.owner}, "{kind.register}")', f"{kind.register} (since {kind.since})"))
-    if kind.options:
-        found += release_lacks(kind.since, f"{', '.join(kind.options)} (since {kind.since})")
-    if kind.call == OUTPUT and writes(topology):
-        release = 'tuple(map(int, torch.__version__.split(".")[:2]))'
-        what = "hooks on a view that was written to: registering one can end the process (pytorch#196459)"
-        found.append((f"(2, 0) <= {release} < (2, 15)", what))
+class _Judged:
+    """What a run gives back, and how that is held against what is expected.
+
+    ``result`` is an expression, ``holds`` a condition with ``{}`` in the place of what a run gave.
+    """
+
+    def __init__(self, case: Case, asked: Question) -> None:
+        self.expected = ""
+        if asked.place == CALLS:
+            self.result, self.holds = self._calls(case, asked)
+        elif asked.place == VALUE:
+            self.result, self.holds = self._value(case, asked)
+        elif asked.place == WARNINGS:
+            self.result, self.holds = "[str(w.message) for w in caught]", "not {} or set({}) <= set(control)"
+        elif asked.place == ALIVE:
+            self.result, self.holds = f"weakref.ref({asked.path})", "{}() is None"
+        else:
+            self.expected = repr(asked.expected)
+            self.result, self.holds = "None", "{} is None"
+            if asked.expected:
+                self.holds = '{} is not None and {}.startswith("RuntimeError")'
+
+    def _calls(self, case: Case, asked: Question) -> tuple[str, str]:
+        of = f"calls[{asked.event}]"
+        if asked.relation == COUNT:
+            self.expected = str(asked.expected)
+            return "len(calls)", "{} == expected"
+        if asked.relation == ORDER:
+            before, after = asked.expected[:2]
+            return "calls", f'{{}}.index("{before}") < {{}}.index("{after}")'
+        if asked.relation == EQUAL:
+            return "any(calls)", "not {}"
+        if asked.relation == LENGTH:
+            self.expected = str(asked.expected)
+            return f"len({of})", "{} == expected"
+        entry = of if asked.entry is None else f"{of}[{asked.entry}]"
+        return self._tensor(case, asked, entry)
+
+    def _value(self, case: Case, asked: Question) -> tuple[str, str]:
+        if asked.relation == SAME:
+            tensors = not re.search(
+                r"\.(stride\(\)|_version|_is_view\(\)|is_leaf|requires_grad|data_ptr\(\))$", asked.path
+            )
+            return asked.path, "torch.equal({}, control)" if tensors else "{} == control"
+        if asked.relation == NONE and asked.expected is None:
+            return f"type({asked.path}).__name__", "{} == control"
+        return self._tensor(case, asked, asked.path)
+
+    def _tensor(self, case: Case, asked: Question, of: str) -> tuple[str, str]:
+        """None or a tensor; the shape where that is wrong; all numbers, or of many the one that is wrong most."""
+        if asked.relation == NONE:
+            self.expected = '"NoneType"' if asked.expected else '"Tensor"'
+            return f"type({of}).__name__", "{} == expected"
+        expected = np.asarray(asked.expected)
+        observed = asked.observed
+        if not isinstance(observed, np.ndarray) or observed.shape != expected.shape:
+            self.expected = repr(expected.shape)
+            return f"tuple({of}.shape)", "{} == expected"
+        away = np.nan_to_num(abs(observed - expected), nan=np.inf)
+        place = np.unravel_index(int(np.argmax(away)), away.shape) if expected.ndim else ()
+        number = expected[place].item()
+        within = max(tolerance(expected, asked.dtype, case.device) or 0.0, 1e-6)
+        self.expected = _number(number)
+        index = f"[{', '.join(map(str, place))}]" if place else ""
+        return f"{of}{index}.item()", f"abs({{}} - expected) <= {within:.0e}"
+
+
+def _number(value: complex) -> str:
+    return repr(float(f"{value:.8g}")) if not isinstance(value, complex) else repr(value)
+
+
+def _function(way: Way, body: list[str], asked: Question, judged: _Judged) -> str:
+    """The function that runs once, control or experiment."""
+    control = way.control
+    parameter = (
+        "hooked" if control.hooked else "register" if control.register else "experiment" if control.topology else ""
+    )
+    result = f"return {judged.result}"
+    if control.value:
+        result = f"return {control.value}, {judged.result}"
+    if asked.place == WARNINGS:
+        inner = ["with warnings.catch_warnings(record=True) as caught:", '    warnings.simplefilter("always")']
+        body = [*inner, *(f"    {line}" for line in body), result]
+    elif asked.place == ERROR:
+        caught = ["except Exception as error:", '    return f"{type(error).__name__}: {error}"', "return None"]
+        body = ["try:", *(f"    {line}" for line in body), *caught]
+    else:
+        body = [*body, result]
+    return "\n".join([f"def run({parameter}):", *(f"    {line}" for line in body)])
+
+
+def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
+    """The lines at the end: both runs, what is expected, the control asserted, and the exit code."""
+    control = way.control
+    first, second = {
+        control.hooked: ("run(hooked=False)", "run(hooked=True)"),
+        bool(control.register): (f'run("{control.register}")', f'run("{register}")'),
+        control.topology is not None: ("run(experiment=False)", "run(experiment=True)"),
+    }.get(True, ("", "run()"))
+    lines = [f"expected = {judged.expected}  # {why}"[:WIDTH]] if judged.expected and "expected" in judged.holds else []
+    both = f"control, experiment = {first}, {second}"
+    if control.value:
+        lines.append("control, experiment = run()")
+    elif first and len(both) <= WIDTH:
+        lines.append(both)
+    else:
+        lines += [f"control = {first}"] if first else []
+        lines.append(f"experiment = {second}")
+    lines += ["gc.collect()"] if asked.place == ALIVE else []
+    compared = (asked.relation == SAME and asked.place == VALUE) or (asked.relation == NONE and asked.expected is None)
+    runs = ["control", "experiment"] if first or control.value else ["experiment"]
+    shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
+    lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
+    if len(runs) > 1 and not compared and asked.place != WARNINGS:
+        lines.append(f'assert {judged.holds.replace("{}", "control")}, "the control fails"')
+    lines.append(f"raise SystemExit(0 if {judged.holds.replace('{}', 'experiment')} else 1)")
+    return "\n".join(lines)
+
+
+def _imports(more: Sequence[str], asked: Question) -> list[str]:
+    names = {ALIVE: ("gc", "weakref"), WARNINGS: ("warnings",)}.get(asked.place, ())
+    torches = sorted(line for line in more if "torch" in line)
+    standard = [*(f"import {name}" for name in names), *sorted(set(more) - set(torches))]
+    return [*standard, *([""] if standard else []), "import torch", *torches, "from torch import nn"]
+
+
+def _guard(kind: HookKind, topology: Topology, device: str) -> str:
+    """The lines that end a script where its torch lacks the API, or its machine the device."""
+    conditions = [] if kind.since == "1.7" else [f'not hasattr({kind.owner}, "{kind.register}")']
+    since = max((needs(topology)[0], kind.since if kind.kwargs else "1.7"), key=_release)
+    if kind.kwargs or _release(since) > _release(kind.since):
+        conditions += since_guard(since)
     if device == "cuda":
-        found.append(("not torch.cuda.is_available()", "a CUDA device"))
-    return found
+        conditions.append("not torch.cuda.is_available()")
+    return f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})" if conditions else ""
 
 
-def release_lacks(since: str, what: str) -> list[tuple[str, str]]:
-    """The condition under which a torch is older than ``since`` and so lacks ``what``; none for the oldest release."""
-    release = tuple(map(int, since.split(".")))
-    if release <= (1, 7):
+def since_guard(since: str) -> list[str]:
+    """The condition under which a torch is older than ``since``; none for the oldest release."""
+    if _release(since) <= (1, 7):
         return []
-    return [(f'tuple(map(int, torch.__version__.split(".")[:2])) < {release}', what)]
+    return [f'tuple(map(int, torch.__version__.split(".")[:2])) < {_release(since)}']
 
 
-@lru_cache(maxsize=1)
-def templates() -> Environment:
-    """Where the templates of scripts are."""
-    environment = Environment(
-        loader=PackageLoader("hookcheck.repro"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["literal"] = repr
-    environment.filters["zip"] = zip
-    environment.tests["odd"] = odd
-    for written in (parameters, returned, returned_later, later_factors):
-        environment.globals[written.__name__] = written
-    environment.globals["parts"] = environment.get_template("parts.j2").module
-    return environment
+def _release(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _header(sighting: Sighting, asked: Question) -> str:
+    clause, kind = clause_named(sighting.symptom.clause), sighting.case.kind
+    where = (links(clause.source) or (kind.documentation,))[0]
+    return header(title(sighting, asked), where.partition("#")[0])
+
+
+def header(heading: str, where: str) -> str:
+    """The first lines of a script: what it depends on, what it shows, and where the promise stands."""
+    said = textwrap.shorten(heading, WIDTH - len('""".""" '), placeholder=" …")
+    links = [f"# {where}"] if where and len(where) < WIDTH - 2 else []
+    return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}."""', *links])

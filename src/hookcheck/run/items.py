@@ -120,3 +120,9 @@ def _held(explore: Callable[[], int]) -> None:
     except Unexplained as found:
         unexplained = str(found)
     pytest.fail(unexplained, pytrace=False)
+
+
+def cells_of(items: Iterable[pytest.Item]) -> list[Cell]:
+    """The cells that ``items`` check."""
+    values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
+    return [value for value in values if isinstance(value, Cell)]

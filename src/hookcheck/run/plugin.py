@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from hookcheck.record.writing import write
 from hookcheck.run.child import use_one_thread
 from hookcheck.run.ending import check_writable, compared, idle, tables
 from hookcheck.run.failures import fold
-from hookcheck.run.items import Cell, Endless, Exploration
+from hookcheck.run.items import Cell, Endless, Exploration, cells_of
 from hookcheck.run.leftovers import hold, leftovers, reminders, remove_superseded, resumed, run_name
 from hookcheck.run.plan import (
     CUT_OFF,
@@ -51,7 +51,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
-from hookcheck.run.selection import selected
+from hookcheck.run.selection import scope, selected
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -167,16 +167,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFamily(config, log)
 
 
-def scope(nodeid: str) -> str:
-    """What an item shares runs of torch with: family and device for a cell, of programs the chapter as well, for any
-    other item itself."""
-    parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
-    if len(parts) != 4:
-        return nodeid
-    _, family, kind, device = parts
-    return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
-
-
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Every setting of the run, so that a typo shows."""
     asked = config.stash[REQUEST]
@@ -257,13 +247,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Of a family only what was selected is run; and what was imported and collected stays until the end."""
     share = session.config.stash[SESSION]
     offered: list[Cell] = session.config.stash.get(OFFERED, [])
-    share.selected = selected(_cells(session.items), offered)
+    share.selected = selected(cells_of(session.items), offered)
     settle()
-
-
-def _cells(items: Iterable[pytest.Item]) -> list[Cell]:
-    values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
-    return [value for value in values if isinstance(value, Cell)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -324,8 +309,9 @@ def _finish(session: pytest.Session, asked: Request) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
+        from hookcheck.run.reproduction import reproduction
 
-        report(Path(asked.reports) / "records", Path(asked.reports), {e.id: (e.why, e.link) for e in load()})
+        report(Path(asked.reports) / "records", Path(asked.reports), load(), reproduction)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -355,7 +341,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if device not in available_devices():
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
-        terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+        terminalreporter.line(f"report: {Path(asked.reports) / 'site' / 'index.html'}")
 
 
 def _profile(config: pytest.Config) -> str:

@@ -67,10 +67,10 @@ def modules_source(topology: Topology) -> str:
     classes: dict[Composite, str] = {}
     construction = f"net = {_construct(topology.module, 'Net', classes)}"
     definitions = [_class(module, name, classes) for module, name in classes.items()]
-    ties = [f"{_attribute('net', target)} = {_attribute('net', source)}" for target, source in topology.ties]
+    ties = [f"{attribute('net', target)} = {attribute('net', source)}" for target, source in topology.ties]
     mode = [] if topology.training else ["net.eval()"]
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
-    frozen = [f"{_attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
+    frozen = [f"{attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
     callers = [CALLERS[s.through] for s in statements(topology) if isinstance(s, Call) and s.through]
     imports = [f"import {name}" for name in dict.fromkeys(caller.imports for caller in callers)]
     containers = list(dict.fromkeys(_containers(topology)))
@@ -89,7 +89,7 @@ def source(topology: Topology) -> Source:
     numbers = values(topology)
     inputs = {i.name: i for i in topology.inputs}
     parameters = [
-        f"{INDENT}{_attribute('net', name)}.copy_({literal(array)})"
+        f"{INDENT}{attribute('net', name)}.copy_({literal(array)})"
         for name, array in numbers.items()
         if name not in inputs
     ]
@@ -200,7 +200,7 @@ def _lines(body: tuple[Statement, ...], owner: str) -> list[str]:
 def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Call):
         arguments = [*map(expression, statement.args), *(f"{k}={expression(v)}" for k, v in statement.kwargs)]
-        target, listed = _attribute(owner, statement.target), ", ".join(arguments)
+        target, listed = attribute(owner, statement.target), ", ".join(arguments)
         called = CALLERS[statement.through].source if statement.through else "{out} = {net}({args})"
         return called.format(out=statement.out, net=target, args=listed)
     if isinstance(statement, Apply):
@@ -212,7 +212,7 @@ def _line(statement: Statement, owner: str) -> str:
         value = expression(statement.value)
         return f"{statement.out} = {owner}({value}, {depth} - 1) if {depth} else {value}"
     if isinstance(statement, Train):
-        return f"{_attribute(owner, statement.target)}.{'train' if statement.training else 'eval'}()"
+        return f"{attribute(owner, statement.target)}.{'train' if statement.training else 'eval'}()"
     if isinstance(statement, Grad):
         lists = [_list(statement.outputs), _list(statement.inputs)]
         lists += [_list(statement.cotangents)] if statement.cotangents else []
@@ -234,7 +234,7 @@ def _graph(statement: Backward | Grad) -> list[str]:
     return [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(statement, name)]
 
 
-def _attribute(owner: str, target: str) -> str:
+def attribute(owner: str, target: str) -> str:
     """``self.blocks[0].fc`` for the dotted path ``blocks.0.fc``."""
     parts = target.split(".") if target else []
     return owner + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in parts)
@@ -244,7 +244,7 @@ def expression(tree: Tree) -> str:
     """A value, a literal or a container of them, as a Python expression."""
     if isinstance(tree, Ref):
         owner, _, target = tree.name.partition(".")
-        return _attribute(owner, target) + "".join(map(_subscript, tree.path))
+        return attribute(owner, target) + "".join(map(_subscript, tree.path))
     if isinstance(tree, Literal):
         return repr(tree.value)
     items = [expression(item) for item in tree.items]

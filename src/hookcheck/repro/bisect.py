@@ -1,0 +1,131 @@
+"""The release in which a fault came, or went: found by trying releases in the middle, both ends first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from math import ceil, log2
+from pathlib import Path
+
+from hookcheck.errors import HookcheckError
+from hookcheck.repro.verify import HOLDS, SHOWS, SKIP, Verdict
+
+Try = Callable[[str], Verdict]
+
+
+@dataclass
+class Memory:
+    """The verdicts so far, in a file beside the script, so that a search that was cut off goes on."""
+
+    path: Path
+    script: str
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, script: Path) -> Memory:
+        """The memory of a script: empty where it has changed since."""
+        path = script.with_name(f"{script.stem}.bisect.json")
+        digest = hashlib.sha256(script.read_bytes()).hexdigest()
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            known = content["verdicts"] if content["script"] == digest else {}
+            return cls(path, digest, {torch: Verdict(**verdict) for torch, verdict in known.items()})
+        except (OSError, ValueError, KeyError, TypeError):
+            return cls(path, digest)
+
+    def add(self, verdict: Verdict) -> None:
+        """Writes a verdict down."""
+        self.verdicts[verdict.torch] = verdict
+        content = {"script": self.script, "verdicts": {torch: asdict(v) for torch, v in self.verdicts.items()}}
+        self.path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Between which neighbours the verdict changes: ``before`` and ``after``; ``skipped`` lie between them.
+
+    ``first`` and ``last`` are the ends of the search, and ``verdicts`` all that was tried.
+    """
+
+    before: Verdict
+    after: Verdict
+    skipped: tuple[Verdict, ...]
+    first: str
+    last: str
+
+    @property
+    def specifier(self) -> str:
+        """The releases on which the fault shows, of those that were searched, as a version specifier."""
+        if self.after.verdict == SHOWS:
+            return f">={self.after.torch},<={self.last}"
+        return f">={self.first},<={self.before.torch}"
+
+    def told(self) -> str:
+        """The answer as a paragraph, to be pasted into an issue."""
+        came = self.after.verdict == SHOWS
+        if came:
+            text = f"The fault shows since torch {self.after.torch}; {self.before.torch} is as documented."
+        else:
+            text = f"The fault shows up to torch {self.before.torch}; {self.after.torch} is as documented."
+        if self.skipped:
+            why = "; ".join(f"{verdict.torch} ({verdict.why})" for verdict in self.skipped)
+            text += f" It may be one of those between them, of which nothing can be said: {why}."
+        return f"{text} Of the releases from {self.first} to {self.last} it concerns torch {self.specifier}."
+
+
+def bisect(
+    versions: Sequence[str], attempt: Try, memory: Memory, told: Callable[[Verdict, int], None], named: bool = False
+) -> Answer:
+    """Where in ``versions`` (the oldest first) the verdict changes.
+
+    Both ends are tried first; a skip at an end moves it inwards, unless the ends are ``named``. ``told`` is called with
+    each verdict and the number of steps that are left at most.
+
+    Raises:
+        HookcheckError: both ends say the same, or one says nothing.
+    """
+
+    def verdict(version: str, left: int) -> Verdict:
+        found = memory.verdicts.get(version)
+        if found is None:
+            found = attempt(version)
+            memory.add(found)
+        told(found, left)
+        return found
+
+    low, high = _end(versions, verdict, named), _end(versions[::-1], verdict, named)
+    if versions.index(low.torch) >= versions.index(high.torch):
+        raise HookcheckError("only one release can say anything: give --good and --bad, or more releases")
+    if low.verdict == high.verdict:
+        word = "shows on both" if low.verdict == SHOWS else "shows on neither"
+        raise HookcheckError(
+            f"there is nothing to search for: the fault {word} {low.torch} and {high.torch}; give other ends"
+        )
+    first, last = low.torch, high.torch
+    skipped: dict[str, Verdict] = {}
+    while True:
+        between = versions[versions.index(low.torch) + 1 : versions.index(high.torch)]
+        left = [version for version in between if version not in skipped]
+        if not left:
+            return Answer(low, high, tuple(skipped[version] for version in between), first, last)
+        middle = left[len(left) // 2]
+        found = verdict(middle, ceil(log2(len(left) + 1)) - 1)
+        if found.verdict == SKIP:
+            skipped[middle] = found
+        elif found.verdict == low.verdict:
+            low = found
+        else:
+            high = found
+
+
+def _end(versions: Sequence[str], verdict: Callable[[str, int], Verdict], named: bool) -> Verdict:
+    """The first of ``versions`` that says something."""
+    for version in versions:
+        found = verdict(version, ceil(log2(max(2, len(versions) - 1))))
+        if found.verdict in (SHOWS, HOLDS):
+            return found
+        if named:
+            raise HookcheckError(f"torch {version} cannot be an end, since nothing can be said of it: {found.why}")
+    raise HookcheckError("no release can say anything: see what is skipped, and why")

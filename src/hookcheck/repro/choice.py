@@ -1,0 +1,123 @@
+"""The script that is chosen: of all ways to write it the first whose control passes and whose experiment fails here."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from types import ModuleType
+
+from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import BACKWARD, KINDS
+from hookcheck.probe.run import lacking
+from hookcheck.probe.state import preserved
+from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
+from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
+from hookcheck.repro.reduce import INVALID, one_step_away
+from hookcheck.repro.script import Control, Way, script
+from hookcheck.repro.sighting import Sighting
+from hookcheck.topology.model import Backward, Grad, Topology
+from hookcheck.topology.tree import Ref
+
+NEIGHBOURS = 200
+"""So many networks that are one step away are tried as a control."""
+
+NAME = "repro"
+"""The module that a script is while it runs in this process."""
+
+
+def chosen(sighting: Sighting) -> str:
+    """The first script that shows the fault in this process.
+
+    Raises:
+        HookcheckError: none does.
+    """
+    asked = question(sighting)
+    why = "no script shows it"
+    for control in _controls(sighting, asked):
+        for way in _ways(control, asked):
+            try:
+                text = script(sighting, way)
+            except INVALID:
+                continue
+            code, said = executed(text)
+            if code == 1:
+                return text
+            why = said or why
+    raise HookcheckError(
+        f"no script that shows {sighting.symptom.clause} on this network can be written yet ({why}); "
+        "file it with the network's own program: hookcheck explain ID"
+    )
+
+
+def executed(text: str) -> tuple[int | None, str]:
+    """The exit code of a script that is run in this process, and what it says; None if its control fails, or if it
+    raises anything else."""
+    said = io.StringIO()
+    module = ModuleType(NAME)  # pickle looks up in its module what a script defines
+    with (
+        preserved(),
+        _known(module),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(said),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(text, f"{NAME}.py", "exec"), vars(module))
+        except SystemExit as end:
+            return int(end.code or 0) if not isinstance(end.code, str) else 1, said.getvalue()
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+    return 0, said.getvalue()
+
+
+@contextlib.contextmanager
+def _known(module: ModuleType) -> Iterator[None]:
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    finally:
+        del sys.modules[module.__name__]
+
+
+def _ways(control: Control, asked: Question) -> Iterator[Way]:
+    for numbers in (ITS_OWN,) if asked.relation == CLOSE else (ONES, RANDOM, ITS_OWN):
+        for everywhere in (False, True):
+            yield Way(control, numbers, everywhere)
+
+
+def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
+    """What may pass, the plainest first; at last nothing at all."""
+    case = sighting.case
+    compared = asked.place in (ALIVE, WARNINGS) or (asked.place == VALUE and asked.relation == SAME)
+    if compared or (asked.place in (ERROR, VALUE) and not sighting.symptom.unhooked):
+        yield Control(hooked=True)
+    if case.kind.call == BACKWARD and case.kind.variant == "legacy":
+        full = KINDS["full_backward" if case.kind.scope == "module" else "global_full_backward"]
+        if not lacking(full.name) and asked.place == CALLS:
+            yield Control(register=full.register)
+    if asked.place == CALLS and asked.entry is not None:
+        yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
+    classes = network(case.topology, ONES, "").classes
+    for near in islice(_near(case.topology), NEIGHBOURS):
+        try:
+            alike = network(near, ONES, "").classes == classes
+        except INVALID:
+            continue
+        if alike:
+            yield Control(topology=near)
+    yield Control()
+
+
+def _near(topology: Topology) -> Iterator[Topology]:
+    """Networks that differ in one step, those first whose backward starts at the output."""
+    for i, statement in enumerate(topology.main):
+        if isinstance(statement, (Backward, Grad)) and statement.outputs != (Ref("y"),):
+            changed = replace(statement, outputs=(Ref("y"),), cotangents=statement.cotangents[:1])
+            yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
+    yield from one_step_away(topology)

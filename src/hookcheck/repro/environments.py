@@ -1,0 +1,86 @@
+"""Environments in which one release of torch can run a script: made by uv, alone, and removed afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from hookcheck.errors import HookcheckError
+from hookcheck.releases import Release, releases
+
+LIMIT = 1200
+"""Seconds that an installation may take; the slowest release took 45 and brings 7 GB."""
+
+
+class NoEnvironment(HookcheckError):
+    """A release cannot be installed here."""
+
+
+def release_named(torch: str) -> Release:
+    """The release of that version, or one of a listed minor version with what that needs.
+
+    Raises:
+        HookcheckError: the list has no such minor version.
+    """
+    known = {release.torch: release for release in releases()}
+    if torch in known:
+        return known[torch]
+    try:
+        minor = Version(torch).release[:2]
+    except InvalidVersion:
+        minor = ()
+    near = [release for release in known.values() if Version(release.torch).release[:2] == minor]
+    if not near:
+        raise HookcheckError(f"there is no torch {torch!r} in the list of releases; choose from {', '.join(known)}")
+    return replace(near[-1], torch=torch)
+
+
+def uv() -> str:
+    """The command uv.
+
+    Raises:
+        HookcheckError: there is none.
+    """
+    found = shutil.which("uv")
+    if found is None:
+        raise HookcheckError("uv is not on PATH: it makes the environments of other releases (pip install uv)")
+    return found
+
+
+@contextmanager
+def environment(release: Release) -> Iterator[Path]:
+    """The Python of a new environment that has the release; it and what uv cached for it are gone afterwards.
+
+    Where ``PIP_FIND_LINKS`` names folders of wheels uv looks there too, unless ``UV_FIND_LINKS`` does.
+
+    Raises:
+        NoEnvironment: with the last line of what uv said.
+    """
+    command = uv()
+    with tempfile.TemporaryDirectory(prefix=f"hookcheck-torch{release.torch}-") as folder:
+        links = os.environ.get("UV_FIND_LINKS") or os.environ.get("PIP_FIND_LINKS", "")
+        settings = {**os.environ, "UV_CACHE_DIR": f"{folder}/cache", "UV_LINK_MODE": "hardlink"}
+        if links:
+            settings["UV_FIND_LINKS"] = ",".join(links.split())
+        python = Path(folder, "venv", "bin", "python")
+        wanted = [f"torch=={release.torch}", *release.pins]
+        _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
+        _run([command, "pip", "install", "--quiet", "--python", str(python), *wanted], settings)
+        yield python
+
+
+def _run(command: list[str], settings: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        raise NoEnvironment(f"uv took more than {LIMIT} s") from None
+    if done.returncode:
+        raise NoEnvironment(" ".join(done.stderr.split())[-300:] or f"uv ended with exit code {done.returncode}")

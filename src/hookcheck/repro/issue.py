@@ -1,0 +1,109 @@
+"""The text of an upstream issue, after PyTorch's bug form."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from hookcheck.contract.clause import Clause
+from hookcheck.contract.ledger import Entry
+from hookcheck.contract.verdict import RAN
+from hookcheck.record.errors import RecordError
+from hookcheck.record.model import Folded, public_version
+from hookcheck.record.reading import read_folded, record_files
+from hookcheck.repro.links import links
+from hookcheck.repro.verify import Verdict
+
+
+def issue(
+    title: str,
+    clause: Clause,
+    documentation: Sequence[str],
+    script: str,
+    verdicts: Sequence[Verdict],
+    releases: tuple[Sequence[str], Sequence[str]],
+    prior: Iterable[str],
+    environment: str,
+) -> str:
+    """The whole text, in Markdown.
+
+    ``verdicts`` are of scripts that were run, the first of the torch at hand; ``releases`` are those that fail and
+    those that pass in the records; ``prior`` names issues that speak of the same.
+    """
+    here = verdicts[0]
+    said = f"> {clause.statement}\n\n" + "\n".join(f"- {link}" for link in documentation)
+    ran = "\n".join(f"| {verdict.torch} | {verdict.told()} |" for verdict in verdicts)
+    outputs = "\n\n".join(f"torch {v.torch}:\n\n{_fenced(v.output)}" for v in verdicts if v.output)
+    failing, passing = (", ".join(names) or "none" for names in releases)
+    known = "\n".join(f"- {link}" for link in prior) or "None that we know of."
+    parts = [
+        f"# {title}",
+        "### 🐛 Describe the bug",
+        f"What the documentation promises ({clause.source}):\n\n{said}",
+        f"This script needs torch alone. It ends with exit code 1 where the fault shows ({_often(here)}), 0 where "
+        "torch is as documented, 3 where it lacks the API.",
+        _fenced(script.rstrip("\n"), "python"),
+        f"**Observed and expected**\n\n{outputs}",
+        f"**Releases**\n\nIn the records of hookcheck the same case fails on: {failing}. It passes on: {passing}.\n\n"
+        f"| torch | the script |\n| --- | --- |\n{ran}",
+        f"**Related issues**\n\n{known}",
+        "### Versions",
+        _fenced(environment.rstrip("\n") or "Please add the output of `python -m torch.utils.collect_env`."),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _often(verdict: Verdict) -> str:
+    return verdict.told() if verdict.flaky else f"{verdict.runs} of {verdict.runs} runs on torch {verdict.torch}"
+
+
+def _fenced(text: str, language: str = "") -> str:
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", text)), 3)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def in_records(folder: Path, clause: str, kind: str, topology: str) -> tuple[list[str], list[str]]:
+    """The releases on which a case deviates from a clause, and those on which it conforms, by the records below."""
+    failing: list[str] = []
+    passing: list[str] = []
+    for path in record_files(folder):
+        try:
+            record = read_folded(path)
+        except RecordError:
+            continue  # `hookcheck validate` names what is wrong with it
+        deviates = _deviates(record, clause, kind, topology)
+        if deviates is not None:
+            (failing if deviates else passing).append(public_version(record.header.torch.version))
+    return _in_order(failing), _in_order(passing)
+
+
+def _in_order(versions: list[str]) -> list[str]:
+    return sorted(versions, key=lambda version: [int(part) for part in re.findall(r"\d+", version)])
+
+
+def _deviates(record: Folded, clause: str, kind: str, topology: str) -> bool | None:
+    """Whether the case deviates in a record; None where it did not run or the clause had no say."""
+    for group in record.alike:
+        if group.outcome == RAN and kind in group.kinds and topology in group.topologies and clause in group.judged:
+            return any(deviation.clause == clause for deviation in group.deviations)
+    return None
+
+
+def prior_issues(clause: Clause, entry: Entry | None) -> list[str]:
+    """What the clause's source and the ledger name: addresses of issues, and of what the deviation rests on."""
+    named = [link for link in links(clause.source) if "/issues/" in link]
+    return list(dict.fromkeys([*named, *([entry.link] if entry is not None and "github.com" in entry.link else [])]))
+
+
+def collected() -> str:
+    """What ``torch.utils.collect_env`` says of this environment; empty where it says nothing within two minutes."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.utils.collect_env"], capture_output=True, text=True, timeout=120, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    return re.sub(r"(?m)^(Vulnerability .*|CPU:|Flags:.*)\n?", "", done.stdout).strip() if not done.returncode else ""

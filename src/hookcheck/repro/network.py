@@ -1,0 +1,130 @@
+"""A network in a script: its classes, the lines that make it and its inputs, and those that run it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from hookcheck.topology.model import Input, Topology
+from hookcheck.topology.primitive import Array
+from hookcheck.topology.source import attribute, main_source, modules_source
+from hookcheck.topology.source import definitions_source as layer_classes
+from hookcheck.topology.values import WHOLE, parameter_shapes, values
+
+ONES, RANDOM, ITS_OWN = "ones", "random", "its own"
+"""What the inputs of a network hold in a script."""
+
+SHORT = 4
+"""So many numbers are written down; more are counted by ``torch.arange`` where they are 1, 2, 3, …"""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The parts of a script: imports, classes, the lines that make ``net`` and the inputs, and those that run it."""
+
+    imports: tuple[str, ...]
+    classes: tuple[str, ...]
+    made: tuple[str, ...]
+    main: tuple[str, ...]
+
+
+def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> Network:
+    """The parts of a script about a topology.
+
+    ``kind`` says what inputs hold: ones, random numbers, or those of the topology, with which the parameters are filled
+    too; else these are as the layers make them. What stands in ``named``
+    keeps its name; other values that are used once, at once, need none.
+    """
+    parts = [*filter(None, [layer_classes(topology)]), *modules_source(topology).split("\n\n\n")]
+    imports = [line for part in parts for line in part.split("\n") if re.match("from |import ", line)]
+    classes = [re.sub(r"(?m)^(?:from|import) .*\n*", "", part).strip() for part in parts[:-1]]
+    classes = [_tidy(text) for text in classes if text]
+    made = [line for line in parts[-1].split("\n") if "=" in line or parameter_shapes(topology)]
+    numbers = values(topology)
+    main = inlined(main_source(topology).split("\n"), named)
+    used = "\n".join([*main, named])
+    inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
+    made += _fill(topology, numbers) if kind == ITS_OWN else []
+    if kind == RANDOM:
+        made = ["torch.manual_seed(0)", *made]
+    made += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]
+    if device != "cpu":
+        made += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
+    return Network(tuple(dict.fromkeys(imports)), tuple(classes), tuple(made), tuple(main))
+
+
+def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:
+    names = list(parameter_shapes(topology))
+    lines = [f"    {attribute('net', name)}.copy_({tensor(numbers[name])})" for name in names]
+    return ["with torch.no_grad():", *lines] if lines else []
+
+
+def _tidy(text: str) -> str:
+    """A class without a constructor that does nothing, and without names for what is used at once."""
+    text = text.replace("    def __init__(self):\n        super().__init__()\n\n", "")
+    head, found, body = text.partition("    def forward(")
+    if not found or body.count("    def ") or "class " in body:
+        return text
+    signature, *lines = body.split("\n")
+    lines = inlined([line[8:] for line in lines], "")
+    return "\n".join([f"{head}{found}{signature}", *(f"        {line}" for line in lines)])
+
+
+def _moved(i: Input, device: str) -> str:
+    """An input, moved as a leaf of its own."""
+    return f'{i.name} = {i.name}.detach().to("{device}")' + (".requires_grad_()" if i.requires_grad else "")
+
+
+def _input(i: Input, array: Array, topology: Topology, kind: str) -> str:
+    dtype = "" if i.domain in WHOLE else i.dtype or topology.dtype
+    more = (f", dtype=torch.{dtype}" if dtype not in ("", "float32") else "") + (
+        ", requires_grad=True" if i.requires_grad else ""
+    )
+    if kind != ITS_OWN and i.domain not in WHOLE:
+        function = "torch.ones" if kind == ONES else "torch.randn"
+        return f"{function}({', '.join(map(str, array.shape)) or '()'}{more})"
+    return tensor(array, more)
+
+
+def tensor(array: Array, more: str = "") -> str:
+    """The expression that makes a tensor with these numbers."""
+    if not array.size:
+        return f"torch.zeros({array.shape}{more})"
+    counting = array.size > SHORT and np.array_equal(array.reshape(-1), np.arange(1.0, array.size + 1))
+    if counting and array.dtype.kind == "f":
+        grad = ".requires_grad_()" if "requires_grad" in more else ""
+        more = more.replace(", requires_grad=True", "")
+        shape = f".reshape{array.shape}" if array.ndim > 1 else ""
+        return f"torch.arange(1.0, {array.size + 1}{more}){shape}{grad}"
+    return f"torch.tensor({array.tolist()!r}{more})"
+
+
+def inlined(lines: list[str], named: str) -> list[str]:
+    """The lines with each value put where it is used, if that is once and in the very next line."""
+    i = 0
+    lines = list(lines)
+    while i + 1 < len(lines):
+        match = re.fullmatch(r"(\w+) = (.+)", lines[i])
+        if match and _once(match[1], lines, i, named):
+            text = match[2] if re.fullmatch(r"[\w.]+(\[[^\[\]]*\])*(\(.*\))?", match[2]) else f"({match[2]})"
+            joined = re.sub(rf"\b{match[1]}\b", lambda _, text=text: text, lines[i + 1])  # type: ignore[misc]
+            if len(joined) <= 88:
+                lines[i : i + 2] = [joined]
+                i = max(0, i - 1)
+                continue
+        i += 1
+    return [re.sub(r"^( *)\w+ = (.+)$", r"\1\2", line) if _unused(line, lines, named) else line for line in lines]
+
+
+def _once(name: str, lines: list[str], i: int, named: str) -> bool:
+    uses = [len(re.findall(rf"\b{name}\b", line)) for line in lines[i + 1 :]]
+    return uses[:1] == [1] and sum(uses) == 1 and not re.search(rf"\b{name}\b", named) and ":" not in lines[i + 1][-1:]
+
+
+def _unused(line: str, lines: list[str], named: str) -> bool:
+    """Whether a line calls something and gives a name to what nobody uses."""
+    match = re.fullmatch(r" *(\w+) = .+\)", line)
+    text = "\n".join([*lines, named])
+    return match is not None and len(re.findall(rf"\b{match[1]}\b", text)) == 1

@@ -1,0 +1,153 @@
+"""A folder for an upstream report: the script of a reduced case, seen to fail, and the text of the issue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import Clause, clause_named
+from hookcheck.contract.ledger import Entry, applying, load
+from hookcheck.contract.verdict import RAN
+from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import HookKind, kind_named
+from hookcheck.programs.program import Program
+from hookcheck.programs.running import examine_program
+from hookcheck.record.model import public_version
+from hookcheck.repro import verify
+from hookcheck.repro.cells import Wanted
+from hookcheck.repro.choice import chosen
+from hookcheck.repro.issue import collected, in_records, issue, prior_issues
+from hookcheck.repro.links import links
+from hookcheck.repro.program import program_script
+from hookcheck.repro.question import question
+from hookcheck.repro.reduce import reduced
+from hookcheck.repro.sighting import Sighting, sightings, unable
+from hookcheck.repro.verify import SHOWS, Verdict
+from hookcheck.repro.words import title
+from hookcheck.topology.codec import identify
+from hookcheck.topology.model import Topology
+
+RUNS = 3
+"""So often a script is run before it is shown."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A ``script`` with the ``verdicts`` of the torches that it was run on, the one at hand first; and what it is
+    about."""
+
+    title: str
+    clause: Clause
+    kind: str
+    case: str
+    documentation: tuple[str, ...]
+    entry: Entry | None
+    script: str
+    verdicts: tuple[Verdict, ...] = ()
+
+
+def of_a_network(wanted: Wanted, device: str, tried: Callable[[int], None]) -> Report:
+    """The report of a network, reduced on the torch at hand; ``tried`` is told the number of networks tried so far.
+
+    Raises:
+        HookcheckError: the torch at hand cannot run it, or it conforms there.
+    """
+    clause, kind = clause_named(wanted.clause), kind_named(wanted.kind)
+    entries = load()
+    ledger = applying(entries, torch.__version__, device)
+    _check(wanted, clause, kind, device)
+    seen = sightings(wanted.topology, wanted.family, kind, clause, ledger, device)
+    if not seen:
+        raise HookcheckError(
+            f"{clause.id} with {kind.name} conforms on torch {torch.__version__} for network "
+            f"{identify(wanted.topology)}: there is nothing to reproduce"
+        )
+    symptom = seen[0].symptom
+
+    def alike(case: Topology, hook: HookKind) -> list[Sighting]:
+        if unable(case, hook, device) or hook.name not in clause.kinds:
+            return []
+        return [s for s in sightings(case, wanted.family, hook, clause, ledger, device) if s.symptom == symptom]
+
+    topology, hook = reduced(wanted.topology, kind, lambda case, hook: bool(alike(case, hook)), tried)
+    sighting = alike(topology, hook)[0]
+    documentation = tuple(link for link in links(clause.source) if "/issues/" not in link) or (hook.documentation,)
+    entry = next((entry for entry in entries if entry.id == symptom.ledger), None)
+    heading = title(sighting, question(sighting))
+    script = chosen(sighting)
+    return Report(heading, clause, kind.name, identify(wanted.topology), documentation, entry, script)
+
+
+def _check(wanted: Wanted, clause: Clause, kind: HookKind, device: str) -> None:
+    if kind.name not in clause.kinds:
+        choices = ", ".join(clause.kinds)
+        raise HookcheckError(f"clause {clause.id} does not speak of hook kind {kind.name!r}; choose from {choices}")
+    why = unable(wanted.topology, kind, device)
+    if why:
+        raise HookcheckError(f"torch {torch.__version__} cannot run network {identify(wanted.topology)}: {why}")
+
+
+def verified(
+    report: Report, folder: Path, torches: Sequence[str], runs: int, limit: float, told: Callable[[str], None]
+) -> Report:
+    """The report with its script, written to ``folder``, run on the torch at hand and on other releases.
+
+    Raises:
+        HookcheckError: the fault does not show on the torch at hand; the script is removed.
+    """
+    path = folder / "repro.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(report.script, encoding="utf-8")
+    version = public_version(str(torch.__version__))
+    told(f"running the script on torch {version}")
+    here = verify.here(path, version, runs, limit)
+    if here.verdict != SHOWS:
+        path.unlink()
+        raise HookcheckError(
+            f"the script does not show the fault in a process of its own on torch {version}: {here.told()}"
+        )
+    verdicts = [here]
+    for other in torches:
+        told(f"running the script on torch {other}")
+        verdicts.append(verify.on(path, other, runs, limit, version))
+    return Report(**{**vars(report), "verdicts": tuple(verdicts)})
+
+
+def write(report: Report, folder: Path, records: Path) -> None:
+    """Writes the text of the issue beside the script."""
+    text = issue(
+        report.title,
+        report.clause,
+        report.documentation,
+        report.script,
+        report.verdicts,
+        in_records(records, report.clause.id, report.kind, report.case),
+        prior_issues(report.clause, report.entry),
+        collected(),
+    )
+    (folder / "issue.md").write_text(text, encoding="utf-8")
+
+
+def of_a_program(program: Program, device: str | None) -> Report:
+    """The report of a program, which is as small as it can be already.
+
+    Raises:
+        HookcheckError: it conforms on the torch at hand, or cannot run there.
+    """
+    script = program_script(program, device)
+    entries = load()
+    known = applying(entries, torch.__version__, device or "cpu")
+    result = examine_program(program, known, device or (program.device if program.device != "any" else "cpu"))
+    if result.outcome != RAN:
+        raise HookcheckError(f"{program.id} is {result.outcome} on torch {torch.__version__}: {result.reason}")
+    if not result.deviations:
+        raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}: there is nothing to reproduce")
+    first = result.deviations[0]
+    entry = next((entry for entry in entries if entry.id == first.ledger), None)
+    heading = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"[:120]
+    documentation = tuple(link for link in links(program.source) if "/issues/" not in link)
+    return Report(heading, program, program.chapter, program.id, documentation, entry, script)

@@ -1,0 +1,133 @@
+"""What a script says of one torch, in a process of its own: that the fault shows, that it does not, or nothing."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hookcheck.errors import HookcheckError
+from hookcheck.record.model import public_version
+from hookcheck.repro.environments import NoEnvironment, environment, release_named
+
+SHOWS, HOLDS, SKIP = "shows", "as documented", "skip"
+"""The verdicts: the fault shows, it does not, or the script says nothing of that torch."""
+
+LACKS = 3
+LIMIT = 120
+"""Seconds that a run may take: what those who triage PyTorch's issues grant it."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a script says of a release: ``verdict`` in ``shows`` of ``runs`` runs; ``why`` it is a skip; its output."""
+
+    torch: str
+    verdict: str
+    why: str = ""
+    shows: int = 0
+    runs: int = 1
+    output: str = ""
+
+    @property
+    def flaky(self) -> bool:
+        """Whether not all runs said the same."""
+        return 0 < self.shows < self.runs
+
+    def told(self) -> str:
+        """The verdict for people."""
+        if self.flaky:
+            return f"shows in {self.shows} of {self.runs} runs"
+        return f"{self.verdict}: {self.why}" if self.why else self.verdict
+
+
+def checked(path: Path) -> str:
+    """The text of a script that can be run anywhere.
+
+    Raises:
+        HookcheckError: it cannot be read, is not Python, or imports something besides torch and the standard library.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise HookcheckError(f"{path} cannot be read: {error}") from None
+    except (SyntaxError, ValueError) as error:
+        raise HookcheckError(f"{path} is not Python: {error}") from None
+    known = {"torch", "__future__", *getattr(sys, "stdlib_module_names", ())}  # Python 3.9 does not know its own
+    foreign = sorted({name for name in _imported(tree) if name not in known})
+    if foreign and hasattr(sys, "stdlib_module_names"):
+        raise HookcheckError(
+            f"{path} imports {', '.join(foreign)}: a script for a report needs torch and the standard library alone"
+        )
+    return text
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield "." if node.level else (node.module or "").partition(".")[0]
+
+
+def here(path: Path, torch: str, runs: int = 1, limit: float = LIMIT) -> Verdict:
+    """What a script says of the torch of this Python."""
+    return judged(path, Path(sys.executable), torch, runs, limit)
+
+
+def on(path: Path, torch: str, runs: int = 1, limit: float = LIMIT, present: str = "") -> Verdict:
+    """What a script says of a release: of the ``present`` torch here, of any other in an environment of its own.
+
+    Raises:
+        HookcheckError: there is no such release, or no uv.
+    """
+    if torch == public_version(present):
+        return here(path, torch, runs, limit)
+    release = release_named(torch)
+    try:
+        with environment(release) as python:
+            return judged(path, python, torch, runs, limit)
+    except NoEnvironment as error:
+        return Verdict(torch, SKIP, f"cannot install: {error}")
+
+
+def judged(path: Path, python: Path, torch: str, runs: int, limit: float) -> Verdict:
+    """What a script says, run so often by a ``python``: the first skip ends it."""
+    outcomes = []
+    for _ in range(runs):
+        code, why, output = _run(path, python, limit)
+        if code not in (0, 1):
+            return Verdict(torch, SKIP, why, output=output)
+        outcomes.append((code, output))
+    counts = Counter(code for code, _ in outcomes)
+    output = next((text for code, text in outcomes if code == 1), outcomes[0][1])
+    return Verdict(torch, SHOWS if counts[1] else HOLDS, "", counts[1], runs, output)
+
+
+def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
+    """The exit code where it says something of torch, else None and why; and what the script printed."""
+    settings = {**os.environ, "PYTHONHASHSEED": "0"}
+    settings.pop("PYTHONPATH", None)
+    try:
+        done = subprocess.run(
+            [str(python), "-I", str(path)], capture_output=True, text=True, timeout=limit, env=settings, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"still running after {limit:g} s", ""
+    output = (done.stdout + done.stderr).strip()
+    last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
+    if done.returncode == LACKS:
+        return None, "this torch lacks the API, or this machine the device", output
+    if done.returncode < 0:
+        return None, f"crashed by signal {-done.returncode}", output
+    raised = "Traceback (most recent call last)" in done.stderr and not last.startswith("AssertionError")
+    if raised or done.returncode not in (0, 1):
+        kind = "import error" if last.startswith(("ImportError", "ModuleNotFoundError")) else "crashed"
+        return None, f"{kind}: {last or f'exit code {done.returncode}'}", output
+    return done.returncode, "", output

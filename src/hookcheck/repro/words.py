@@ -1,0 +1,112 @@
+"""What a report says in words: its title, which somebody could prove wrong, and where an expected number is from."""
+
+from __future__ import annotations
+
+import re
+
+from hookcheck.hooks.kinds import HookKind
+from hookcheck.networks.case import Case
+from hookcheck.repro.question import ALIVE, CALLS, CLOSE, COUNT, EQUAL, ERROR, LENGTH, NONE, ORDER, WARNINGS, Question
+from hookcheck.repro.sighting import Sighting
+from hookcheck.topology.model import Composite, Module, Sequential
+from hookcheck.topology.primitive import Layer, Primitive
+
+
+def title(sighting: Sighting, asked: Question) -> str:
+    """One line that says what torch does: ``register_full_backward_hook on Linear: …``."""
+    case = sighting.case
+    hooked = registered(case.kind)
+    what = _module(case, asked)
+    if asked.place == CALLS:
+        return f"{hooked} on {what}: {_called(sighting, asked)}"
+    if asked.place == WARNINGS:
+        text = asked.argument.split(". ")[0][:60]
+        return f"{hooked} on {what} warns although the hook returns None: {text}"
+    if asked.place == ALIVE:
+        return f"{hooked} on {what}: after the run {asked.path} is never freed"
+    if asked.place == ERROR:
+        if asked.expected:
+            return f"{hooked} on {what}: writing in place raises no error"
+        if sighting.symptom.unhooked:
+            return f"{what}: {sighting.case.plain.raised}"[:120]
+        return f"{hooked} on {what}: {sighting.case.observed.raised}"[:120]
+    if asked.relation == CLOSE:
+        return f"{what}: {asked.path} is wrong"
+    return f"{hooked} on {what}: a hook that returns None changes {asked.path}"
+
+
+def registered(kind: HookKind) -> str:
+    """The function that registers hooks of a kind, as people call it."""
+    return {"global": f"register_module_{kind.register.partition('_module_')[2]}"}.get(kind.scope, kind.register)
+
+
+def _called(sighting: Sighting, asked: Question) -> str:
+    case = sighting.case
+    calls = len(case.events.get(asked.path, ())) if asked.path in case.events else len(case.observed.events)
+    if asked.relation == COUNT:
+        calls = len(case.events.get(asked.path, ()))
+        return f"the hook is called {_times(calls)}, not {_times(asked.expected)}"
+    if asked.relation == LENGTH:
+        return f"{asked.argument} has not {asked.expected} {'entry' if asked.expected == 1 else 'entries'}"
+    if asked.relation == ORDER:
+        before, after = asked.expected[:2]
+        return f"the hook of {after} is called before that of {before}"
+    if asked.relation == EQUAL:
+        return "gradients that the hook is given require grad"
+    entry = "" if asked.entry is None else f"[{asked.entry}]"
+    name = f"{asked.argument}{entry}" if asked.argument in ("grad_input", "grad_output") else "the gradient"
+    if asked.relation == NONE:
+        return f"{name} is {'a Tensor, not None' if asked.expected else 'None, not a Tensor'}"
+    if getattr(asked.observed, "shape", None) != asked.expected.shape:
+        return f"{name} has another shape than it should"
+    return f"{name} is wrong"
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _module(case: Case, asked: Question) -> str:
+    """The module that the fault is about: its class, or for one of our own what it computes."""
+    calls = case.expected.trace.calls
+    call = next((c for c in calls if c.path == asked.path and asked.place == CALLS), calls[0])
+    return _class(call.module)
+
+
+def _class(module: Module) -> str:
+    if isinstance(module, Layer):
+        return module.source().partition("(")[0].removeprefix("nn.")
+    if isinstance(module, Sequential):
+        return "Sequential"
+    steps = _parts(module) if isinstance(module, Composite) else []
+    return f"a module of {' and '.join(steps[:3])}" if steps else "a module"
+
+
+def _parts(module: Composite) -> list[str]:
+    layers = [type(child).__name__ for _, child in module.children if isinstance(child, Layer)]
+    ops = [type(s.op).__name__.lower() for s in module.body if hasattr(s, "op")]
+    return list(dict.fromkeys([*layers, *ops]))
+
+
+def derivation(case: Case, asked: Question) -> str:
+    """Why that is expected, in one line."""
+    if asked.place == CALLS and asked.relation == COUNT:
+        forwards = sum(call.path == asked.path for call in case.expected.trace.calls)
+        backwards = len(case.expected.trace.passes)
+        return f"forward {_times(forwards)}, backward {_times(backwards)}"
+    if asked.relation == LENGTH:
+        return "one for each positional argument" if asked.argument == "grad_input" else "one for each output"
+    if asked.relation == NONE:
+        return "no gradient is computed there" if asked.expected else "its gradient is computed"
+    if getattr(asked.observed, "shape", None) != getattr(asked.expected, "shape", None):
+        return "a gradient has the shape of its tensor"
+    steps = [node.primitive for node in reversed(case.expected.trace.nodes) if node.primitive is not None]
+    rules = [rule for step in steps if (rule := _rule(step))]
+    return f"chain rule: {', then '.join(rules[:3])}" if rules else "the cotangent itself"
+
+
+def _rule(step: Primitive) -> str:
+    """The formula of a step's gradient, as its class states it: ``Linear has dx = v W``."""
+    text = " ".join((type(step).__doc__ or "").split())
+    match = re.search(r"``(d[xa] = [^`]*)``", text)
+    return f"{type(step).__name__} {match[1]}" if match and len(match[1]) < 40 else type(step).__name__

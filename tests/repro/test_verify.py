@@ -1,0 +1,180 @@
+"""What is said of a script that fails, passes, lacks something, hangs or crashes; and the search for a release."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hookcheck.errors import HookcheckError
+from hookcheck.repro import verify
+from hookcheck.repro.bisect import Answer, Memory, bisect
+from hookcheck.repro.environments import NoEnvironment, environment, release_named, uv
+from hookcheck.repro.verify import HOLDS, SHOWS, SKIP, Verdict, checked, here
+
+
+def script(folder: Path, text: str) -> Path:
+    path = folder / "repro.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "why"),
+    [
+        ("raise SystemExit(1)", SHOWS, ""),
+        ("assert 1 == 2, 'it differs'", SHOWS, ""),
+        ("pass", HOLDS, ""),
+        ("raise SystemExit(3)", SKIP, "this torch lacks the API, or this machine the device"),
+        ("import nothing_of_that_name", SKIP, "import error: ModuleNotFoundError"),
+        ("raise AttributeError('no such hook')", SKIP, "crashed: AttributeError: no such hook"),
+        ("raise SystemExit(7)", SKIP, "crashed: exit code 7"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", SKIP, "crashed by signal 11"),
+        ("import time; time.sleep(60)", SKIP, "still running after 2 s"),
+    ],
+)
+def test_verdicts(text: str, verdict: str, why: str, tmp_path: Path) -> None:
+    found = here(script(tmp_path, text), "2.0.0", limit=2 if "sleep" in text else 60)
+    assert found.verdict == verdict
+    assert found.why.startswith(why)
+    assert bool(found.why) is bool(why)
+
+
+def test_flaky_ones_say_how_often(tmp_path: Path) -> None:
+    text = "import pathlib\np = pathlib.Path(__file__).with_name('n')\nn = len(p.read_text()) if p.exists() else 0\n"
+    text += "p.write_text('x' * (n + 1))\nraise SystemExit(n % 2)"
+    found = here(script(tmp_path, text), "2.0.0", runs=5)
+    assert found.flaky
+    assert found.told() == "shows in 2 of 5 runs"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def broken(:", "is not Python: "),
+        (
+            "import numpy\nimport torch",
+            "imports numpy: a script for a report needs torch and the standard library alone",
+        ),
+        ("from . import near", "imports .: a script"),
+    ],
+)
+def test_refuses(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(HookcheckError, match=words):
+        checked(script(tmp_path, text))
+
+
+def test_refuses_what_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(HookcheckError, match="cannot be read"):
+        checked(tmp_path / "gone.py")
+
+
+def test_releases_by_name() -> None:
+    assert release_named("2.6.0").python == "3.11"
+    assert release_named("1.13.0").pins == release_named("1.13.1").pins
+    for name in ("9.9.9", "newest"):
+        with pytest.raises(
+            HookcheckError, match=f"there is no torch '{name}' in the list of releases; choose from 1.7.1"
+        ):
+            release_named(name)
+
+
+def test_no_uv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(HookcheckError, match="uv is not on PATH"):
+        uv()
+
+
+def fake_uv(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
+    path = folder / "bin" / "uv"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{lines}\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_an_environment_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path, monkeypatch, f'echo "$UV_FIND_LINKS: $@" >> {tmp_path}/said')
+    monkeypatch.delenv("UV_FIND_LINKS", raising=False)
+    monkeypatch.setenv("PIP_FIND_LINKS", "/a /b")
+    with environment(release_named("1.13.1")) as python:
+        folder = python.parents[2]
+        assert folder.exists()
+    assert not folder.exists()
+    made, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert made.startswith("/a,/b: venv --quiet --python 3.11 ")
+    assert installed.endswith(" torch==1.13.1 numpy<2")
+
+
+def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path, monkeypatch, "echo no such wheel >&2; exit 1")
+    with pytest.raises(NoEnvironment, match="no such wheel"), environment(release_named("2.6.0")):
+        pass
+    found = verify.on(script(tmp_path, "pass"), "2.6.0")
+    assert (found.verdict, found.why) == (SKIP, "cannot install: no such wheel")
+
+
+RELEASES = [f"2.{n}.0" for n in range(10)]
+
+
+def searched(
+    folder: Path, verdicts: Callable[[int], str], ends: list[str] = RELEASES
+) -> tuple[Answer, list[str], list[int]]:
+    """The answer, which releases were tried, and how many steps were left each time."""
+    path = script(folder, "pass")
+    tried: list[str] = []
+    left: list[int] = []
+
+    def attempt(torch: str) -> Verdict:
+        tried.append(torch)
+        word = verdicts(int(torch.split(".")[1]))
+        return Verdict(torch, word, "no wheel" if word == SKIP else "")
+
+    return bisect(ends, attempt, Memory.of(path), lambda verdict, steps: left.append(steps)), tried, left
+
+
+def test_the_release_in_which_a_fault_came(tmp_path: Path) -> None:
+    answer, tried, left = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
+    assert (answer.before.torch, answer.after.torch) == ("2.5.0", "2.6.0")
+    assert answer.specifier == ">=2.6.0,<=2.9.0"
+    assert answer.told().startswith("The fault shows since torch 2.6.0; 2.5.0 is as documented.")
+    assert tried[:2] == ["2.0.0", "2.9.0"]  # both ends first
+    assert len(tried) <= 6
+    assert left[-1] == 0
+
+
+def test_the_release_that_mended_it(tmp_path: Path) -> None:
+    answer, _, _ = searched(tmp_path, lambda n: SHOWS if n < 3 else HOLDS)
+    assert answer.specifier == ">=2.0.0,<=2.2.0"
+    assert "shows up to torch 2.2.0" in answer.told()
+
+
+def test_what_is_skipped_is_named(tmp_path: Path) -> None:
+    answer, _, _ = searched(tmp_path, lambda n: SKIP if n in (0, 4, 5) else SHOWS if n >= 6 else HOLDS)
+    assert answer.first == "2.1.0"
+    assert [verdict.torch for verdict in answer.skipped] == ["2.4.0", "2.5.0"]
+    assert "2.4.0 (no wheel); 2.5.0 (no wheel)" in answer.told()
+
+
+def test_a_search_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
+    searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
+    _, tried, _ = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
+    assert tried == []
+    (tmp_path / "repro.bisect.json").write_text("{", encoding="utf-8")  # a file that was cut off begins anew
+    assert searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)[1]
+
+
+@pytest.mark.parametrize(
+    ("word", "words"),
+    [
+        (SHOWS, "the fault shows on both 2.0.0 and 2.9.0; give other ends"),
+        (HOLDS, "the fault shows on neither 2.0.0 and 2.9.0; give other ends"),
+        (SKIP, "no release can say anything"),
+    ],
+)
+def test_nothing_to_search_for(word: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(HookcheckError, match=words):
+        searched(tmp_path, lambda n: word)
