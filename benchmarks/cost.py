@@ -33,6 +33,7 @@ from hookcheck.oracle.trace import writes
 from hookcheck.probe.registering import put
 from hookcheck.probe.run import unavailable, unsafe
 from hookcheck.probe.state import preserved
+from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import Built, _compiled, build
@@ -77,7 +78,8 @@ def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         clauses = tuple(CLAUSES.values())
         corpus = {family: topologies}
-        session = Session(tuple(KINDS), clauses, {"cpu": LEDGER}, corpus, 0, Path(folder), "main")
+        here = Examiner(clauses, {"cpu": LEDGER})
+        session = Session(tuple(KINDS), clauses, here.ledgers, corpus, 0, Path(folder), "main", here)
         session.replayed(family, "cpu")
 
 

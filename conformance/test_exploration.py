@@ -6,7 +6,7 @@ does not explain is shrunk to the smallest network that shows it, and printed as
 
 from __future__ import annotations
 
-from hookcheck.run.plugin import Endless, Exploration
+from hookcheck.run.items import Endless, Exploration
 
 
 def test_new_topologies(exploration: Exploration | Endless) -> None:

@@ -5,7 +5,7 @@ A chapter of clauses is a module of `hookcheck.networks.chapters`; ``--chapter f
 
 from __future__ import annotations
 
-from hookcheck.run.plugin import Cell
+from hookcheck.run.items import Cell
 
 
 def test_network(network_cell: Cell) -> None:

@@ -5,7 +5,7 @@ A chapter of programs is a module of `hookcheck.programs.chapters`; ``--chapter 
 
 from __future__ import annotations
 
-from hookcheck.run.plugin import Cell
+from hookcheck.run.items import Cell
 
 
 def test_program(program_cell: Cell) -> None:

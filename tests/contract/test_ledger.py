@@ -71,6 +71,11 @@ def line(key: str) -> str:
         (line("why"), 'why = " "', "entry 'some-entry' of the ledger has no 'why'; .*"),
         (line("why"), "why = 3", "entry 'some-entry' of the ledger has no 'why'; .*"),
         (line("link"), "", "entry 'some-entry' of the ledger has no 'link'; write down the address .*"),
+        (
+            line("why"),
+            'why = "Because."\nvaries = "it races"',
+            "entry 'some-entry' of the ledger: 'varies' says why a program shows now one thing and now another",
+        ),
         (line("id"), "", "entry 'number 1' of the ledger has no 'id'; write down a short name of its own"),
         (line("torch"), "", "entry 'some-entry' of the ledger has no 'torch'; write down the releases .*"),
         (

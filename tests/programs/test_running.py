@@ -62,6 +62,31 @@ def test_the_ledger_may_name_the_fact(fact: str, explains: bool) -> None:
     assert deviation.ledger == ("known" if explains else None)
 
 
+VARYING = Entry(
+    "race", ("XX-01",), ("test-running",), SpecifierSet(">=1.7"), ("not fired", "wrong values"), "So it is.",
+    "https://x.org", date(2026, 1, 31), ("program",), when=(("fact", ("two",)),), varies="threads race",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("act", [holds, fails])
+def test_a_verdict_may_be_a_set_of_outcomes_whichever_a_run_shows(act: object) -> None:
+    result = examine_program(made(act), Ledger((VARYING,)))
+    (deviation,) = result.deviations
+    assert (deviation.subject, deviation.gap, deviation.ledger) == ("program", "wrong values", "race")
+    assert deviation.expected == "It holds."
+    assert deviation.observed == "not fired, wrong values, or as promised: threads race"
+    assert not Ledger((VARYING,)).stale([result], "XX-01", "program", "test-running")
+
+
+def test_what_is_not_in_the_set_stays_unexplained() -> None:
+    def otherwise(check: Check) -> None:
+        check.true("one", False)
+        check.calls("two", 1, 2)
+
+    unknown, whole = examine_program(made(otherwise), Ledger((VARYING,))).deviations
+    assert (unknown.subject, unknown.ledger, whole.ledger) == ("one", None, "race")
+
+
 def test_an_exception_is_a_fact_of_the_whole() -> None:
     def raises(check: Check) -> None:
         check.true("one", True)

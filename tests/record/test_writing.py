@@ -75,12 +75,23 @@ def test_a_text_that_utf8_cannot_say_survives(tmp_path: Path) -> None:
     ("version", "name"),
     [
         ("2.13.0+cpu", "torch-2.13.0-cuda.jsonl.gz"),
+        ("2.13.0+cu126", "torch-2.13.0-cuda.jsonl.gz"),
+        ("2.5.1+rocm6.2", "torch-2.5.1-cuda.jsonl.gz"),
+        ("2.13.0+git123", "torch-2.13.0+git123-cuda.jsonl.gz"),
+        ("2.13.0+custom", "torch-2.13.0+custom-cuda.jsonl.gz"),
         ("1.8.0", "torch-1.8.0-cuda.jsonl.gz"),
         ("2.16.0.dev20261101+cu126", "torch-2.16.0.dev20261101-cuda.jsonl.gz"),
     ],
 )
 def test_the_name_is_that_of_the_release_and_the_device(version: str, name: str) -> None:
     assert record_name(version, "cuda") == name
+
+
+def test_a_label_keeps_a_record_beside_others(tmp_path: Path) -> None:
+    plain, labelled = record(), replace(record(), header=replace(record().header, label="patched"))
+    paths = [write(each, tmp_path) for each in (plain, labelled)]
+    assert [path.name for path in paths] == ["torch-2.13.0-cpu.jsonl.gz", "torch-2.13.0-patched-cpu.jsonl.gz"]
+    assert [read(path) for path in paths] == [plain, labelled]
 
 
 def test_every_case_is_counted_once() -> None:

@@ -54,7 +54,10 @@ def test_a_second_record_of_one_torch_and_device_is_no_silent_choice(folder: Pat
     found = read_folder(folder)
     assert len(found.runs) == 3
     assert [(fault.file, fault.text) for fault in found.faults] == [
-        ("torch-1.7.1-cpu.jsonl.gz", "another file records torch 1.7.1 cpu too; keep one of them")
+        (
+            "torch-1.7.1-cpu.jsonl.gz",
+            "copy.jsonl.gz records torch 1.7.1 cpu too, and is drawn; remove one of them, or run one with --label",
+        )
     ]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date
@@ -15,16 +14,15 @@ from faults.engine import each, receiving
 from packaging.specifiers import SpecifierSet
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
-import hookcheck.networks.examine as examine
-import hookcheck.run.session as module
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Entry, Ledger
 from hookcheck.contract.verdict import CRASHED, GAPS, RAN, TIMED_OUT, CaseResult
-from hookcheck.probe.observation import Observation
-from hookcheck.record.lines import case_line, cases_of
+from hookcheck.programs.program import programs
+from hookcheck.record.lines import cases_of
 from hookcheck.record.parts import read_parts
-from hookcheck.run.plugin import Cell, Exploration
-from hookcheck.run.session import TIME_LIMIT, Session, Unexplained
+from hookcheck.run.examiner import Examiner, Lost, Task
+from hookcheck.run.items import Cell, Exploration
+from hookcheck.run.session import Session, Unexplained
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import decode, identify
 from hookcheck.topology.corpus import read
@@ -36,6 +34,32 @@ FAMILY = "multi-node"
 TOPOLOGIES = read(conformance_folder() / "corpus", FAMILY)[:4]
 IDS = [identify(topology) for topology in TOPOLOGIES]
 KINDS = ("full_backward", "global_full_backward")
+
+
+class Watched(Examiner):
+    """Runs tasks in this process, and notes which topologies."""
+
+    def __init__(self) -> None:
+        super().__init__(tuple(CLAUSES.values()), {"cpu": Ledger(())})
+        self.ids: list[str] = []
+
+    def perform(self, task: Task, ran: Callable[[], None] = lambda: None) -> list[CaseResult]:
+        self.ids.append(task.id)
+        return super().perform(task, ran)
+
+
+class Losing(Watched):
+    """Loses some tasks, named by topology and hook kinds."""
+
+    def __init__(self, losses: dict[tuple[str, tuple[str, ...]], Lost]) -> None:
+        super().__init__()
+        self.losses = losses
+
+    def perform(self, task: Task, ran: Callable[[], None] = lambda: None) -> list[CaseResult]:
+        if (task.id, task.kinds) in self.losses:
+            self.ids.append(task.id)
+            raise self.losses[task.id, task.kinds]
+        return super().perform(task, ran)
 
 
 class Shares:
@@ -54,7 +78,9 @@ class Shares:
             "parts": self.parts,
             "worker": name,
         }
-        session = Session(**{**settings, **changes})
+        settings.update(changes)
+        settings.setdefault("runner", Examiner(settings["clauses"], settings["ledgers"]))
+        session = Session(**settings)
         self.stack.callback(session.close)
         return session
 
@@ -68,52 +94,27 @@ def shares(tmp_path: Path) -> Iterator[Shares]:
         yield Shares(tmp_path, stack)
 
 
-@pytest.mark.parametrize("share", ["replayed", "explored"])
-def test_the_alarm_is_off_once_a_share_is_done(shares: Shares, monkeypatch: pytest.MonkeyPatch, share: str) -> None:
-    """Else it would end the process in the middle of whatever comes a minute later."""
-    calls = []
-    monkeypatch.setattr(module.faulthandler, "dump_traceback_later", lambda *_, **__: calls.append("set"))
-    monkeypatch.setattr(module.faulthandler, "cancel_dump_traceback_later", lambda: calls.append("off"))
-    worker = shares.worker("gw0")
-    for _ in range(2):
-        worker._found.clear()
-        if share == "replayed":
-            worker.replayed(FAMILY, "cpu")
-        else:
-            worker.explore(FAMILY, "cpu", 3)
-    assert calls[-1] == "off"
-    assert "set" in calls
-
-
-def begun(worker: Session, id: str, ago: float = 0) -> None:
-    """Leaves the part file as a worker does that ended in the middle of a topology."""
-    worker._part("cpu").append({"type": "begin", "family": FAMILY, "topology": id, "at": time.time() - ago})
-
-
 def test_every_topology_is_run_with_every_hook_kind(shares: Shares) -> None:
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
     assert [(r.topology, r.kind) for r in results] == [(id, kind) for id in IDS for kind in KINDS]
     assert {r.outcome for r in results} == {RAN}
 
 
-def test_every_result_is_in_the_part_file_behind_the_line_that_announces_it(shares: Shares) -> None:
+def test_every_result_is_in_the_part_file(shares: Shares) -> None:
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
-    told: dict[str, list[CaseResult]] = {}
-    for line in shares.lines():
-        if line["type"] == "begin":
-            told[line["topology"]] = []
-        else:
-            told[line["topologies"][-1]].extend(cases_of(line))
-    assert [*told] == IDS
-    for id, cases in told.items():
-        assert sorted(cases, key=lambda case: KINDS.index(case.kind)) == [r for r in results if r.topology == id]
+    kept = [case for line in shares.lines() for case in cases_of(line)]
+    assert sorted(kept, key=place) == sorted(results, key=place)
 
 
-def test_torch_runs_once_however_often_results_are_asked_for(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = shares.worker("gw0")
+def place(case: CaseResult) -> tuple[int, int]:
+    return IDS.index(case.topology), KINDS.index(case.kind)
+
+
+def test_torch_runs_once_however_often_results_are_asked_for(shares: Shares) -> None:
+    worker = shares.worker("gw0", runner=(runner := Watched()))
     first = worker.replayed(FAMILY, "cpu")
-    monkeypatch.setattr(module, "examine", None)
     assert worker.replayed(FAMILY, "cpu") is first
+    assert runner.ids == IDS
 
 
 def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_put_into_words(shares: Shares) -> None:
@@ -125,80 +126,78 @@ def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_
     assert {d.told for r in results for d in r.deviations} == {True, False}
 
 
-def test_a_worker_that_takes_over_runs_only_what_is_left(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_takes_over_runs_only_what_is_left(shares: Shares) -> None:
     whole = shares.worker("gw0", corpus={FAMILY: TOPOLOGIES[:2]}).replayed(FAMILY, "cpu")
-    examined: list[str] = []
-    monkeypatch.setattr(module, "examine", lambda t, *rest: examined.append(identify(t)) or examine.examine(t, *rest))
-    results = shares.worker("gw1").replayed(FAMILY, "cpu")
-    assert examined == IDS[2:]
+    results = shares.worker("gw1", runner=(runner := Watched())).replayed(FAMILY, "cpu")
+    assert runner.ids == IDS[2:]
     assert results[:4] == whole
     assert [(r.topology, r.kind) for r in results] == [(id, kind) for id in IDS for kind in KINDS]
 
 
-def test_a_topology_in_flight_when_a_worker_died_has_crashed_and_the_run_goes_on(shares: Shares) -> None:
-    begun(shares.worker("gw0"), IDS[1])
-    results = shares.worker("gw1").replayed(FAMILY, "cpu")
-    assert [(r.topology, r.kind, r.outcome) for r in results] == [
-        (id, kind, CRASHED if (id, kind) == (IDS[1], KINDS[0]) else RAN) for id in IDS for kind in KINDS
-    ]
-    (lost,) = [r for r in results if r.outcome == CRASHED]
-    assert lost.reason == "the interpreter ended while it ran"
-    assert case_line(lost) in shares.lines()
+def test_one_that_takes_over_in_the_middle_of_a_line_drops_it_and_goes_on_in_the_same_file(shares: Shares) -> None:
+    shares.worker("gw0", corpus={FAMILY: TOPOLOGIES[:2]}).replayed(FAMILY, "cpu")
+    part = shares.parts / "cpu" / "gw0.jsonl"
+    part.write_bytes(part.read_bytes()[:-5])
+    results = shares.worker("gw0").replayed(FAMILY, "cpu")
+    assert {r.outcome for r in results} == {RAN}
+    kept = [case for line in shares.lines() for case in cases_of(line)]
+    assert {(case.topology, case.kind) for case in kept} == {(id, kind) for id in IDS for kind in KINDS}
 
 
-def test_it_has_timed_out_if_it_was_begun_long_ago(shares: Shares) -> None:
-    begun(shares.worker("gw0"), IDS[1], ago=TIME_LIMIT + 1)
-    (lost,) = [r for r in shares.worker("gw1").replayed(FAMILY, "cpu") if r.outcome != RAN]
-    assert (lost.topology, lost.kind, lost.outcome) == (IDS[1], KINDS[0], TIMED_OUT)
-    assert lost.reason == f"still running after {TIME_LIMIT} s"
-
-
+@pytest.mark.parametrize("outcome", [CRASHED, TIMED_OUT])
 @pytest.mark.parametrize("ran", [*range(len(KINDS)), len(KINDS)])
-def test_the_hook_kind_that_crashed_is_the_first_that_had_not_run(shares: Shares, ran: int) -> None:
-    """One that had run is run once more; where all had, it is the last, so that no topology is begun for ever."""
-    dead = shares.worker("gw0")
-    begun(dead, IDS[0])
-    for _ in range(ran):
-        dead._part("cpu").count()
-    results = shares.worker("gw1").replayed(FAMILY, "cpu")
-    found = {r.kind: r.outcome for r in results if r.topology == IDS[0]}
-    assert found == {kind: CRASHED if kind == KINDS[min(ran, len(KINDS) - 1)] else RAN for kind in KINDS}
+def test_the_case_that_is_lost_is_the_first_that_had_not_run(shares: Shares, outcome: str, ran: int) -> None:
+    """Those that had run are run once more; where all had, it is the last, so that every task comes to its end."""
+    runner = Losing({(IDS[1], KINDS): Lost(outcome, "so it was", ran)})
+    results = shares.worker("gw0", runner=runner).replayed(FAMILY, "cpu")
+    due = {(id, kind): RAN for id in IDS for kind in KINDS}
+    due[IDS[1], KINDS[min(ran, len(KINDS) - 1)]] = outcome
+    assert {(r.topology, r.kind): r.outcome for r in results} == due
+    (lost,) = [r for r in results if r.outcome == outcome]
+    assert lost.reason == "so it was"
+    assert lost in [case for line in shares.lines() for case in cases_of(line)]
 
 
-def test_the_part_file_tells_how_many_hook_kinds_had_run(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
-    def dying(*arguments: Any) -> Observation:
-        if arguments[2] == KINDS[1]:
-            raise KeyboardInterrupt
-        return observe(*arguments)
-
-    observe = examine.observe
-    monkeypatch.setattr(examine, "observe", dying)
-    with pytest.raises(KeyboardInterrupt):
-        shares.worker("gw0").replayed(FAMILY, "cpu")
-    (line,) = shares.lines()
-    assert (line["type"], line["topology"], line["ran"]) == ("begin", IDS[0], 1)
+def test_a_lost_program_is_one_case(shares: Shares) -> None:
+    first, *others = programs("handles")
+    runner = Losing({(first.id, ("handles",)): Lost(CRASHED, "so it was", 0)})
+    results = shares.worker("gw0", runner=runner).performed("handles", "cpu")
+    assert [r.outcome for r in results] == [CRASHED, *([RAN] * len(others))]
 
 
-def test_what_crashes_twice_does_not_keep_the_run_from_ending(shares: Shares) -> None:
-    begun(shares.worker("gw0"), IDS[0])
-    first = shares.worker("gw1", corpus={FAMILY: TOPOLOGIES[:1]}).replayed(FAMILY, "cpu")
-    assert shares.worker("gw2", corpus={FAMILY: TOPOLOGIES[:1]}).replayed(FAMILY, "cpu") == first
+def test_exploration_goes_on_behind_what_is_lost_and_tells_the_smallest(shares: Shares) -> None:
+    sound = Watched()
+    count = shares.worker("gw0", runner=sound).explore(FAMILY, "cpu", 10)
+    lost = {(id, KINDS): Lost(CRASHED, "so it was", 0) for id in sound.ids[2:4]}
+    losing = Losing(lost)
+    with pytest.raises(Unexplained, match=r"crashed \(multi-node, full_backward\): so it was\ntopology "):
+        shares.worker("gw1", runner=losing, parts=shares.parts / "other").explore(FAMILY, "cpu", 10)
+    assert list(dict.fromkeys(losing.ids)) == sound.ids
+    lines = read_parts(shares.parts / "other" / "cpu")
+    assert [case.topology for line in lines if line["type"] == "case" for case in cases_of(line)] == sound.ids[2:4]
+    assert [line["topology"] for line in lines if line["type"] == "topology"] == sound.ids[2:4]
+    assert (lines[-1]["topologies"], lines[-1]["finished"]) == (count, False)
 
 
-def test_another_familys_line_says_nothing_of_this_one(shares: Shares) -> None:
-    worker = shares.worker("gw0")
-    worker._part("cpu").append({"type": "begin", "family": "single-node", "topology": IDS[0], "at": time.time()})
-    assert {r.outcome for r in shares.worker("gw1").replayed(FAMILY, "cpu")} == {RAN}
+def test_exploration_that_was_finished_is_not_done_again(shares: Shares) -> None:
+    count = shares.worker("gw0").explore(FAMILY, "cpu", 10)
+    assert shares.worker("gw1", runner=(runner := Watched())).explore(FAMILY, "cpu", 10) == count
+    assert not runner.ids
+    assert shares.worker("gw2", runner=runner).explore(FAMILY, "cpu", 10, round=1)
+    assert runner.ids
 
 
 def cell(worker: Session, clause: str = "GI-01", kind: str = KINDS[0]) -> Cell:
     return Cell(worker, clause, FAMILY, kind, "cpu")
 
 
-def test_a_cell_with_a_crash_fails(shares: Shares) -> None:
-    begun(shares.worker("gw0"), IDS[0])
-    with pytest.raises(pytest.fail.Exception, match=r"^crashed: the interpreter ended while it ran$"):
-        cell(shares.worker("gw1")).check()
+def test_a_cell_with_a_crash_fails_and_shows_the_network(shares: Shares) -> None:
+    runner = Losing({(IDS[0], KINDS): Lost(CRASHED, "so it was", 0)})
+    worker = shares.worker("gw0", runner=runner)
+    message = rf"^crashed \({FAMILY}, {KINDS[0]}\): so it was\ntopology {IDS[0]}:\n\nimport torch"
+    with pytest.raises(pytest.fail.Exception, match=message):
+        cell(worker).check()
+    cell(worker, kind=KINDS[1]).check()
 
 
 def test_a_cell_that_conforms_passes(shares: Shares) -> None:
@@ -251,42 +250,30 @@ def test_a_red_cell_tells_promise_expectation_observation_and_program(shares: Sh
     assert ".backward(" in text
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The ids of the topologies that are examined from now on, as they come."""
-    ids: list[str] = []
-    examine = module.examine
-    monkeypatch.setattr(module, "examine", lambda t, *rest: ids.append(identify(t)) or examine(t, *rest))
-    return ids
+def test_exploration_of_a_sound_engine_finds_nothing_and_says_how_much_it_ran(shares: Shares) -> None:
+    count = shares.worker("gw0", runner=(runner := Watched())).explore(FAMILY, "cpu", 10)
+    assert 0 < count == len(runner.ids) == len(set(runner.ids)) <= 10
+    assert not set(runner.ids) & set(IDS)
+    line = {"type": "explored", "family": FAMILY, "round": 0, "topologies": count, "finished": True}
+    assert shares.lines() == [line]
 
 
-def test_exploration_of_a_sound_engine_finds_nothing_and_says_how_much_it_ran(
-    shares: Shares, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = drawn(monkeypatch)
-    count = shares.worker("gw0").explore(FAMILY, "cpu", 10)
-    assert 0 < count == len(ids) == len(set(ids)) <= 10
-    assert not set(ids) & set(IDS)
-    assert shares.lines() == [{"type": "explored", "family": FAMILY, "topologies": count}]
+def explored(shares: Shares, number: int, **changes: Any) -> list[str]:
+    """The ids of the topologies that an exploration draws, in a run of its own."""
+    round = changes.pop("round", 0)
+    worker = shares.worker("gw0", runner=(runner := Watched()), parts=shares.parts / str(number), **changes)
+    worker.explore(FAMILY, "cpu", 10, round=round)
+    return runner.ids
 
 
-def test_exploration_draws_the_same_again_from_the_same_seed(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = drawn(monkeypatch)
-    found = []
-    for seed in (0, 0, 1):
-        shares.worker("gw0", seed=seed).explore(FAMILY, "cpu", 10)
-        found.append(tuple(ids))
-        ids.clear()
-    assert found[0] == found[1] != found[2]
+def test_exploration_draws_the_same_again_from_the_same_seed(shares: Shares) -> None:
+    first, again, other = (explored(shares, number, seed=seed) for number, seed in enumerate((0, 0, 1)))
+    assert first == again != other
 
 
-def test_each_round_draws_others(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = drawn(monkeypatch)
-    found = []
-    for number in (0, 1, 1):
-        shares.worker("gw0").explore(FAMILY, "cpu", 10, round=number)
-        found.append(tuple(ids))
-        ids.clear()
-    assert found[0] != found[1] == found[2]
+def test_each_round_draws_others(shares: Shares) -> None:
+    first, other, again = (explored(shares, number, round=round) for number, round in enumerate((0, 1, 1)))
+    assert first != other == again
 
 
 def test_what_is_not_explained_is_kept_with_its_topology(shares: Shares) -> None:
@@ -327,5 +314,6 @@ def test_exploration_reports_the_clause_that_it_found_first_when_shrinking(share
 def test_an_exploration_that_finds_something_is_a_failed_item(shares: Shares) -> None:
     exploration = Exploration(shares.worker("gw0", kinds=KINDS[:1]), FAMILY, "cpu", 20)
     exploration.check()
+    faulty = replace(exploration, session=shares.worker("gw1", kinds=KINDS[:1], parts=shares.parts / "other"))
     with receiving(each(lambda g: g * 2)), pytest.raises(pytest.fail.Exception, match="wrong values"):
-        replace(exploration, session=shares.worker("gw1", kinds=KINDS[:1])).check()
+        faulty.check()

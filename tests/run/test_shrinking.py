@@ -24,6 +24,7 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.record.parts import read_parts
+from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session, Unexplained
 from hookcheck.topology.codec import decode
 from hookcheck.topology.families import FAMILIES, family_named
@@ -252,15 +253,16 @@ FAULTS: dict[str, tuple[str, Callable[[], AbstractContextManager[None]], Topolog
 @pytest.mark.parametrize("what", FAULTS)
 def test_exploration_shrinks_a_fault_to_what_a_person_would_write(what: str, tmp_path: Path) -> None:
     family, patch, written = FAULTS[what]
-    clauses = tuple(CLAUSES.values())
+    clauses, ledgers = tuple(CLAUSES.values()), {"cpu": applying(load(), torch.__version__, "cpu")}
     session = Session(
         ("full_backward",),
         clauses,
-        {"cpu": applying(load(), torch.__version__, "cpu")},
+        ledgers,
         {family: ()},
         0,
         tmp_path,
         "gw0",
+        Examiner(clauses, ledgers),
     )
     try:
         with patch(), pytest.raises(Unexplained):

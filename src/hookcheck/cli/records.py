@@ -39,12 +39,12 @@ def record_path(name: str, reports: Path) -> Path:
     Raises:
         HookcheckError: it is no file, and the version has no record or several.
     """
-    from hookcheck.record.model import public_version
+    from hookcheck.record.model import build_version
 
     if Path(name).is_file() or "/" in name or ".jsonl" in name:
         return Path(name)
     by_version = records_by_version(reports)
-    found = by_version.get(full_version(public_version(name), by_version), [])
+    found = by_version.get(full_version(build_version(name), by_version), [])
     if len(found) == 1:
         return found[0]
     if found:

@@ -114,12 +114,12 @@ def upgrade(
 
 def _provided(name: str, reports: Path, no_run: bool) -> str:
     """The record ``name``, or the version that is meant, whose record is made where there is none."""
-    from hookcheck.record.model import public_version
+    from hookcheck.record.model import build_version
     from hookcheck.releases.environment import environment, release_of
 
     if Path(name).is_file() or "/" in name or ".jsonl" in name:
         return name
-    name = full_version(public_version(name), records_by_version(reports))
+    name = full_version(build_version(name), records_by_version(reports))
     if name in records_by_version(reports):
         return name
     release = release_of(name)

@@ -58,6 +58,10 @@ class Clause:
     subject: Subject
     judge: Callable[..., Judgement]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Between processes it goes by its id: both have declared it."""
+        return clause_named, (self.id,)
+
     @property
     def chapter(self) -> str:
         """The chapter that it belongs to, which is the module that it stands in: ``forward-hooks``."""

@@ -51,7 +51,8 @@ class Entry:
     version specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of
     the gaps ``instead``; of an exception or a warning, ``says`` is a part of the text. Of programs the family is
     ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when
-    that was last looked at.
+    that was last looked at. Where a run shows now one thing and now another, ``varies`` says why: the verdict on the
+    program is then the set of all gaps ``instead``, or none, and records say that whatever a run saw of it.
     """
 
     id: str
@@ -66,6 +67,7 @@ class Entry:
     devices: tuple[str, ...] = DEVICES
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     says: str = ""
+    varies: str = ""
 
     def matches(
         self, clause: str, family: str, kind: str, finding: Finding, features: Mapping[str, frozenset[str]]
@@ -109,7 +111,11 @@ class Ledger:
     def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
         """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
         seen = {d.ledger for result in results for d in result.deviations if d.clause == clause}
-        return [e for e in self._by_cell.get((clause, family, kind), ()) if e.id not in seen]
+        return [e for e in self._by_cell.get((clause, family, kind), ()) if e.id not in seen and not e.varies]
+
+    def varying(self, clause: str) -> Iterator[Entry]:
+        """The entries by which the verdict on a program is a set of outcomes."""
+        return (e for e in self.entries if e.varies and clause in e.clauses)
 
     def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str]]:
         """The entries for all families that match nothing in ``results`` (all cases of a run), each with the hook kind.
@@ -188,7 +194,7 @@ _LISTS = ("clauses", "families", "kinds", "instead", "devices")
 
 def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     label = f"entry {raw.get('id', f'number {number}')!r} of the ledger"
-    known = {*_TEXTS, *_LISTS, "reviewed", "when", "says"}
+    known = {*_TEXTS, *_LISTS, "reviewed", "when", "says", "varies"}
     if set(raw) - known:
         raise LedgerError(f"{label} has unknown fields {sorted(set(raw) - known)}; known are {sorted(known)}")
     for key in _TEXTS:
@@ -212,6 +218,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
         reviewed=raw["reviewed"],
         when=_when(raw.get("when", {}), label),
         says=_says(raw, label),
+        varies=_varies(raw, label),
         **lists,
     )
 
@@ -261,6 +268,13 @@ def _says(raw: Mapping[str, Any], label: str) -> str:
     if not isinstance(says, str) or bool(talks) is not bool(says.strip()):
         raise LedgerError(f"{label}: 'says' is a part of the text of an exception or warning, needed for those alone")
     return says
+
+
+def _varies(raw: Mapping[str, Any], label: str) -> str:
+    varies = raw.get("varies", "")
+    if not isinstance(varies, str) or (varies and raw.get("families") != [PROGRAM]):
+        raise LedgerError(f"{label}: 'varies' says why a program shows now one thing and now another")
+    return varies
 
 
 def _shown(choices: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from hookcheck.errors import HookcheckError
+from hookcheck.errors import HookcheckError, exhausted
 from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, standings
 from hookcheck.probe.observation import Array, Event, Layout, Observation, Raised
@@ -72,6 +72,8 @@ def _observed(
             with within() if kind is None else registered(KINDS[kind], built, chained):
                 names = built.run()
         except Exception as error:
+            if exhausted(error):
+                raise
             raised = Raised(type(error).__name__, str(error))
         named = {
             name: value

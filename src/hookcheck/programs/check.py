@@ -26,6 +26,7 @@ from hookcheck.contract.finding import (
     SiteKind,
 )
 from hookcheck.contract.words import stated
+from hookcheck.errors import exhausted
 from hookcheck.oracle.tolerance import as_stated
 
 
@@ -96,7 +97,7 @@ class Check:
             act()
         except BaseException as other:
             as_expected = isinstance(other, error) and says in str(other)
-            if not as_expected and not isinstance(other, Exception):
+            if not as_expected and (not isinstance(other, Exception) or exhausted(other)):
                 raise
             if as_expected:
                 return self.state(name, None)
@@ -108,6 +109,8 @@ class Check:
         try:
             result = act()
         except Exception as raised:
+            if exhausted(raised):
+                raise
             self.state(name, Finding(Site(PROCESS), RAISES, None, told(raised)))
             return None
         self.state(name, None)

@@ -6,7 +6,6 @@ import faulthandler
 import multiprocessing
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -75,11 +74,13 @@ def _one(check: Check, act: Callable[[int], Result], store: str, rank: int) -> R
 
 
 def _second(act: Callable[[int], Any], store: str) -> None:
-    """What the second process does until it is killed; the watchdog ends it whatever it waits for."""
+    """What the second process does until the first one has ended; the watchdog ends it whatever it waits for."""
     faulthandler.dump_traceback_later(SECONDS + 5, exit=True)
 
     def stay(rank: int) -> None:
         act(rank)
-        threading.Event().wait()  # its going would cut off what the first process has not read yet
+        first = multiprocessing.parent_process()
+        assert first is not None
+        first.join()  # its going would cut off what the first process has not read yet; and it does not stay behind
 
     _one(Check(), stay, store, 1)

@@ -18,7 +18,8 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.explaining import Located, explained
 from hookcheck.contract.finding import EQUAL, PROCESS, RAISES, Finding, Site
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
+from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
+from hookcheck.errors import exhausted
 from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
@@ -44,9 +45,20 @@ def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> Ca
         for fact in facts
         if fact.finding is not None
     ]
-    deviations = explained(None, PROGRAM, program.chapter, findings, ledger)
+    deviations = _declared(explained(None, PROGRAM, program.chapter, findings, ledger), program, ledger)
     judged = {program.id: len(facts)}
     return CaseResult(PROGRAM, program.id, program.chapter, "corpus", RAN, judged=judged, deviations=deviations)
+
+
+def _declared(deviations: tuple[Deviation, ...], program: Program, ledger: Ledger) -> tuple[Deviation, ...]:
+    """``deviations``, with one for each declared set of outcomes in the place of what this run saw of it: records of
+    two runs are alike. What is not in the set stays."""
+    for entry in ledger.varying(program.id):
+        costliest = min(entry.instead, key=GAPS.index)
+        observed = f"{', '.join(entry.instead)}, or as promised: {entry.varies}"
+        whole = Deviation(program.id, WHOLE, costliest, program.statement, observed, entry.id)
+        deviations = (*(d for d in deviations if d.ledger != entry.id), whole)
+    return deviations
 
 
 def facts_of(program: Program, device: str) -> list[Fact]:
@@ -65,6 +77,8 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         except (NotOffered, NotRun):
             raise
         except Exception as raised:
+            if exhausted(raised):
+                raise
             check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, told(raised))))
     if not check.facts:
         raise AssertionError(f"program {program.id} states nothing")

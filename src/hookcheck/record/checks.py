@@ -10,7 +10,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
-from hookcheck.contract.verdict import OUTCOMES, RAN
+from hookcheck.contract.verdict import CRASHED, OUTCOMES, RAN, TIMED_OUT
 from hookcheck.record.errors import DuplicateCase, InconsistentRecord
 from hookcheck.record.model import CORPUS, Alike, Folded
 
@@ -68,14 +68,15 @@ def _repeated(names: Sequence[str], known: Set[str]) -> list[str]:
 
 def _check_counterexamples(record: Folded, path: Path) -> None:
     deviating = [alike for alike in record.alike if alike.deviations]
-    deviate = {topology for alike in deviating for topology in alike.topologies}
+    lost = [alike for alike in record.alike if alike.outcome in (CRASHED, TIMED_OUT)]
+    worth_showing = {topology for alike in (*deviating, *lost) for topology in alike.topologies}
     shown: set[str] = set()
     for counterexample in record.counterexamples:
         topology = counterexample.topology
         if topology in shown:
             raise InconsistentRecord(path, None, f"the counterexample {topology} is there twice")
-        if topology not in deviate:
-            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates")
+        if topology not in worth_showing:
+            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
     evident = {cell for alike in deviating if not shown.isdisjoint(alike.topologies) for cell in _cells(alike, True)}
     for alike in deviating:

@@ -34,6 +34,7 @@ def header_line(header: Header) -> Line:
         "environment": dict(header.environment),
         "torch": {"version": header.torch.version, "git": header.torch.git, "cuda": header.torch.cuda},
         "device": header.device,
+        **({"label": header.label} if header.label else {}),
         "plan": {
             "profile": plan.profile,
             "seed": plan.seed,
@@ -85,6 +86,7 @@ def header_of(line: Line) -> Header:
             corpus={name: CorpusFile(**file) for name, file in plan["corpus"].items()},
             cases=plan["cases"],
         ),
+        label=line.get("label", ""),
     )
 
 

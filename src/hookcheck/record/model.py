@@ -6,6 +6,7 @@ A record speaks of one torch on one device. Its verdicts are derived from its ca
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,7 @@ class Torch:
 
 @dataclass(frozen=True)
 class Header:
-    """Under what circumstances the run took place."""
+    """Under what circumstances the run took place; ``label`` is what the user calls it, or empty."""
 
     hookcheck: str
     started: str
@@ -83,6 +84,12 @@ class Header:
     torch: Torch
     device: str
     plan: Plan
+    label: str = ""
+
+    @property
+    def build(self) -> str:
+        """Which torch it is, among records: ``2.13.0``, ``2.13.0+git123``, or with a label ``2.13.0-patched``."""
+        return "-".join(filter(None, [build_version(self.torch.version), self.label]))
 
 
 @dataclass(frozen=True)
@@ -187,15 +194,32 @@ def tally(cases: Iterable[CaseResult]) -> dict[str, int]:
     return counts
 
 
-def record_name(torch_version: str, device: str) -> str:
+def record_name(torch_version: str, device: str, label: str = "") -> str:
     """The name of the file that keeps the record of one torch on one device.
 
     >>> record_name("2.13.0+cpu", "cpu")
     'torch-2.13.0-cpu.jsonl.gz'
+    >>> record_name("2.14.0a0+git123", "cpu", "patched")
+    'torch-2.14.0a0+git123-patched-cpu.jsonl.gz'
     """
-    return f"torch-{public_version(torch_version)}-{device}.jsonl.gz"
+    name = "-".join(filter(None, [build_version(torch_version), label]))
+    return f"torch-{name}-{device}.jsonl.gz"
 
 
 def public_version(torch_version: str) -> str:
     """``torch_version`` without its local part, which names the build and not the release."""
     return torch_version.split("+", maxsplit=1)[0]
+
+
+_RELEASED = re.compile(r"(cpu|cu\d+|rocm\d|xpu)\b.*", re.ASCII)
+"""The local part of a release's version: for which device it was built."""
+
+
+def build_version(torch_version: str) -> str:
+    """``torch_version`` without its local part where that is one of a release: other builds are other torches.
+
+    >>> build_version("2.13.0+cu126"), build_version("2.14.0a0+git123")
+    ('2.13.0', '2.14.0a0+git123')
+    """
+    public, _, local = torch_version.partition("+")
+    return public if _RELEASED.fullmatch(local) else torch_version

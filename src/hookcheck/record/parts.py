@@ -1,7 +1,6 @@
 """What has a run seen so far? Part files: every worker process appends its cases to a file of its own.
 
-So a process that dies takes with it nothing but the topology that it was at; and how many of its cases had run by then
-is in the file as well.
+So a run that is cut off at any moment has lost nothing that was finished.
 """
 
 from __future__ import annotations
@@ -34,24 +33,22 @@ class Part:
 
         Raises `UnwritableReports` where the folder cannot be written.
         """
-        self._write("".join(f"{canonical(line)}\n" for line in lines))
-
-    def count(self) -> None:
-        """Note that a case has run whose line is still to come; `read_parts` tells how many there were.
-
-        Raises `UnwritableReports` where the folder cannot be written.
-        """
-        self._write(" ")  # before the next line, where JSON has no use for it
-
-    def _write(self, text: str) -> None:
+        text = "".join(f"{canonical(line)}\n" for line in lines)
         try:
             if self._file is None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = self.path.open("ab")
+                self._file = self.path.open("a+b")
+                self._mend(self._file)
             self._file.write(text.encode())
             self._file.flush()
         except OSError as fault:
             raise UnwritableReports(self.path.parent, fault) from None
+
+    @staticmethod
+    def _mend(file: BinaryIO) -> None:
+        """Drop a last line that was cut in the middle when the process that wrote it was killed."""
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
 
     def close(self) -> None:
         """Close the file; a later `append` opens it again."""
@@ -63,8 +60,6 @@ class Part:
 def read_parts(folder: Path) -> list[Line]:
     """The lines of all part files in ``folder``, without a last line that was cut in the middle.
 
-    A last line has, as ``ran``, how many cases had run after it, if any had.
-
     Raises `WrongSchema` for any other line that is not JSON.
     """
     return [line for path in sorted(folder.glob("*.jsonl")) for line in _read_part(path)]
@@ -72,15 +67,13 @@ def read_parts(folder: Path) -> list[Line]:
 
 def _read_part(path: Path) -> list[Any]:
     lines = path.read_bytes().split(b"\n")
-    rest = lines.pop()  # what follows the last line break: nothing, or a line that was cut in the middle
+    lines.pop()  # what follows the last line break: nothing, or a line that was cut in the middle
     read = []
     for number, line in enumerate(lines, start=1):
         try:
             read.append(json.loads(line))
         except ValueError:
             raise WrongSchema(path, number, "the line is not JSON") from None
-    if read and rest:
-        read[-1]["ran"] = len(rest) - len(rest.lstrip())
     return read
 
 

@@ -15,12 +15,13 @@ from hookcheck.record.model import Record, record_name
 
 
 def write(record: Record, folder: Path) -> Path:
-    """Write ``record`` into ``folder``, in place of an earlier one of the same torch and device; the file's path.
+    """Write ``record`` into ``folder``, in place of an earlier one of the same name; the file's path.
 
     Raises `UnwritableReports` where the folder cannot be written, and what `check` raises for a record that reading
     it back would refuse.
     """
-    path = folder / record_name(record.header.torch.version, record.header.device)
+    header = record.header
+    path = folder / record_name(header.torch.version, header.device, header.label)
     check(record.folded(), path)
     text = "".join(canonical(line) + "\n" for line in _lines(record))
     content = _compressed(text.encode("utf-8"))

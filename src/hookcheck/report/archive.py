@@ -15,7 +15,7 @@ from hookcheck.contract.verdict import PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.record.compare import Changes, Comparison, Pair, Size, compare_pairs, sizes
 from hookcheck.record.errors import RecordError
-from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause, public_version
+from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
 from hookcheck.record.reading import read_folded, record_files
 from hookcheck.topology.primitive import Array
 
@@ -45,8 +45,8 @@ class Run:
 
     @property
     def version(self) -> str:
-        """The release of torch, without its local part."""
-        return public_version(self.header.torch.version)
+        """Which torch it is: its release, or a build of one's own, and the label of the record."""
+        return self.header.build
 
     @property
     def device(self) -> str:
@@ -214,7 +214,7 @@ def read_folder(folder: Path) -> Archive:
 
 def _sound(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Folded]:
     """The records in the files ``paths``; what is wrong with the others is added to ``faults``."""
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], str] = {}
     for path in paths:
         try:
             record = read_folded(path)
@@ -222,11 +222,12 @@ def _sound(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Folded]:
             line = "" if fault.line is None else f"line {fault.line}: "
             faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
             continue
-        key = public_version(record.header.torch.version), record.header.device
+        key = record.header.build, record.header.device
         if key in seen:
-            faults.append(Fault(path.name, f"another file records torch {' '.join(key)} too; keep one of them"))
+            cause = f"{seen[key]} records torch {' '.join(key)} too, and is drawn"
+            faults.append(Fault(path.name, f"{cause}; remove one of them, or run one with --label"))
             continue
-        seen.add(key)
+        seen[key] = path.name
         yield record
 
 

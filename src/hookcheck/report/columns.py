@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from hookcheck.contract.clause import UNSPECIFIED
 from hookcheck.contract.verdict import Cell
-from hookcheck.record.model import PlannedClause, Record, public_version
+from hookcheck.record.model import PlannedClause, Record
 from hookcheck.report.marks import Mark, mark
 
 CellKey = tuple[str, str, str]
@@ -41,7 +41,7 @@ def columns(records: Iterable[Record]) -> tuple[Column, ...]:
 def _column(record: Record) -> Column:
     judged = {clause.id for clause in record.header.plan.clauses if clause.rank != UNSPECIFIED}
     return Column(
-        version=public_version(record.header.torch.version),
+        version=record.header.build,
         device=record.header.device,
         record=record,
         cells={(cell.clause, cell.family, cell.kind): cell for cell in record.cells() if cell.clause in judged},

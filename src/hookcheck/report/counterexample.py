@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hookcheck.contract.clause import clause_named
-from hookcheck.contract.verdict import Deviation
+from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.programs.program import Program
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
@@ -23,6 +23,18 @@ def told(topology: Topology, family: str, kind: str, deviation: Deviation) -> st
             f"observed: {deviation.observed}",
             f"script:   hookcheck repro {id} --clause {deviation.clause} --kind {kind}",
             f"topology {id}:",
+            "",
+            source(topology).script(),
+        ]
+    )
+
+
+def lost_told(topology: Topology, lost: CaseResult) -> str:
+    """The text of a case in which the process was lost; ends with the network as a program."""
+    return "\n".join(
+        [
+            f"{lost.outcome} ({lost.family}, {lost.kind}): {lost.reason}",
+            f"topology {lost.topology}:",
             "",
             source(topology).script(),
         ]

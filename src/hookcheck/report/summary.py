@@ -10,8 +10,9 @@ from itertools import groupby
 
 from hookcheck.contract.clause import UNSPECIFIED
 from hookcheck.contract.verdict import CONFORMS, CRASHED, GAPS, NOT_OFFERED, NOT_RUN, OUTCOMES, RAN, TIMED_OUT
-from hookcheck.record.model import Record
+from hookcheck.record.model import CORPUS, Record
 from hookcheck.report.accounts import Account, accounts, some
+from hookcheck.report.bounds import statement
 
 CAUSES = 6
 """How many new causes are listed; the record and the report have them all."""
@@ -54,6 +55,22 @@ def new_causes(record: Record) -> tuple[Cause, ...]:
     return tuple(causes)
 
 
+def explored_faults(record: Record) -> int:
+    """How many families have a new topology that shows what is not known, or was lost: a run tells one of each."""
+    unjudged = _unspecified(record)
+    return len(
+        {
+            case.family
+            for case in record.cases
+            if case.origin != CORPUS
+            and (
+                case.outcome in (CRASHED, TIMED_OUT)
+                or any(d.ledger is None and d.clause not in unjudged for d in case.deviations)
+            )
+        }
+    )
+
+
 def summary(record: Record, width: int) -> list[str]:
     """The lines to print, none longer than ``width`` characters."""
     return [line for text in _sentences(record) for line in textwrap.wrap(text, max(width, 20), subsequent_indent="  ")]
@@ -93,6 +110,8 @@ def _sentences(record: Record) -> Iterator[str]:
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
     explored = _many(footer.explored, "new topology", "new topologies")
     yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
+    if said := statement(footer.explored, explored_faults(record)):
+        yield said
     for clause in sorted({clause for case in record.cases for clause in case.unjudged}):
         spoken = [case for case in record.cases if clause in case.judged or clause in case.unjudged]
         cases = sum(clause in case.unjudged for case in spoken)

@@ -10,7 +10,7 @@ from packaging.version import Version
 from hookcheck.collector import paused
 from hookcheck.errors import HookcheckError
 from hookcheck.record.compare import MENDED, Comparison, compare
-from hookcheck.record.model import Record, public_version
+from hookcheck.record.model import Record, build_version
 from hookcheck.record.reading import read, record_files
 
 CAUSES = 3
@@ -34,7 +34,7 @@ def baselines(named: Sequence[str], reports: Path, version: str, device: str) ->
     }
     paths = [_path(name, by_version, folder) for name in named]
     if not named:
-        here = Version(public_version(version))
+        here = Version(build_version(version))
         known = sorted(each for each in by_version if each <= here)
         paths = [by_version[each] for each in known[-1:] if each == here]
         paths += [by_version[each] for each in [each for each in known if each < here][-1:]]
@@ -45,7 +45,7 @@ def baselines(named: Sequence[str], reports: Path, version: str, device: str) ->
 def _path(name: str, by_version: dict[Version, Path], folder: Path) -> Path:
     if Path(name).is_file():
         return Path(name)
-    found = next((path for version, path in by_version.items() if str(version) == public_version(name)), None)
+    found = next((path for version, path in by_version.items() if str(version) == build_version(name)), None)
     if found is None:
         raise HookcheckError(f"--baseline {name!r} is no file, and no version of torch with a record in {folder}")
     return found

@@ -6,6 +6,7 @@ The process that controls a run makes the plan, hands it to the workers, and at 
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -21,13 +22,14 @@ from hookcheck import __version__
 from hookcheck.contract.clause import CLAUSES, Clause, clause_named, described
 from hookcheck.contract.evidence import order
 from hookcheck.contract.ledger import DEVICES, applying, load
-from hookcheck.contract.verdict import NOT_RUN, CaseResult
+from hookcheck.contract.verdict import CRASHED, NOT_RUN, TIMED_OUT, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS, kind_named
 from hookcheck.probe.processor import arithmetic
 from hookcheck.programs.program import PROGRAM, Program, chapters
 from hookcheck.record.lines import case_line
 from hookcheck.record.model import (
+    CORPUS,
     CorpusFile,
     Counterexample,
     Footer,
@@ -39,6 +41,7 @@ from hookcheck.record.model import (
     tally,
 )
 from hookcheck.record.parts import merge, read_parts
+from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session
 from hookcheck.topology.codec import decode, encode, identify
 from hookcheck.topology.corpus import digest, read
@@ -65,6 +68,12 @@ SLOW = (
 )
 """The chapters of programs that compile, need processes or try many cases; a smoke test leaves them out."""
 
+LABEL = "([A-Za-z0-9][A-Za-z0-9._-]*)?"
+"""The form of a label, which goes into the name of a record."""
+
+CUT_OFF = "cut-off"
+"""The label of the record of a run that was cut off: it takes no other one's place."""
+
 LEFT_OUT = "left out of this run by its selection of tests"
 
 
@@ -73,7 +82,8 @@ class Request:
     """What the user asked for: names of families, hook kinds, clauses and devices, and where things are.
 
     ``reports`` is the folder for records and report, ``corpus`` that of the corpus files. ``profile`` is the Hypothesis
-    profile, ``examples`` its number of new topologies a family, ``seed`` what they are drawn from.
+    profile, ``examples`` its number of new topologies a family, ``seed`` what they are drawn from. ``label`` is a part
+    of the record's name that the user gives it, and ``run`` what this run's folder of part files is called by.
     """
 
     families: tuple[str, ...]
@@ -87,6 +97,7 @@ class Request:
     seed: int
     started: str
     run: str
+    label: str = ""
 
     @property
     def parts(self) -> Path:
@@ -125,10 +136,12 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
     Empty ``families`` mean those that the clauses speak of: networks, programs, or both.
 
     Raises:
-        HookcheckError: an unknown family, hook kind, clause or device.
+        HookcheckError: an unknown family, hook kind, clause or device, or a label that no file can have.
     """
     if device not in (*DEVICES, "all"):
         raise HookcheckError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}, all")
+    if not re.fullmatch(LABEL, rest.get("label", "")):
+        raise HookcheckError(f"the label {rest['label']!r} is no part of a file's name; use letters, digits, . _ and -")
     chosen_clauses = tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES)
     of_programs = {isinstance(CLAUSES[id], Program) for id in chosen_clauses}
     spoken_of = tuple(name for name in all_families() if (name == PROGRAM) in of_programs)
@@ -198,17 +211,20 @@ class _Corpora(dict[str, tuple[Topology, ...]]):
         return self[family]
 
 
-def session(request: Request, worker: str, torch_version: str) -> Session:
-    """The share of the process called ``worker``."""
+def session(request: Request, worker: str, torch_version: str, here: bool = False) -> Session:
+    """The share of the process called ``worker``; torch runs in a process of its own, or, for a debugger, ``here``."""
     entries = load()
+    clauses = chosen(request)
+    ledgers = {device: applying(entries, torch_version, device) for device in request.devices}
     return Session(
         kinds=request.hook_kinds,
-        clauses=chosen(request),
-        ledgers={device: applying(entries, torch_version, device) for device in request.devices},
+        clauses=clauses,
+        ledgers=ledgers,
         corpus=_Corpora(Path(request.corpus)),
         seed=request.seed,
         parts=request.parts,
         worker=worker,
+        runner=Examiner(clauses, ledgers) if here else None,
     )
 
 
@@ -232,15 +248,25 @@ def record(request: Request, device: str, torch: Torch, stopped: str) -> Record:
     ]
     lines = read_parts(request.parts / device)
     cases = merge([*placeholders, *(line for line in lines if line["type"] == "case")], plan)
-    explored = sum(line["topologies"] for line in lines if line["type"] == "explored")
+    explored = _explored(line for line in lines if line["type"] == "explored")
     known = {identify(topology): topology for topologies in corpus.values() for topology in topologies}
+    label = "-".join(filter(None, [request.label, CUT_OFF if stopped else ""]))
     known.update((line["topology"], decode(line["content"])) for line in lines if line["type"] == "topology")
     return Record(
-        header=Header(__version__, request.started, _environment(), torch, device, plan),
+        header=Header(__version__, request.started, _environment(), torch, device, plan, label),
         cases=cases,
         counterexamples=_counterexamples(cases, known),
         footer=Footer(now(), not stopped, stopped, tally(cases), explored),
     )
+
+
+def _explored(lines: Iterable[Mapping[str, Any]]) -> int:
+    """How many new topologies there were; a run that goes on with another draws anew what that had not finished."""
+    most: dict[tuple[str, int], int] = {}
+    for line in lines:
+        key = line["family"], line["round"]
+        most[key] = max(line["topologies"], most.get(key, 0))
+    return sum(most.values())
 
 
 def stands(request: Request, record: Record) -> bool:
@@ -291,20 +317,23 @@ def _environment() -> dict[str, str]:
 
 
 def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:
-    """Deviating programs; and of every cell the smallest deviating topology, and the smallest that is not explained."""
+    """Deviating programs; of every cell the smallest deviating topology, and the smallest that is not explained; and
+    new topologies with which the process was lost."""
     smallest: dict[tuple[str, str, str, bool], str] = {}
-    deviating = []
+    deviating, lost = [], []
     for case in cases:
         if case.family == PROGRAM and case.deviations:
             deviating.append(case.topology)
             continue
+        if case.outcome in (CRASHED, TIMED_OUT) and case.origin != CORPUS:
+            lost.append(case.topology)
         for deviation in case.deviations:
             cell = (deviation.clause, case.family, case.kind)
             for key in {(*cell, True), (*cell, deviation.ledger is not None)}:
                 best = smallest.get(key)
                 if best is None or order(known[case.topology]) < order(known[best]):
                     smallest[key] = case.topology
-    ids = sorted(set(smallest.values()))
+    ids = sorted({*smallest.values(), *lost})
     networks = (Counterexample(id, encode(known[id]), source(known[id]).script()) for id in ids)
     sources = ((id, CLAUSES[id]) for id in sorted(deviating))
     return (*networks, *(Counterexample(id, {}, c.source_code) for id, c in sources if isinstance(c, Program)))

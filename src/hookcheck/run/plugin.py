@@ -6,12 +6,9 @@ controlling process alone writes the record, draws the report and prints the sum
 
 from __future__ import annotations
 
-import io
 import os
-import sys
-import textwrap
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+import shlex
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +24,20 @@ except ImportError as error:
     ) from None
 
 from hookcheck.collector import paused, settle
-from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
-from hookcheck.contract.ledger import Ledger, load
-from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult
+from hookcheck.contract.ledger import load
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.programs.program import PROGRAM, Program
-from hookcheck.record.model import Record, Torch
+from hookcheck.record.model import Record, Torch, record_name
 from hookcheck.record.writing import write
-from hookcheck.report.counterexample import program_told, told
+from hookcheck.run.child import use_one_thread
+from hookcheck.run.ending import check_writable, compared, idle, tables
 from hookcheck.run.failures import fold
+from hookcheck.run.items import Cell, Endless, Exploration, cells_of
+from hookcheck.run.leftovers import hold, leftovers, reminders, remove_superseded, resumed, run_name
 from hookcheck.run.plan import (
+    CUT_OFF,
     Request,
     corpora,
     discard_parts,
@@ -52,12 +51,10 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
-from hookcheck.run.selection import selected
-from hookcheck.run.session import Session, Unexplained
+from hookcheck.run.selection import scope, selected
+from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
-from hookcheck.topology.codec import identify
-from hookcheck.topology.model import size
 
 PROFILES = {"smoke": 5, "default": 125, "thorough": 2000, "soak": ROUND}
 """How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
@@ -71,103 +68,14 @@ RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
 IDLE: pytest.StashKey[list[str]] = pytest.StashKey()
 OFFERED: pytest.StashKey[list[Cell]] = pytest.StashKey()
 BASELINES: pytest.StashKey[tuple[tuple[Path, Record], ...]] = pytest.StashKey()
+REMINDERS: pytest.StashKey[list[str]] = pytest.StashKey()
+HELD: pytest.StashKey[Any] = pytest.StashKey()
 
 CELLS = ("network_cell", "program_cell")
 """What a test takes to be run once a cell: of clauses on networks, or of programs."""
 
 SYSTEMS = "systems"
 """The chapter of the worked programs in ``conformance/systems/``, whose tests are no cells."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One cell of the contract as a pytest item: clause × family × hook kind on a device."""
-
-    session: Session
-    clause: str
-    family: str
-    kind: str
-    device: str
-
-    def check(self) -> None:
-        """Judges the cell: fails on what the ledger does not explain and on entries that explain nothing; a deviation
-        that the ledger knows is an expected failure, and a cell without verdict is a skip."""
-        cell, results = self.session.cell(self.clause, self.family, self.kind, self.device)
-        if CLAUSES[self.clause].rank == UNSPECIFIED:
-            pytest.skip("unspecified: shown, never judged")
-        if cell.verdict in (CRASHED, TIMED_OUT):
-            pytest.fail(f"{cell.verdict}: {cell.reason}", pytrace=False)
-        stale = self.session.ledgers[self.device].stale(results, self.clause, self.family, self.kind)
-        if stale and any(result.outcome == "ran" for result in results):
-            pytest.fail(
-                f"the ledger calls this cell deviating ({stale[0].id}), and no topology shows it: "
-                "narrow the entry, or remove it if the deviation is gone",
-                pytrace=False,
-            )
-        if cell.unexplained:
-            pytest.fail(self._told(results), pytrace=False)
-        if cell.verdict == DEVIATES:
-            known = {d.ledger for r in results for d in r.deviations if d.clause == self.clause and d.ledger}
-            raise pytest.xfail.Exception(f"known: {', '.join(sorted(known))}", pytrace=False)
-        if not cell.judged:
-            pytest.skip(f"{cell.verdict}: {cell.reason}")
-
-    def _told(self, results: Iterable[CaseResult]) -> str:
-        """What the ledger does not explain: the smallest network that shows it, or the program with all its facts."""
-        deviations = [(r.topology, d) for r in results for d in r.deviations]
-        unknown = [(id, d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
-        clause = CLAUSES[self.clause]
-        if isinstance(clause, Program):
-            return program_told(clause, [d for _, d in unknown])
-        known = {identify(topology): topology for topology in self.session.corpus[self.family]}
-        topology, deviation = min(((known[id], d) for id, d in unknown), key=lambda item: size(item[0]))
-        return told(topology, self.family, self.kind, deviation)
-
-
-@dataclass(frozen=True)
-class Exploration:
-    """New topologies of one family on a device, as a pytest item."""
-
-    session: Session
-    family: str
-    device: str
-    examples: int
-
-    def check(self) -> None:
-        """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
-        _held(lambda: self.session.explore(self.family, self.device, self.examples))
-
-
-@dataclass(frozen=True)
-class Endless:
-    """One share of a soak, as a pytest item."""
-
-    soak: Soak
-    capture: Any
-
-    @property
-    def device(self) -> str:
-        """The device that it runs on."""
-        return self.soak.device
-
-    def check(self) -> None:
-        """Fails with the smallest new topology that deviates in a way that the ledger does not explain."""
-        _held(lambda: self.soak.run(self._say))
-
-    def _say(self, line: str) -> None:
-        """Progress goes past pytest's capture to standard error, from workers too."""
-        with self.capture.global_and_fixture_disabled():
-            print(line, file=sys.stderr, flush=True)
-
-
-def _held(explore: Callable[[], int]) -> None:
-    """Fails with what ``explore`` finds, told once: within the ``except`` pytest would tell the cause as well."""
-    try:
-        explore()
-        return
-    except Unexplained as found:
-        unexplained = str(found)
-    pytest.fail(unexplained, pytrace=False)
 
 
 SELECTING = {
@@ -191,6 +99,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compare with this record at the end (a file, or a version of torch); may be given several times; "
         "a whole run is compared with the last of its torch, and that of the release before, without being asked",
     )  # fmt: skip
+    group.addoption("--label", default="", help="a word in the name of the record, which keeps it beside others")
+    group.addoption("--resume", action="store_true", help="go on with a run of the same command that was cut off")
     group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
 
 
@@ -203,15 +113,40 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[REQUEST] = _request(config)
         if not _is_worker(config):
             config.stash[BASELINES] = _baselines(config)
-            _writable(Path(config.stash[REQUEST].reports))
+            check_writable(Path(config.stash[REQUEST].reports))
             load()
             corpora(config.stash[REQUEST])
+            _look_back(config)
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-        config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__))
+        here = config.getoption("usepdb") or config.getoption("trace")
+        config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__), here)
     except HookcheckError as error:
         raise pytest.UsageError(f"hookcheck: {error}") from None
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
+    use_one_thread()
+
+
+def _look_back(config: pytest.Config) -> None:
+    """What is to be said of runs that were cut off; with ``--resume`` the request becomes one of them."""
+    asked = config.stash[REQUEST]
+    left = leftovers(Path(asked.reports))
+    if config.getoption("resume"):
+        config.stash[REQUEST] = asked = resumed(asked, _under_test(), left)
+    config.stash[REMINDERS] = reminders(asked, _under_test(), left)
+
+
+def _under_test() -> Torch:
+    return Torch(str(torch.__version__), str(torch.version.git_version), torch.version.cuda)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """From here on a run that is cut off leaves what another one can go on with."""
+    config = session.config
+    if REQUEST not in config.stash or _is_worker(config) or config.option.collectonly:
+        return
+    try:
+        config.stash[HELD] = hold(config.stash[REQUEST], _under_test())
+    except HookcheckError as error:
+        raise pytest.UsageError(f"hookcheck: {error}") from None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -232,25 +167,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFamily(config, log)
 
 
-def scope(nodeid: str) -> str:
-    """What an item shares runs of torch with: family and device for a cell, of programs the chapter as well, for any
-    other item itself."""
-    parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
-    if len(parts) != 4:
-        return nodeid
-    _, family, kind, device = parts
-    return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
-
-
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Every setting of the run, so that a typo shows."""
     asked = config.stash[REQUEST]
-    return [
+    lines = [
         f"hookcheck: torch {torch.__version__}, device {', '.join(asked.devices)}, profile {asked.profile} "
         f"({asked.examples} new topologies a family, seed {asked.seed}), reports in {asked.reports}",
         f"hookcheck: families {', '.join(asked.families)}; hook kinds {', '.join(asked.kinds)}; "
         f"{len(asked.clauses)} clauses",
     ]
+    if config.getoption("resume"):
+        lines.append(f"hookcheck: goes on with the run of {asked.started}")
+    return lines + [f"hookcheck: {line}" for line in config.stash.get(REMINDERS, [])]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -319,13 +247,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Of a family only what was selected is run; and what was imported and collected stays until the end."""
     share = session.config.stash[SESSION]
     offered: list[Cell] = session.config.stash.get(OFFERED, [])
-    share.selected = selected(_cells(session.items), offered)
+    share.selected = selected(cells_of(session.items), offered)
     settle()
-
-
-def _cells(items: Iterable[pytest.Item]) -> list[Cell]:
-    values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
-    return [value for value in values if isinstance(value, Cell)]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -345,31 +268,43 @@ def pytest_runtest_call() -> Generator[None, object, object]:
         raise KeyboardInterrupt from None
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Puts the record together, whole or cut short, and draws the report."""
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, object, object]:
+    """Puts the record together, whole or cut short, once all workers have ended, and draws the report."""
     config = session.config
     if SESSION in config.stash:
         config.stash[SESSION].close()
+    result = yield
     reporter = config.pluginmanager.getplugin("terminalreporter")
     failed = reporter.stats.get("failed", ()) if reporter is not None else ()
     if failed and config.option.verbose <= 0 and fold(failed) == len(failed):
         reporter.reportchars = reporter.reportchars.replace("f", "")  # a line each would tell the causes again
-    if _is_worker(config) or config.option.collectonly or REQUEST not in config.stash:
-        return
-    asked = config.stash[REQUEST]
-    stopped = _stopped(session)
-    under_test = Torch(str(torch.__version__), str(torch.version.git_version), torch.version.cuda)
+    if HELD in config.stash:
+        _finish(session, config.stash[REQUEST])
+        config.stash[HELD].close()
+    return result
+
+
+def _finish(session: pytest.Session, asked: Request) -> None:
+    config, stopped = session.config, _stopped(session)
     config.stash[RECORDS], config.stash[IDLE] = [], []
     for device in asked.devices:
         if (asked.parts / device).exists():
             with paused():
-                made = record(asked, device, under_test, stopped)
+                made = record(asked, device, _under_test(), stopped)
             # A run of a part of the contract must not take the place of the record of the whole.
             folder = Path(asked.reports) / ("records" if stands(asked, made) else "partial")
             config.stash[RECORDS].append((made, str(write(made, folder))))
             if stands(asked, made):
                 config.stash[IDLE] += idle(config.stash[SESSION].ledgers[device], made)
-    discard_parts(asked)
+    if not stopped or not config.stash[RECORDS]:
+        discard_parts(asked)
+    if not stopped:
+        remove_superseded(asked, _under_test())
+        for device in asked.devices:
+            label = "-".join(filter(None, [asked.label, CUT_OFF]))
+            name = record_name(str(torch.__version__), device, label)
+            (Path(asked.reports) / "partial" / name).unlink(missing_ok=True)
     if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
@@ -391,12 +326,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")
         tw = terminalreporter._tw
         if config.option.verbose > 0:
-            terminalreporter.write(_tables(made, tw.fullwidth, tw.hasmarkup))
+            terminalreporter.write(tables(made, tw.fullwidth, tw.hasmarkup))
         for line in summary(made, tw.fullwidth):
             terminalreporter.line(line)
-        for line in _compared(config, made, tw.fullwidth):
+        for line in compared(config.stash.get(BASELINES, ()), made, tw.fullwidth):
             terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
+    if any(not made.footer.complete for made, _ in config.stash[RECORDS]):
+        arguments = [word for word in config.invocation_params.args if word != "--resume"]
+        terminalreporter.line(f"go on with it: python -m pytest {shlex.join([*map(str, arguments), '--resume'])}")
     for line in config.stash[IDLE]:
         terminalreporter.line(f"FAILED {line}", red=True)
     for device in asked.devices:
@@ -404,34 +342,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'site' / 'index.html'}")
-
-
-def _compared(config: pytest.Config, made: Record, width: int) -> list[str]:
-    """What is new against the baselines, in lines of ``width``; a run of few cells against what they were."""
-    from hookcheck.run.baseline import against
-
-    told = (against(path, before, made) for path, before in config.stash.get(BASELINES, ()))
-    return [line for texts in told for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")]
-
-
-def _tables(made: Record, width: int, colours: bool) -> str:
-    """The tables of a run, for people who ask for all of it."""
-    from rich.console import Console
-
-    from hookcheck.report.terminal import print_summary
-
-    text = io.StringIO()
-    print_summary(made, Console(file=text, width=width, force_terminal=colours, highlight=False))
-    return text.getvalue()
-
-
-def idle(ledger: Ledger, made: Record) -> list[str]:
-    """What is to be said of entries for all families that explain nothing in a whole run."""
-    return [
-        f"ledger: {entry.id} says that {', '.join(entry.clauses)} deviate under {kind} hooks, and no family shows it: "
-        "narrow the entry, or remove it if the deviation is gone"
-        for entry, kind in ledger.idle(made.cases)
-    ]
 
 
 def _profile(config: pytest.Config) -> str:
@@ -463,6 +373,7 @@ def _request(config: pytest.Config) -> Request:
     option = config.getoption
     families, kinds = option("family"), option("kind")
     clauses = [*option("clause"), *in_chapters(name for name in option("chapter") if name != SYSTEMS)]
+    started = now()
     if option("hypothesis_profile", None) == "smoke" and not (families or kinds or clauses):
         families, clauses = map(list, smoke())
     return request(
@@ -475,19 +386,10 @@ def _request(config: pytest.Config) -> Request:
         profile=_profile(config),
         examples=settings().max_examples,
         seed=int(option("hypothesis_seed", None) or 0),
-        started=now(),
-        run=f"{os.getpid()}",
+        started=started,
+        run=run_name(started),
+        label=option("label"),
     )
-
-
-def _writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".writable-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise HookcheckError(f"the reports folder cannot be written ({error}); choose another with --reports") from None
 
 
 def _is_worker(config: pytest.Config) -> bool:
@@ -495,6 +397,6 @@ def _is_worker(config: pytest.Config) -> bool:
 
 
 def _stopped(session: pytest.Session) -> str:
-    if session.exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldstop:
-        return str(session.shouldstop or "interrupted by the user")
+    if session.exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldstop or session.shouldfail:
+        return str(session.shouldstop or session.shouldfail or "interrupted by the user")
     return "pytest failed inside" if session.exitstatus == pytest.ExitCode.INTERNAL_ERROR else ""

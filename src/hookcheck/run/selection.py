@@ -27,3 +27,13 @@ def _by_place(cells: Iterable[Any]) -> dict[Place, frozenset[str]]:
         name = cell.clause if cell.family == PROGRAM else cell.kind
         found.setdefault((cell.family, cell.device), set()).add(name)
     return {place: frozenset(names) for place, names in found.items()}
+
+
+def scope(nodeid: str) -> str:
+    """What an item shares runs of torch with: family and device for a cell, of programs the chapter as well, for any
+    other item itself."""
+    parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
+    if len(parts) != 4:
+        return nodeid
+    _, family, kind, device = parts
+    return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"

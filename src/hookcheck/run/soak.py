@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,18 +64,9 @@ class Soak:
         of = f" of {self.limit // self.shares:,}" if self.limit else ""
         return (
             f"{self._name}: {done:,}{of} new topologies, round {number + 1}, "
-            f"{done / seconds:.0f} a second, {peak_memory():.0f} MiB at most"
+            f"{done / seconds:.0f} a second, {self.session.peak_memory():.0f} MiB at most"
         )
 
     @property
     def _name(self) -> str:
         return f"soak {self.share + 1}/{self.shares}, {self.device}"
-
-
-def peak_memory() -> float:
-    """The most memory that this process has held, in MiB; NaN where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return float("nan")
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

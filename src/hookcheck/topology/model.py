@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 
@@ -212,6 +212,10 @@ class Topology:
     def __hash__(self) -> int:
         """The hash of the fields, worked out once: a topology is a key of caches, and it is deep."""
         return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: the hash of a text differs from process to process."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
 def children(module: Module) -> tuple[tuple[str, Module], ...]:
