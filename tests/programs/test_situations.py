@@ -137,6 +137,7 @@ MET = {
     "a call that raises gives no output to hang a hook on": Situation("output", trouble="the body raises"),
     "contexts of saved tensors hide those around them": Situation("pack", outer="save_on_cpu"),
     "contexts of saved tensors hide each other": Situation("input", outer="save_on_cpu", inner="saved_tensors_hooks"),
+    "a normed weight holds a graph, and all that was saved in it": Situation("pack", host="weight_norm"),
     "of two contexts of saved tensors one is on top": Situation("pack", "unpack"),
     "a context that is opened later is closed before": Situation("pack", between="add"),
     "a context is closed where it was opened": Situation("pack", trouble="removes itself"),

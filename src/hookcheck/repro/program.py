@@ -109,9 +109,13 @@ def program_script(program: Program, device: str | None = None) -> str:
     if about not in (None, device):
         raise HookcheckError(f"program {program.id} is about {about}; add --device {about}")
     module, name = program.judge.__module__, program.judge.__name__
-    found = alone(module, name, GIVEN)
+    more = HookcheckError(f"no script can be written yet for program {program.id}: it needs more than torch")
+    try:
+        found = alone(module, name, GIVEN)
+    except ValueError:
+        raise more from None
     if any(map(MORE.search, (*found.imports, *found.definitions))):
-        raise HookcheckError(f"no script can be written yet for program {program.id}: it needs more than torch")
+        raise more
     text = bare("\n\n\n".join(found.definitions))
     body = stated(text)
     lacking = [kind for kind in ("NotOffered", "NotRun") if re.search(rf"\b{kind}\b", body)]

@@ -107,7 +107,7 @@ class Own(nn.Sequential):
     ),
     "parametrized": Choice(
         "changed(network(), lambda part: parametrize.register_parametrization(part, 'weight', nn.Identity()))",
-        (1, 9),
+        (1, 13),
         "from torch.nn.utils import parametrize\n",
     ),
     "lazy": Choice("lazy(called=False)", (1, 13), LAZY),
@@ -159,6 +159,7 @@ INPUTS = {
     "parameter": Choice("nn.Parameter(torch.full((1, 1), 5.0))"),
     "plain subclass": Choice(
         "torch.full((1, 1), 5.0).as_subclass(Sub).requires_grad_()",
+        (1, 10),
         needs="""\
 class Sub(torch.Tensor):
     pass

@@ -64,6 +64,10 @@ REASONS = (
         lambda s: s.outer in SAVING and s.inner in SAVING,
     ),
     Reason(
+        "a normed weight holds a graph, and all that was saved in it",
+        lambda s: _saved(s) and s.host == "weight_norm",
+    ),
+    Reason(
         "of two contexts of saved tensors one is on top",
         lambda s: {site.table for site in _sites(s)} == {"pack", "unpack"},
     ),
