@@ -1,8 +1,10 @@
-"""Which clauses catch which fault? What ``hookcheck kill-matrix`` prints, measured on the installed torch."""
+"""Which clauses catch which fault, and what would the ledger excuse? What ``hookcheck kill-matrix`` prints, measured on
+the installed torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.programs.check import NotOffered, NotRun
@@ -10,8 +12,18 @@ from hookcheck.programs.program import Program, programs
 
 from .engine import Fault
 from .on_networks import FAULTS as ON_NETWORKS
-from .on_networks import OFFERED, catching
-from .on_programs import FAULTS, OUT_OF_REACH, offered, soundly, wrong
+from .on_networks import OFFERED, catching, excusing, showing
+from .on_programs import FAULTS, OUT_OF_REACH, changed, excuses, offered
+from .samples import known
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What became of a fault: the ``clauses`` that catch it by what the ledger does not explain, and the ``entries``
+    that excuse it somewhere, by explaining all that it changes there."""
+
+    clauses: tuple[str, ...]
+    entries: tuple[str, ...]
 
 
 def faults() -> list[Fault]:
@@ -19,25 +31,41 @@ def faults() -> list[Fault]:
     return [*OFFERED, *(fault for fault in FAULTS if offered(fault))]
 
 
-def caught_by(fault: Fault) -> tuple[str, ...]:
-    """The clauses that catch it: on networks, with any of its hook kinds, or of the chapters that it names."""
-    if fault in OFFERED:
-        return tuple(sorted({clause for kind in fault.kinds for clause in catching(fault, kind)}))
-    return tuple(_programs_that_catch(fault))
+def entries() -> tuple[str, ...]:
+    """The ids of all entries of the ledger that apply to this torch."""
+    return tuple(entry.id for entry in known().entries)
 
 
-def _programs_that_catch(fault: Fault) -> Iterator[str]:
-    chapters = dict.fromkeys(c.chapter for c in map(CLAUSES.get, fault.clauses) if isinstance(c, Program))
-    for program in (p for chapter in chapters for p in programs(chapter)):
-        if program.alone and program.id not in fault.clauses:
-            continue  # what can end the process is not run in this one
+def caught(fault: Fault) -> Caught:
+    """What becomes of a fault on all networks of `samples`, or in the chapters of the clauses that it names."""
+    if fault not in OFFERED:
+        return _in_programs(fault)
+    shown = [changes for kind in fault.kinds for changes in showing(fault, kind)]
+    return Caught(tuple(sorted(catching(shown))), tuple(sorted(excusing(shown))))
+
+
+def _in_programs(fault: Fault) -> Caught:
+    clauses: list[str] = []
+    found: set[str] = set()
+    for program in _programs(fault):
         try:
-            before = soundly(program.id)
-            with fault.patch():
-                if wrong(program) - before:
-                    yield program.id
+            new = changed(program, fault)
         except (NotOffered, NotRun):
             continue
+        entries = excuses(program, new)
+        if new and None not in entries.values():
+            found.update(entry for entry in entries.values() if entry)
+        elif new:
+            clauses.append(program.id)
+    return Caught(tuple(clauses), tuple(sorted(found)))
+
+
+def _programs(fault: Fault) -> Iterator[Program]:
+    """Those of the chapters that its clauses stand in; what can end the process is not run in this one."""
+    chapters = dict.fromkeys(c.chapter for c in map(CLAUSES.get, fault.clauses) if isinstance(c, Program))
+    for program in (p for chapter in chapters for p in programs(chapter)):
+        if not program.alone or program.id in fault.clauses:
+            yield program
 
 
 def questioned(caught: set[str]) -> dict[str, str]:

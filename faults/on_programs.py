@@ -1,7 +1,8 @@
-"""Faults that programs show, and which of their facts each makes wrong."""
+"""Faults that programs show, which of their facts each makes wrong, and which of those the ledger would excuse."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -10,11 +11,13 @@ import torch
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.programs.program import Program
+from hookcheck.contract.finding import Finding
+from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.programs.running import facts_of
 
 from . import programs
 from .engine import Fault, release
+from .samples import known
 
 MODULES = [import_module(f"{programs.__name__}.{m.name}") for m in iter_modules(programs.__path__)]
 FAULTS: tuple[Fault, ...] = tuple(fault for module in MODULES for fault in module.FAULTS)
@@ -24,9 +27,17 @@ OUT_OF_REACH: dict[str, str] = {
 """Programs that no patch in memory can fail, each with the reason: what they speak of is not written in Python."""
 
 
-def wrong(program: Program) -> frozenset[str]:
-    """The facts of the program that are not so."""
-    return frozenset(fact.name for fact in facts_of(program, "cpu") if fact.finding)
+def wrong(program: Program) -> dict[str, Finding]:
+    """The facts of the program that are not so, by name."""
+    return {fact.name: fact.finding for fact in facts_of(program, "cpu") if fact.finding}
+
+
+def excuses(program: Program, facts: Mapping[str, Finding]) -> dict[str, str | None]:
+    """For each of ``facts`` that are not so, the entry of the ledger that explains it, or None."""
+    return {
+        name: known().explain(program.id, PROGRAM, program.chapter, finding, {"fact": frozenset({name})})
+        for name, finding in facts.items()
+    }
 
 
 @cache
@@ -34,7 +45,15 @@ def soundly(id: str) -> frozenset[str]:
     """The facts of the program of that id that are not so on a torch that nothing was put into."""
     program = CLAUSES[id]
     assert isinstance(program, Program)
-    return wrong(program)
+    return frozenset(wrong(program))
+
+
+def changed(program: Program, fault: Fault) -> dict[str, Finding]:
+    """The facts of the program that are not so because of ``fault`` alone."""
+    before = soundly(program.id)
+    with fault.patch():
+        after = wrong(program)
+    return {name: finding for name, finding in after.items() if name not in before}
 
 
 def offered(fault: Fault) -> bool:

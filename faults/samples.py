@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
+
+import torch
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.networks.examine import examine
 from hookcheck.networks.features import call_features
 from hookcheck.oracle.expected import Expected
@@ -21,14 +24,36 @@ from .networks import BY_HAND
 MOST = 3
 """How many topologies of one corpus faults are shown on."""
 
-Caught = frozenset[tuple[str, str, str, str]]
-"""(clause, topology, subject, gap) of deviations, whatever the ledger knows of them."""
+BY_HAND_ALONE = "none"
+"""The family of a network by hand, which no entry of the ledger names."""
+
+
+class Shown(NamedTuple):
+    """A deviation as it shows on a network, and the entry of the ledger that explains it, or None."""
+
+    clause: str
+    topology: str
+    subject: str
+    gap: str
+    entry: str | None
 
 
 @cache
 def samples() -> tuple[Topology, ...]:
     """The networks by hand, then of every corpus the first few that are like none of those before them."""
-    found = [topology for topology in BY_HAND.values() if not unavailable(topology, None)]
+    return tuple(_families())
+
+
+@cache
+def known() -> Ledger:
+    """What the ledger has for the installed torch."""
+    return applying(load(), torch.__version__, "cpu")
+
+
+@cache
+def _families() -> dict[Topology, str]:
+    """Each of the samples with its family."""
+    found = {topology: BY_HAND_ALONE for topology in BY_HAND.values() if not unavailable(topology, None)}
     seen = set().union(*map(combinations, found))
     for path in sorted((conformance_folder() / "corpus").glob("*.jsonl")):
         chosen: list[Topology] = []
@@ -37,8 +62,8 @@ def samples() -> tuple[Topology, ...]:
             if new and len(chosen) < MOST and not unavailable(topology, None):
                 seen |= new
                 chosen.append(topology)
-        found += chosen
-    return tuple(found)
+        found.update(dict.fromkeys(chosen, path.stem))
+    return found
 
 
 def combinations(topology: Topology) -> set[object]:
@@ -52,16 +77,17 @@ def combinations(topology: Topology) -> set[object]:
     }
 
 
-def deviations(topology: Topology, kind: str) -> Caught:
+def deviations(topology: Topology, kind: str) -> frozenset[Shown]:
     """What deviates about one topology with one hook kind, on the installed torch as it now is."""
+    family = _families().get(topology, BY_HAND_ALONE)
     return frozenset(
-        (d.clause, result.topology, d.subject, d.gap)
-        for result in examine(topology, "none", (kind,), CLAUSES.values(), Ledger(()))
+        Shown(d.clause, result.topology, d.subject, d.gap, d.ledger)
+        for result in examine(topology, family, (kind,), CLAUSES.values(), known())
         for d in result.deviations
     )
 
 
 @cache
-def sound(topology: Topology, kind: str) -> Caught:
+def sound(topology: Topology, kind: str) -> frozenset[Shown]:
     """The deviations that no fault is to blame for: this is asked before any fault is put in."""
     return deviations(topology, kind)

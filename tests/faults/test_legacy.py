@@ -7,13 +7,12 @@ from itertools import islice
 
 import numpy as np
 import pytest
-import torch
 from faults.engine import LEGACY, Fault
 from faults.legacy import IN_EVERY_FAMILY
+from faults.samples import known
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.networks.examine import examine
 from hookcheck.probe.run import observe, unavailable
 from hookcheck.suite import conformance_folder
@@ -38,12 +37,6 @@ def tells(topology: Topology) -> bool:
     seen = observe(topology, values(topology), "backward")
     gradients = [g for event in seen.events if event.arguments[0] for g in event.arguments[0]]
     return not seen.raised and any(isinstance(g, np.ndarray) and len(np.unique(g)) > 1 for g in gradients)
-
-
-@cache
-def known() -> Ledger:
-    """What the ledger has for the installed torch."""
-    return applying(load(), torch.__version__, "cpu")
 
 
 def unexplained(topology: Topology, family: str) -> set[tuple[str, str]]:

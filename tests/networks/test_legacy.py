@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,12 +43,16 @@ EVERY = 4
 
 
 def due(output: float, *handed_on: float, certain: bool = True) -> NodeCall:
-    forms = (tuple(np.array([g]) for g in handed_on),) if handed_on else ()
-    return NodeCall(CALL, 0, np.array([output]), forms, certain)
+    forms = (tuple(np.array([g], float) for g in handed_on),) if handed_on else ()
+    return NodeCall(CALL, 0, np.array([output], float), forms, certain)
 
 
 def event(output: float, *inputs: float) -> Event:
-    return Event("backward", "", 0, "", (tuple(np.array([g]) for g in inputs), (np.array([output]),)))
+    return given(tuple(np.array([g], float) for g in inputs), (np.array([output], float),))
+
+
+def given(*arguments: tuple[Any, ...]) -> Event:
+    return Event("backward", "", 0, "", arguments)
 
 
 def equal(a: Array, b: Array) -> bool:
@@ -85,6 +90,33 @@ def test_a_hook_is_called_as_the_node_is_or_not(
     calls: list[NodeCall], events: list[Event], room: int, word: str
 ) -> None:
     assert answers(calls, events, [equal], room, ended=False).word == word
+
+
+ONE, TWO = np.array([1.0]), np.array([2.0])
+OF_TWO = replace(due(1, 2), slot=1, outputs=2)
+"""A Node with two outputs, of which the second is the module's."""
+
+
+@pytest.mark.parametrize(
+    ("call", "seen", "word"),
+    [
+        (due(1, 2), given((TWO,), (ONE, None)), OTHERWISE),
+        (due(1, 2), given((TWO,), (None, ONE)), OTHERWISE),
+        (OF_TWO, given((TWO,), (None, ONE)), AS_THE_NODE),
+        (OF_TWO, given((TWO,), (TWO, ONE)), AS_THE_NODE),
+        (OF_TWO, given((TWO,), (ONE, None)), OTHERWISE),
+        (OF_TWO, given((TWO,), (ONE,)), OTHERWISE),
+        (due(1, 2), given((TWO.astype("float32"),), (ONE,)), OTHERWISE),
+        (due(1, 2), given((TWO,), (ONE.astype("float32"),)), OTHERWISE),
+        (
+            replace(due(1, 2), dtypes=frozenset({"float32", "float64"})),
+            given((TWO.astype("float32"),), (ONE,)),
+            AS_THE_NODE,
+        ),
+    ],
+)
+def test_the_outputs_of_the_node_and_the_dtypes_count(call: NodeCall, seen: Event, word: str) -> None:
+    assert answers([call], [seen], [equal], 0, ended=False).word == word
 
 
 def test_what_a_run_that_ended_early_shows_must_be_right() -> None:
@@ -133,6 +165,12 @@ def test_a_module_of_several_nodes_is_held_to_the_last() -> None:
     product = case(kind="backward")
     assert gaps(product, "P2-12") == [("P2-12", "wrong shape")]
     assert gaps(with_gradients(product, (np.array([[7.0]]),)), "P2-12") == []
+
+
+def test_where_the_node_is_not_known_what_the_hook_advertises_is_not_judged() -> None:
+    summed = with_gradients(case(EINSUM, kind="backward"), numbers(7, 7))
+    assert (gaps(summed, "BW-07"), judged(summed, "BW-07"), unjudged(summed, "BW-07")) == ([], 0, 1)
+    assert gaps(with_gradients(LEGACY, numbers(7, 7)), "BW-07") == [("BW-07", "extra entries")]
 
 
 @pytest.mark.parametrize("summed", [case(EINSUM, kind="backward"), replace(LEGACY, device="cuda")])

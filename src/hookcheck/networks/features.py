@@ -86,16 +86,16 @@ def network_features(expected: Expected) -> Features:
 def run_features(expected: Expected) -> Features:
     """The features of all calls and firings of a run taken together, those of its network, and its own.
 
-    ``leaves`` is ``joined`` where joined boundaries give a gradient to a leaf that has none without hooks, and
-    ``alone`` elsewhere; ``asks`` is ``grad`` where the program goes on with what a pass gives, or ``backward``;
-    ``roots`` tells what passes begin at (see `Expected.starts_at`).
+    ``leaves`` is ``joined`` where the joined boundary of a module's inputs gives a gradient to a leaf that has none
+    without hooks, ``joined by outputs`` where that of its outputs does, and ``alone`` elsewhere; ``asks`` is ``grad``
+    where the program goes on with what a pass gives, or ``backward``; ``roots`` tells what passes begin at (see
+    `Expected.starts_at`).
     """
-    sweeps = zip(expected.hooked, expected.plain)
-    joins = any(hooked.asked.keys() - plain.asked.keys() for hooked, plain in sweeps)
+    joined = {"inputs": "joined", "outputs": "joined by outputs"}
     passes = expected.trace.passes
     asks = any(backward.named for backward in passes)
     own = {
-        "leaves": frozenset({"joined" if joins else "alone"}),
+        "leaves": frozenset(joined[side] for side in expected.joined) or frozenset({"alone"}),
         "asks": frozenset({"grad" if asks else "backward"}),
         "roots": frozenset(map(expected.starts_at, passes)),
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from hookcheck.contract.clause import NOT_JUDGED, NOTHING, Clause, Subject
+from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PROMISE, Clause, Subject
 from hookcheck.contract.explaining import Features, Located
 from hookcheck.contract.finding import Finding
+from hookcheck.networks import legacy
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import firing_features
 
@@ -39,12 +40,24 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
             if judgement is NOT_JUDGED:
                 unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
                 continue
-            count += 1
             if isinstance(judgement, Finding):
-                findings.append(_located(case, clause, subject, judgement))
+                found = _located(case, clause, subject, judgement)
+                if _may_be_the_node(clause, found):
+                    unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
+                    continue
+                findings.append(found)
+            count += 1
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
+
+
+def _may_be_the_node(clause: Clause, found: Located) -> bool:
+    """Whether a legacy hook is not called as it advertises, and nobody can foretell how a hook on the Node would be:
+    that may be all, or there is a fault, and so it is not judged."""
+    about_module = clause.subject in (Subject.CALL, Subject.FIRING)
+    unknown = found.features.get("legacy") == {legacy.NOT_JUDGED}
+    return unknown and about_module and clause.rank == PROMISE and found.finding.gap != "raised"
 
 
 def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
@@ -52,7 +65,9 @@ def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
     for subject in subjects_of(case, clause.subject):
         judgement = clause.judge(case, subject)
         if isinstance(judgement, Finding):
-            yield subject, _located(case, clause, subject, judgement)
+            found = _located(case, clause, subject, judgement)
+            if not _may_be_the_node(clause, found):
+                yield subject, found
 
 
 def _located(case: Case, clause: Clause, subject: Any, finding: Finding) -> Located:

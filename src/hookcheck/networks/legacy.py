@@ -5,7 +5,7 @@ Which call of the hook is for which run of the Node it is not told, so each goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,7 +14,7 @@ import numpy as np
 
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.last_node import NodeCall
-from hookcheck.probe.observation import Copy, Event
+from hookcheck.probe.observation import Copy, Event, dtype_of
 from hookcheck.topology.primitive import Array
 
 Alike = Callable[[Array, Array], bool]
@@ -88,9 +88,13 @@ def answers(
 
 
 def carries(call: NodeCall, event: Event, alike: Alike) -> bool:
-    """Whether grad_output holds the gradient of the first output, as one of the outputs that the Node has."""
+    """Whether grad_output has an entry for each output of the Node, and the first output's gradient in its place."""
     outputs = event.arguments[1] if len(event.arguments) > 1 else None
-    return isinstance(outputs, tuple) and any(_same(output, call.gradient, alike) for output in outputs)
+    return (
+        isinstance(outputs, tuple)
+        and len(outputs) == call.outputs
+        and _same(outputs[call.slot], call.gradient, alike, {call.dtype})
+    )
 
 
 def fits(call: NodeCall, event: Event, alike: Alike) -> bool:
@@ -99,7 +103,7 @@ def fits(call: NodeCall, event: Event, alike: Alike) -> bool:
     return carries(call, event, alike) and any(
         isinstance(told, tuple)
         and len(told) == len(form)
-        and all(o is None if e is None else _same(o, e, alike) for o, e in zip(told, form))
+        and all(o is None if e is None else _same(o, e, alike, call.dtypes) for o, e in zip(told, form))
         for form in call.forms
     )
 
@@ -112,5 +116,6 @@ def _takes_any(call: NodeCall, event: Event, alike: Alike) -> bool:
     return not call.known
 
 
-def _same(observed: Copy, expected: Gradient, alike: Alike) -> bool:
-    return expected is not None and isinstance(observed, np.ndarray) and alike(observed, expected)
+def _same(observed: Copy, expected: Gradient, alike: Alike, dtypes: Collection[str]) -> bool:
+    tensor = expected is not None and isinstance(observed, np.ndarray) and dtype_of(observed) in dtypes
+    return tensor and alike(observed, expected)  # type: ignore[arg-type]

@@ -218,6 +218,18 @@ class Expected:
         return tuple(sweep(self.trace, backward, joined=True) for backward in self.trace.passes)
 
     @cached_property
+    def joined(self) -> frozenset[str]:
+        """Which boundaries give a gradient to a leaf that has none without hooks: those of ``inputs``, or of
+        ``outputs``."""
+        gained = [hooked.asked.keys() - plain.asked.keys() for hooked, plain in zip(self.hooked, self.plain)]
+        if not any(gained):
+            return frozenset()
+        alone = [sweep(self.trace, backward, joined=True, filling=False).asked.keys() for backward in self.trace.passes]
+        by_inputs = any(keys & asked for keys, asked in zip(gained, alone))
+        by_outputs = any(keys - asked for keys, asked in zip(gained, alone))
+        return frozenset([*["inputs"] * by_inputs, *["outputs"] * by_outputs])
+
+    @cached_property
     def plain(self) -> tuple[Sweep, ...]:
         """The backward passes without boundaries: what happens when no hook is there."""
         if self._unchanged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from hookcheck.oracle.dtypes import REAL
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
@@ -30,6 +31,9 @@ class NodeCall:
     included; it is None where only other outputs of the step have one, and where it is not known. ``forms`` are what
     the Node may hand on; none where that is not known. A pass through a pass before it follows saved tensors, and which
     Nodes run in it is torch's own affair: what is due in one is not ``certain``.
+
+    ``grad_output`` has one entry for each of the Node's ``outputs``, of which this tensor is number ``slot``; its
+    ``dtype`` is the gradient's, and every entry of ``grad_input`` has one of the ``dtypes``.
     """
 
     call: CallTrace
@@ -37,6 +41,10 @@ class NodeCall:
     gradient: Gradient
     forms: Forms
     certain: bool = True
+    slot: int = 0
+    outputs: int = 1
+    dtype: str = "float64"
+    dtypes: frozenset[str] = frozenset({"float64"})
 
     @property
     def known(self) -> bool:
@@ -62,7 +70,24 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
             gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release)
             if call.first is not None and call.first.newer is not None and _is_view(source, swept, release):
                 forms = ()
-            yield NodeCall(call, number, gradient, forms, not trace.passes[number].second)
+            outputs = source.node.primitive.width(len(source.node.shapes), release) if source.node.primitive else 1
+            yield NodeCall(
+                call,
+                number,
+                gradient,
+                forms,
+                certain=not trace.passes[number].second,
+                slot=source.slot if outputs > 1 else 0,
+                outputs=outputs,
+                dtype=source.dtype,
+                dtypes=_dtypes(source, source.node),
+            )
+
+
+def _dtypes(output: Tensor, node: Node) -> frozenset[str]:
+    """Those that a step's Nodes work in: of what goes in and comes out, or of the parts of a complex tensor."""
+    found = {output.dtype, *(operand.dtype for operand in node.inputs)}
+    return frozenset(found | {REAL[dtype] for dtype in found if dtype in REAL})
 
 
 def at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:

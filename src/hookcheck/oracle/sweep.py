@@ -2,7 +2,8 @@
 
 What is absent (see `hookcheck.oracle.gradient`) stays absent along ordinary steps. A boundary joins its tensors: it
 runs if any of them has a gradient, and fills the others with zeros, as ``torch.autograd.Function`` documents
-(materialized gradients).
+(materialized gradients). Since 2.3 that of a module's outputs hands on none for those (pytorch#116454): its hook gives
+back what it was called with.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Sweep:
 
 
 @np.errstate(all="ignore")  # as in forward
-def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
-    """Runs one backward pass; ``joined`` says whether the boundaries are there or transparent (a run without hooks)."""
+def sweep(trace: Trace, backward: Pass, joined: bool, filling: bool = True) -> Sweep:
+    """Runs one backward pass; ``joined`` says whether the boundaries are there or transparent (a run without hooks),
+    and ``filling`` whether those of outputs fill in zeros."""
     pending: dict[int, list[Gradient]] = {}
     masks: dict[int, int] = {}
     asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
@@ -69,7 +71,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool) -> Sweep:
         if node.index not in pending or (needed is not None and node.index not in needed):
             continue
         received = tuple(pending[node.index])
-        passed = _handed_on(node, received, joined)
+        passed = _handed_on(node, received, joined and (filling or node.exit is not None))
         if node.primitive is None and joined and _acting(trace.acts, node, result):
             passed = tuple(g if g is None else factor(trace.acts, i) * g for i, g in zip(node.positions, passed))
         if trace.noise is not None and node.primitive is not None:

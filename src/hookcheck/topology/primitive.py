@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from hookcheck.topology.last_node import Form, Step
+from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.tree import Tree
 
 if TYPE_CHECKING:
@@ -125,6 +125,11 @@ class Primitive(ABC):
         Several forms where the order of elements in memory decides between them, and none where that is not known.
         """
         return (step.each,)
+
+    def width(self, outputs: int, release: Release) -> int:
+        """How many outputs the last Node has on a torch of that release, of a step that has so many: one, unless the
+        subclass knows better."""
+        return 1
 
     def result(self, outputs: tuple[Any, ...]) -> Any:
         """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Form, Step
+from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
@@ -132,6 +132,10 @@ class LayerNorm(_OverLastAxes):
         """``bias`` is new in 2.1."""
         return "1.7" if self.bias else "2.1"
 
+    def width(self, outputs: int, release: Release) -> int:
+        """Up to 1.9 its Node had the mean and the scale for outputs, too (pytorch#50467)."""
+        return 3 if release < (1, 10) else 1
+
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Over one or more of the last axes, of two numbers at least: one less its mean is nothing but rounding."""
@@ -222,6 +226,10 @@ class GroupNorm(Normalisation):
     def since(self) -> str:
         """``bias`` is in 2.13."""
         return "1.7" if self.bias else "2.13"
+
+    def width(self, outputs: int, release: Release) -> int:
+        """Its Node has the mean and the scale of each group for outputs, too (``native_group_norm``)."""
+        return 3
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

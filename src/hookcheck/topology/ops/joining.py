@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Entry, Form, Step
+from hookcheck.topology.last_node import Entry, Form, Release, Step
 from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
@@ -78,8 +78,16 @@ class Stack(Rule):
         return (tuple(Entry(gradient, step.floating) for gradient in step.gradients),)
 
 
+class Apart(Several):
+    """An operation that takes a tensor apart, by one Node for all of its views."""
+
+    def width(self, outputs: int, release: Release) -> int:
+        """One for each view."""
+        return outputs
+
+
 @dataclass(frozen=True)
-class Split(Several):
+class Split(Apart):
     """``x.split([...], dim)``: several views; the gradient is their cotangents, one after the other."""
 
     sizes: tuple[int, ...]
@@ -103,7 +111,7 @@ class Split(Several):
 
 
 @dataclass(frozen=True)
-class Chunk(Several):
+class Chunk(Apart):
     """``x.chunk(count, dim)``: at most ``count`` views of ``⌈n / count⌉`` each, the last one of what is left.
 
     The gradient is their cotangents, one after the other. Source: the documentation of ``torch.chunk``.
@@ -130,7 +138,7 @@ class Chunk(Several):
 
 
 @dataclass(frozen=True)
-class Unbind(Several):
+class Unbind(Apart):
     """``x.unbind(dim)``: a view for each index of the dimension; the gradient stacks their cotangents."""
 
     dim: int
