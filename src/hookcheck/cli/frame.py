@@ -34,6 +34,7 @@ hookcheck says what PyTorch's hooks do, on the torch that you have and on others
 
 To begin with:
   hookcheck upgrade --from 2.6.0 --to 2.13.0   may I upgrade, and what is there to do?
+  hookcheck check package.module:make          do hooks on my own model tell the truth?
   hookcheck scan src/                          which hooks do my files register, and what is known of them?
   hookcheck support full_backward              what holds for a hook kind, since and until when?
   hookcheck run --hypothesis-profile smoke     a first look at the torch that is installed

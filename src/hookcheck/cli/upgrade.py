@@ -45,7 +45,7 @@ _SCHEMAS = [
         do=("string", "filter, adapt, report or decide"),
         code=("string", "code or a command for that; empty where there is none"),
         link=("string", "what the reason rests on; empty where nobody has explained it"),
-        repro=("string", "the command that prints a script which shows it"),
+        repro=("string", "the command that writes a script which shows it"),
     ),
     fields(
         what=("string", "count"),
