@@ -56,7 +56,7 @@ def _may_be_the_node(clause: Clause, found: Located) -> bool:
     """Whether a legacy hook is not called as it advertises, and nobody can foretell how a hook on the Node would be:
     that may be all, or there is a fault, and so it is not judged."""
     about_module = clause.subject in (Subject.CALL, Subject.FIRING)
-    unknown = found.features.get("legacy") == {legacy.NOT_JUDGED}
+    unknown = found.features.get("legacy") == frozenset({legacy.NOT_JUDGED})
     return unknown and about_module and clause.rank == PROMISE and found.finding.gap != "raised"
 
 
