@@ -120,7 +120,7 @@ def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
         )
     except subprocess.TimeoutExpired:
         return None, f"still running after {limit:g} s", ""
-    output = (done.stdout + done.stderr).strip()
+    output = (done.stdout + done.stderr).strip().replace(str(path), path.name)  # which folder it ran in is no matter
     last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     if done.returncode == LACKS:
         return None, "this torch lacks the API, or this machine the device", output
