@@ -150,10 +150,10 @@ def test_coverage() -> None:
 
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
-    assert files == ["reports/index.html", "reports/compatibility.md"]
+    assert files == ["reports/site/index.html", "reports/compatibility.md"]
     assert all(Path(file).is_file() for file in files)
     assert asked("report", "--records", str(record.parent), "--output", "out", "--format", "pretty") == (
-        0, "out/index.html\nout/compatibility.md\n", "",
+        0, "out/site/index.html\nout/compatibility.md\n", "",
     )  # fmt: skip
 
 

@@ -52,6 +52,12 @@ def test_a_minor_version_stands_for_its_newest_patch() -> None:
     assert "torch==2.2.2" in asked("upgrade", "--from", "2.2", "--to", "2.10", "--no-run")[2]
 
 
+def test_the_page_fits_forty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    out = asked("upgrade", "--from", "2.9.0", "--to", "2.10.0", "--format", "pretty")[1]
+    assert max(map(len, out.splitlines())) <= 40
+
+
 def test_call_sites(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("net.register_backward_hook(print)\nnet.register_forward_hook(print)\n")
     rows = lines("upgrade", "--from", "2.9.0", "--to", "2.10.0", "--code", "mine.py", code=1)

@@ -33,7 +33,7 @@ def test_the_outputs_are_those_of_today(page: Path, drawing: ModuleType) -> None
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_output_is_there(page: Path) -> None:
-    blocks = re.findall(r"```console\n\$ .*\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(r"```console\n\$ [^\n]*\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     assert blocks
     assert all(blocks)
 

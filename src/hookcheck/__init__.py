@@ -9,8 +9,10 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "assert_fires": "hookcheck.models.firing",
     "check_conversion": "hookcheck.models.conversion",
+    "check_module": "hookcheck.models.check",
     "check_saved_tensors_hooks": "hookcheck.models.saved",
     "inventory": "hookcheck.models.conversion",
+    "parametrize_with_clauses": "hookcheck.models.parametrize",
     "same_under": "hookcheck.models.same_under",
 }
 """What is offered to other people's code, by the module that has it: imported when it is asked for."""

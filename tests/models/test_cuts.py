@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from hookcheck.models import cuts as cutting
-from hookcheck.models.cuts import CALLED, DIRECT, Boundary, Cuts, cut
+from hookcheck.models import cutting
+from hookcheck.models.cuts import CALLED, DIRECT, Boundary, Cuts
+from hookcheck.models.cutting import cut
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace, Node, Tensor, newest, origin
 from hookcheck.oracle.sweep import Sweep
@@ -75,10 +76,8 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
         return "needs a newer torch", []
     plain = Ran(topology, None)
     expected = Expected(topology, values(topology))
-    if expected.overflows:
-        return OVERFLOWS, []
     if plain.raised or [*results(expected, plain, joined=False)]:
-        return BROKEN, []
+        return OVERFLOWS if expected.overflows else BROKEN, []
     wrong: list[str] = []
     for joined in (True, False):
         ran = Ran(topology, joined)

@@ -15,6 +15,7 @@ from faults.engine import Fault, release
 from faults.programs.interactions import FAULTS
 
 from hookcheck.probe.state import preserved
+from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine import corpus, draw
 from hookcheck.programs.machine.corpus import held, line, read, sequence
 from hookcheck.programs.machine.draw import NEWEST, adding, curated, drawn
@@ -23,7 +24,6 @@ from hookcheck.programs.machine.model import (
     Act,
     Backward,
     Copy,
-    Entry,
     Fail,
     Forward,
     Grad,

@@ -7,7 +7,8 @@ import pytest
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import UnwritableReports
 from hookcheck.record.writing import write
-from hookcheck.report.drawing import NoRecords, read_folder, report
+from hookcheck.report.archive import NoRecords, read_folder
+from hookcheck.report.drawing import report
 
 from .samples import case, deviation, record, records
 
@@ -21,7 +22,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_both_files_are_written(folder: Path, tmp_path: Path) -> None:
     index, compatibility = report(folder, tmp_path / "out")
-    assert index == tmp_path / "out" / "index.html"
+    assert index == tmp_path / "out" / "site" / "index.html"
     assert index.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert compatibility.name == "compatibility.md"
     assert compatibility.read_text(encoding="utf-8").startswith("# ")
@@ -50,9 +51,9 @@ def test_spoiled_records_alone_still_make_a_report(tmp_path: Path) -> None:
 
 def test_a_second_record_of_one_torch_and_device_is_no_silent_choice(folder: Path) -> None:
     (folder / "copy.jsonl.gz").write_bytes((folder / "torch-1.7.1-cpu.jsonl.gz").read_bytes())
-    read, faults = read_folder(folder)
-    assert len(read) == 3
-    assert [(fault.file, fault.text) for fault in faults] == [
+    found = read_folder(folder)
+    assert len(found.runs) == 3
+    assert [(fault.file, fault.text) for fault in found.faults] == [
         ("torch-1.7.1-cpu.jsonl.gz", "another file records torch 1.7.1 cpu too; keep one of them")
     ]
 
@@ -73,3 +74,10 @@ def test_a_text_that_utf8_cannot_say_stops_nothing(tmp_path: Path) -> None:
     write(record("2.0.1", [case("aaaa", "backward", [deviation()])], stopped="half: \ud800"), tmp_path)
     for path in report(tmp_path, tmp_path):
         assert "half: \\ud800" in path.read_text(encoding="utf-8")
+
+
+def test_pages_of_records_that_are_gone_are_removed(folder: Path, tmp_path: Path) -> None:
+    report(folder, tmp_path)
+    (folder / "torch-1.7.1-cpu.jsonl.gz").unlink()
+    report(folder, tmp_path)
+    assert {path.name for path in (tmp_path / "site" / "releases").iterdir()} == {"1.13.1-cpu.html", "2.13.0-cpu.html"}

@@ -16,7 +16,8 @@ from hookcheck.contract.ledger import load
 from hookcheck.record.model import Record
 from hookcheck.record.reading import read, record_files
 from hookcheck.report.changes import changes
-from hookcheck.report.support import period, schema, support, text
+from hookcheck.report.statement import period
+from hookcheck.report.support import schema, support, text
 
 from .samples import case, deviation, record, records
 

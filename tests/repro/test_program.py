@@ -48,7 +48,7 @@ def test_few_have_no_script() -> None:
             program_script(program)
         except HookcheckError as error:
             refused[program.id] = str(error)
-    assert {PROGRAMS[id].chapter for id in refused} <= {"tracing", "interactions"}
+    assert {PROGRAMS[id].chapter for id in refused} <= {"tracing", "interactions", "situations"}
     for id, words in refused.items():
         assert words == f"no script can be written yet for program {id}: it needs more than torch"
 

@@ -243,7 +243,7 @@ def test_a_red_cell_tells_promise_expectation_observation_and_program(shares: Sh
         cell(shares.worker("gw0", corpus={FAMILY: TOPOLOGIES[::-1]})).check()
     text = str(caught.value)
     assert text.startswith(f"GI-01 ({FAMILY}, full_backward): wrong values at net")
-    assert f"\npromise:  {CLAUSES['GI-01'].statement}\nexpected: (" in text
+    assert f"\npromise:  {CLAUSES['GI-01'].statement}\nexpected: grad_input: (" in text
     assert "\nobserved: (" in text
     smallest = min(map(size, TOPOLOGIES))
     assert [t for t in TOPOLOGIES if f"topology {identify(t)}:" in text and size(t) == smallest]

@@ -7,6 +7,7 @@ need is imported by them, so that the others start fast.
 from hookcheck.cli import (  # noqa: F401 -- declare the commands
     badge,
     bisect,
+    check,
     claims,
     completion,
     coverage,

@@ -116,7 +116,7 @@ def _words(name: str, value: Any) -> Any:
     """What people are shown of a field."""
     if name not in ("releases", "changed"):
         return value
-    from hookcheck.report.support import period
+    from hookcheck.report.statement import period
 
     clauses = (f"{row['clause']} with " if name == "changed" else "" for row in value)
     told = (f"{c}{row['kind']} ({row['device']}): {row['state']} {period(row)}" for c, row in zip(clauses, value))

@@ -62,13 +62,14 @@ def show(rows: Iterable[Row], shape: str, pretty: Callable[[], Any]) -> None:
 
 
 def _draw(drawn: Any) -> None:
-    """Prints what rich draws: as wide as the terminal, or plain and 120 columns wide where there is none."""
+    """Prints what rich draws: as wide as the terminal, or plain where there is none, and as wide as COLUMNS (120)."""
     from rich.console import Console
 
     if sys.stdout.isatty():
         Console(highlight=False, markup=False).print(drawn)
         return
-    console = Console(file=sys.stdout, width=120, highlight=False, markup=False)
+    columns = shutil.get_terminal_size((120, 24)).columns
+    console = Console(file=sys.stdout, width=columns, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(drawn)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))

@@ -16,14 +16,14 @@ _SCHEMAS = [fields(file=("string", "a file that was written"))]
 @click.option("--records", type=click.Path(path_type=Path), default="reports/records", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), default="reports", show_default=True)
 def draw_report(records: Path, output: Path, shape: str) -> int:
-    """Draw index.html and compatibility.md from a folder of records; exit code 1 if a file is no sound record."""
+    """Draw site/ and compatibility.md from a folder of records; exit code 1 if a file is no sound record."""
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.ledger import load
     from hookcheck.report.drawing import report
+    from hookcheck.run.reproduction import reproduction
 
     faults: list[str] = []
-    known = {e.id: (e.why, e.link) for e in load()}
-    paths = report(records, output, known, lambda fault: faults.append(f"{fault.file}: {fault.text}"))
+    paths = report(records, output, load(), reproduction, lambda f: faults.append(f"{f.file}: {f.text}"))
     rows = [{"file": str(path)} for path in paths]
     show(rows, shape, lambda: "\n".join(row["file"] for row in rows))
     for fault in faults:

@@ -80,7 +80,7 @@ def support_data(reports: Path) -> Mapping[str, Any]:
     Raises:
         HookcheckError: there is none, or it is not as its schema says.
     """
-    from hookcheck.report.support import SCHEMA
+    from hookcheck.report.statement import SCHEMA
     from hookcheck.suite import published_reports
 
     path = next((p for p in (reports / "support.json", published_reports() / "support.json") if p.is_file()), None)
@@ -135,7 +135,7 @@ def _drawn(rows: list[Row]) -> str:
 
 
 def _period(row: Row) -> str:
-    from hookcheck.report.support import period
+    from hookcheck.report.statement import period
 
     return period(row)
 

@@ -30,7 +30,7 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
     subjects: Sequence[Any] = ()
     for clause in clauses:
         if clause.subject is not kind:  # most clauses speak of what the one before speaks of
-            kind, subjects = clause.subject, _subjects(case, clause.subject)
+            kind, subjects = clause.subject, subjects_of(case, clause.subject)
         count = 0
         for subject in subjects:
             judgement = clause.judge(case, subject)
@@ -49,18 +49,19 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
 
 def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
     """Every subject of ``case`` that deviates from ``clause``, as the judge is asked about it, with what is found."""
-    for subject in _subjects(case, clause.subject):
+    for subject in subjects_of(case, clause.subject):
         judgement = clause.judge(case, subject)
         if isinstance(judgement, Finding):
             yield subject, _located(case, clause, subject, judgement)
 
 
 def _located(case: Case, clause: Clause, subject: Any, finding: Finding) -> Located:
-    name, features = _described(case, clause.subject, subject)
+    name, features = describe(case, clause.subject, subject)
     return Located(clause.id, name, finding, features)
 
 
-def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
+def subjects_of(case: Case, subject: Subject) -> Sequence[Any]:
+    """All that a clause on such a subject judges in ``case``."""
     if subject is Subject.CALL:
         return case.expected.trace.calls
     if subject is Subject.FIRING:
@@ -70,7 +71,7 @@ def _subjects(case: Case, subject: Subject) -> Sequence[Any]:
     return case.observed.events if subject is Subject.EVENT else (None,)
 
 
-def _described(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
+def describe(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
     """The subject's name, and its features; those of the whole run where an exception took other subjects with it."""
     path: str | None = None
     features: Features = {}

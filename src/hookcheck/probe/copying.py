@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -12,19 +12,22 @@ import torch
 from hookcheck.probe.observation import Array, Copy, Standing
 
 
-def copied(value: Any) -> Copy:
-    """A copy that what torch does to the value later does not change; see `hookcheck.probe.observation.Copy`."""
+def copied(value: Any, tensor: Callable[[torch.Tensor], Array] | None = None) -> Copy:
+    """A copy that what torch does to the value later does not change; see `hookcheck.probe.observation.Copy`.
+
+    ``tensor`` is what makes an array of a tensor, `array_of` without it.
+    """
     if value is None:
         return None
     if isinstance(value, torch.Tensor):
-        return array_of(value)
+        return (tensor or array_of)(value)
     if isinstance(value, dict):
-        return {str(key): copied(item) for key, item in value.items()}
+        return {str(key): copied(item, tensor) for key, item in value.items()}
     if type(value) in (tuple, list):
-        items: Copy = type(value)(map(copied, value))
+        items: Copy = type(value)(copied(item, tensor) for item in value)
         return items
     if is_container(value):
-        return {"type": type(value).__name__, **{name: copied(item) for name, item in fields_of(value)}}
+        return {"type": type(value).__name__, **{name: copied(item, tensor) for name, item in fields_of(value)}}
     return repr(value)
 
 
@@ -51,14 +54,21 @@ def array_of(tensor: torch.Tensor) -> Array:
 
     NumPy has no bfloat16: the 16 bits are kept as they are.
     """
+    return view_of(tensor).copy()
+
+
+def view_of(tensor: torch.Tensor) -> Array:
+    """The tensor's numbers as `array_of` has them, in the memory of the tensor itself where that can be."""
     plain = tensor.detach() if tensor.requires_grad else tensor
-    if plain.is_cuda:
+    if plain.is_sparse:
+        plain = plain.to_dense()
+    if plain.device.type != "cpu":
         plain = plain.cpu()
     if plain.dtype == torch.bfloat16:
-        return plain.contiguous().view(torch.int16).numpy().view(np.uint16).copy()
+        return plain.contiguous().view(torch.int16).numpy().view(np.uint16)
     if _LAZY:
         plain = plain.resolve_conj().resolve_neg()
-    array: Array = plain.numpy().copy()
+    array: Array = plain.numpy()
     return array
 
 

@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, Optional
+from typing import Any, Optional, Protocol
 
 import torch
 
 from hookcheck.hooks.acts import share
 from hookcheck.hooks.kinds import FORWARD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, HookKind
 from hookcheck.probe.copying import asks, copied
-from hookcheck.probe.observation import Event
-from hookcheck.topology.build import Built
+from hookcheck.probe.observation import Copy, Event
+
+
+class Network(Protocol):
+    """What hooks are put on: modules by path, parameters and inputs by name."""
+
+    @property
+    def modules(self) -> Mapping[str, torch.nn.Module]:
+        """By dotted path; the root's is empty."""
+
+    @property
+    def parameters(self) -> Mapping[str, torch.nn.Parameter]:
+        """By dotted name."""
+
+    @property
+    def inputs(self) -> Mapping[str, torch.Tensor]:
+        """By name."""
+
 
 Record = Callable[..., Any]
 """Takes which hook of a chain was called, the path under which its calls go (None for a global hook), the module or
@@ -46,10 +62,13 @@ def owner(hook: HookKind) -> Any:
 
 
 @contextmanager
-def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -> Iterator[None]:
+def registered(
+    hook: HookKind, built: Network, chained: list[tuple[int, Event]], keep: Callable[[Any], Copy] = copied
+) -> Iterator[None]:
     """While it is open, hooks of a kind are there; every call of one is appended to ``chained``.
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
+    ``keep`` is what stays of each argument.
     """
     paths = {id(module): path for path, module in built.modules.items()}
     counts: dict[tuple[int, str], int] = {}
@@ -61,7 +80,7 @@ def registered(hook: HookKind, built: Built, chained: list[tuple[int, Event]]) -
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number = counts.get((link, path), 0)
-        event = Event(hook.name, path, number, given, tuple(map(copied, arguments)), asks(arguments))
+        event = Event(hook.name, path, number, given, tuple(map(keep, arguments)), asks(arguments))
         chained.append((link, event))
         counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)
@@ -115,7 +134,7 @@ def _unpack(record: Record, saved: list[Any], number: int) -> Any:
 
 
 @contextmanager
-def put(hook: HookKind, built: Built, hooks: Hooks) -> Iterator[None]:
+def put(hook: HookKind, built: Network, hooks: Hooks) -> Iterator[None]:
     """While it is open, ``hooks`` of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
     expression, modules = hook.registering, built.modules
     leaves = {name: leaf for named in (built.parameters, built.inputs) for name, leaf in named.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,10 +39,14 @@ class NotRun(Exception):
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that a program states: its name, and how it is not so (None where it is)."""
+    """Something that a program states: its name, and how it is not so (None where it is).
+
+    ``features`` are what it has in common with others, for entries of the ledger to name.
+    """
 
     name: str
     finding: Finding | None
+    features: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -125,11 +129,11 @@ class Check:
         self.state(name, Finding(Site(PROCESS), WARNS, None, "; ".join(texts)) if texts else None)
         return result
 
-    def state(self, name: str, finding: Finding | None) -> None:
-        """States a fact: ``finding`` says how it is not so."""
+    def state(self, name: str, finding: Finding | None, features: Mapping[str, frozenset[str]] | None = None) -> None:
+        """States a fact: ``finding`` says how it is not so, ``features`` what it has in common with others."""
         if any(fact.name == name for fact in self.facts):
             raise ValueError(f"two facts have the name {name!r}")
-        self.facts.append(Fact(name, finding))
+        self.facts.append(Fact(name, finding, features or {}))
 
 
 _OWN = re.compile(r"/\S*/(?=[^/\s]+\.py\b)| at 0x[0-9A-Fa-f]+")

@@ -40,7 +40,7 @@ def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> Ca
         outcome = NOT_OFFERED if isinstance(reason, NotOffered) else NOT_RUN
         return CaseResult(PROGRAM, program.id, program.chapter, "corpus", outcome, str(reason))
     findings = [
-        Located(program.id, fact.name, fact.finding, {"fact": frozenset({fact.name})})
+        Located(program.id, fact.name, fact.finding, {**fact.features, "fact": frozenset({fact.name})})
         for fact in facts
         if fact.finding is not None
     ]

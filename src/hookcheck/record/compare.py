@@ -146,13 +146,26 @@ def compare(
 
 @dataclass(frozen=True)
 class Pair:
-    """What became of a case in two records, None in one that lacks it; ``cases`` are all of that family and kind for
-    which both results are the same, and ``key`` is the smallest of them."""
+    """What became of a case in two records, None in one that lacks it; or of all ``cases`` for which that is the same.
+
+    ``key`` is the smallest of them; ``others`` are the families and hook kinds of all, empty where it stands alone.
+    """
 
     key: Key
     was: CaseResult | None
     now: CaseResult | None
     cases: int = 1
+    others: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def families(self) -> set[str]:
+        """The families of the cases."""
+        return {family for family, _ in self.others} or {self.key[0]}
+
+    @property
+    def kinds(self) -> set[str]:
+        """The hook kinds of the cases."""
+        return {kind for _, kind in self.others} or {self.key[2]}
 
 
 def compare_pairs(
@@ -165,7 +178,7 @@ def compare_pairs(
     """
     ranks = _common_ranks(before, after)
     compared = 0
-    sightings: list[tuple[Cause, Example, int]] = []
+    sightings: list[tuple[Cause, Example, Pair]] = []
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
     for pair in pairs:
         was, now = pair.was, pair.now
@@ -177,13 +190,13 @@ def compare_pairs(
                     known[pairing] = tuple(_changes(was, now, ranks))
                 for cause, words in known[pairing]:
                     family, topology, kind = pair.key
-                    sightings.append((cause, replace(words, family=family, topology=topology, kind=kind), pair.cases))
+                    sightings.append((cause, replace(words, family=family, topology=topology, kind=kind), pair))
             continue
         if change := _availability(pair, before, after):
-            sightings.append((*change, pair.cases))
+            sightings.append((*change, pair))
         if why := _left_out(pair, before, after):
             families, cases = aside.get(why, (set(), 0))
-            aside[why] = families | {pair.key[0]}, cases + pair.cases
+            aside[why] = families | pair.families, cases + pair.cases
     left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
     clauses = _clauses_left_out(before, after)
     return Comparison(before, after, compared, _grouped(sightings, size), (*clauses, *left_out))
@@ -308,21 +321,21 @@ def _place(deviation: Deviation) -> int:
     return COST_CLASSES.index(COSTS[deviation.gap])
 
 
-def _grouped(sightings: Iterable[tuple[Cause, Example, int]], size: Size) -> tuple[Group, ...]:
-    grouped: dict[Cause, list[tuple[Example, int]]] = {}
-    for cause, example, cases in sightings:
-        grouped.setdefault(cause, []).append((example, cases))
+def _grouped(sightings: Iterable[tuple[Cause, Example, Pair]], size: Size) -> tuple[Group, ...]:
+    grouped: dict[Cause, list[tuple[Example, Pair]]] = {}
+    for cause, example, pair in sightings:
+        grouped.setdefault(cause, []).append((example, pair))
     return tuple(sorted((_group(cause, items, size) for cause, items in grouped.items()), key=_cost_order))
 
 
-def _group(cause: Cause, items: list[tuple[Example, int]], size: Size) -> Group:
-    counts = {(example.family, example.topology, example.kind): cases for example, cases in items}
+def _group(cause: Cause, items: list[tuple[Example, Pair]], size: Size) -> Group:
+    pairs = {pair.key: pair for _, pair in items}.values()
     examples = [example for example, _ in items]
     return Group(
         cause=cause,
-        cases=sum(counts.values()),
-        families=tuple(sorted({family for family, _, _ in counts})),
-        kinds=tuple(sorted({kind for _, _, kind in counts})),
+        cases=sum(pair.cases for pair in pairs),
+        families=tuple(sorted(set().union(*(pair.families for pair in pairs)))),
+        kinds=tuple(sorted(set().union(*(pair.kinds for pair in pairs)))),
         example=min(examples, key=lambda e: (not e.expected, size(e.topology), e.family, e.topology, e.kind)),
     )
 

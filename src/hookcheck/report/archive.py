@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from packaging.version import Version
 
-from hookcheck.contract.verdict import RAN, CaseResult
+from hookcheck.contract.verdict import PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.record.compare import Changes, Comparison, Pair, Size, compare_pairs, sizes
 from hookcheck.record.errors import RecordError
@@ -73,8 +73,8 @@ class Stratum:
 class Archive:
     """Everything that records say; ``runs`` begin with the newest torch.
 
-    A result stands for cases of many names, so its own family, topology and hook kind are empty. Of the ``strata``
-    those of the smallest networks come first.
+    A result stands for cases of many names, so its own family, topology and hook kind are empty. The ``strata`` of the
+    smallest networks come first.
     """
 
     runs: tuple[Run, ...]
@@ -83,6 +83,7 @@ class Archive:
     networks: Mapping[str, Counterexample]
     faults: tuple[Fault, ...] = ()
     _changes: dict[tuple[int, int], Changes] = field(default_factory=dict, repr=False)
+    _seen: dict[int, list[tuple[str, str, CaseResult, int, str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
@@ -115,43 +116,54 @@ class Archive:
         known = self._changes if alike else {}
         return compare_pairs(self._pairs(before, after), earlier, later, self.size, known)
 
-    def seen(self, place: int) -> Iterator[tuple[str, str, CaseResult, int, str]]:
+    def seen(self, place: int) -> Sequence[tuple[str, str, CaseResult, int, str]]:
         """For the run at ``place``, family and hook kind, a result, how many cases had it, and the smallest of them."""
-        now = self._histories[:, place]
-        there = np.flatnonzero(now >= 0)
-        for first, cases in self._counted(there, now[there]):
-            stratum = self.strata[first]
-            yield stratum.family, stratum.kind, self.results[stratum.history[place]], cases, stratum.topology
+        if place not in self._seen:
+            now = self._histories[:, place]
+            rows = np.flatnonzero(now >= 0)
+            pairings = now[rows] * len(self._names) + self._places[rows]
+            _, firsts, groups = np.unique(pairings, return_index=True, return_inverse=True)
+            counts = np.bincount(groups, self._cases[rows], len(firsts))
+            found = [(self.strata[row], int(count)) for row, count in zip(rows[firsts].tolist(), counts.tolist())]
+            self._seen[place] = [(s.family, s.kind, self.results[s.history[place]], n, s.topology) for s, n in found]
+        return self._seen[place]
 
     def _pairs(self, before: int, after: int) -> Iterator[Pair]:
         """The cases of two runs; of those that did not run in both, only how they ended is as it was."""
         was, now = self._histories[:, before], self._histories[:, after]
         both = (was >= 0) & (now >= 0) & self._ran[was] & self._ran[now]
         same = np.flatnonzero(both & (was == now))
-        if len(same):
-            yield self._pair(int(same[0]), before, after, int(self._cases[same].sum()))
         other = np.flatnonzero(both & (was != now))
         some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
         ends = np.append(self._ends, -1)  # of a case that is not there
-        for rows, pairings in (
-            (other, was[other] * len(self.results) + now[other]),
-            (some, ends[was[some]] * len(self.results) + ends[now[some]]),
-        ):
-            for first, cases in self._counted(rows, pairings):
-                yield self._pair(first, before, after, cases)
+        # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
+        lacking = np.where((was[some] < 0) | (now[some] < 0), some + 1, 0)
+        pairings = (ends[was[some]] * len(self.results) + ends[now[some]]) * (len(self.strata) + 1) + lacking
+        if len(same):
+            yield self._pair(same, before, after)
+        for group in self._groups(other, was[other] * len(self.results) + now[other]):
+            yield self._pair(group, before, after)
+        for group in self._groups(some, pairings):
+            yield self._pair(group, before, after)
 
-    def _pair(self, row: int, before: int, after: int, cases: int) -> Pair:
-        stratum = self.strata[row]
-        was, now = stratum.history[before], stratum.history[after]
-        key = stratum.family, stratum.topology, stratum.kind
-        return Pair(key, self.results[was] if was >= 0 else None, self.results[now] if now >= 0 else None, cases)
+    def _pair(self, rows: Array, before: int, after: int) -> Pair:
+        first = self.strata[rows[0]]
+        was, now = first.history[before], first.history[after]
+        return Pair(
+            key=(first.family, first.topology, first.kind),
+            was=self.results[was] if was >= 0 else None,
+            now=self.results[now] if now >= 0 else None,
+            cases=int(self._cases[rows].sum()),
+            others=frozenset(self._names[place][:2] for place in set(self._places[rows].tolist())),
+        )
 
-    def _counted(self, rows: Array, what: Array) -> Iterator[tuple[int, int]]:
-        """Of the strata in ``rows`` the first of each family, hook kind and ``what``, with the number of cases."""
-        _, firsts, places = np.unique(what * (self._places.max(initial=0) + 1) + self._places[rows], True, True)
-        counts = np.bincount(places, self._cases[rows], len(firsts))
-        for first, cases in zip(rows[firsts].tolist(), counts.tolist()):
-            yield first, int(cases)
+    @staticmethod
+    def _groups(rows: Array, what: Array) -> list[Array]:
+        """``rows`` in groups, in each of which ``what`` is the same; each in order."""
+        if not len(rows):
+            return []
+        order = np.argsort(what, kind="stable")
+        return np.split(rows[order], np.flatnonzero(np.diff(what[order])) + 1)
 
     @cached_property
     def _histories(self) -> Array:
@@ -163,9 +175,14 @@ class Archive:
         return np.array([stratum.cases for stratum in self.strata], np.int64)
 
     @cached_property
+    def _names(self) -> list[tuple[str, str, str]]:
+        """Every family and hook kind that go together; and every program by itself, whose id is the third name."""
+        return list(dict.fromkeys(map(_name, self.strata)))
+
+    @cached_property
     def _places(self) -> Array:
-        numbers: dict[tuple[str, str], int] = {}
-        return np.array([numbers.setdefault((s.family, s.kind), len(numbers)) for s in self.strata], np.int64)
+        numbers = {name: number for number, name in enumerate(self._names)}
+        return np.array([numbers[_name(stratum)] for stratum in self.strata], np.int64)
 
     @cached_property
     def _ran(self) -> Array:
@@ -177,6 +194,10 @@ class Archive:
         numbers: dict[tuple[str, str, str], int] = {}
         ends = [(result.origin, result.outcome, result.reason) for result in self.results]
         return np.array([numbers.setdefault(end, len(numbers)) for end in ends], np.int64)
+
+
+def _name(stratum: Stratum) -> tuple[str, str, str]:
+    return stratum.family, stratum.kind, stratum.topology if stratum.family == PROGRAM else ""
 
 
 def read_folder(folder: Path) -> Archive:

@@ -1,73 +1,52 @@
-"""Where do reports come from? From whatever records lie in a folder."""
+"""Where the report comes from, and where it goes: from whatever records lie in a folder, as a site and a summary."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from hookcheck.collector import paused
-from hookcheck.errors import HookcheckError
-from hookcheck.record.errors import RecordError, UnwritableReports
-from hookcheck.record.model import Record, public_version
-from hookcheck.record.reading import read, record_files
-from hookcheck.report.html import html
+from hookcheck.contract.ledger import Entry
+from hookcheck.record.errors import UnwritableReports
+from hookcheck.report.archive import Fault, read_folder
+from hookcheck.report.causes import Cause
 from hookcheck.report.markdown import markdown
-from hookcheck.report.page import Fault, Ledger, page
-
-
-class NoRecords(HookcheckError):
-    """A folder holds no record."""
-
-    def __init__(self, folder: Path) -> None:
-        """``folder`` is where records were looked for."""
-        super().__init__(f"there is no record in {folder}; run `pytest conformance/` first")
+from hookcheck.report.site import site
+from hookcheck.report.view import View
 
 
 def report(
-    records: Path, out: Path, ledger: Ledger | None = None, tell: Callable[[Fault], None] = lambda fault: None
+    records: Path,
+    out: Path,
+    entries: Iterable[Entry] = (),
+    reproduce: Callable[[Cause], str] = lambda cause: "",
+    tell: Callable[[Fault], None] = lambda fault: None,
 ) -> tuple[Path, Path]:
-    """Draw the records in the folder ``records`` as ``index.html`` and ``compatibility.md`` in ``out``; their paths.
+    """Draw the records in the folder ``records`` as ``site/`` and ``compatibility.md`` in ``out``; both paths.
 
-    A file that is no sound record is listed in the report and given to ``tell``; the others are drawn. Raises
-    `NoRecords` where there is no file of records, and `UnwritableReports` where ``out`` cannot be written.
+    ``entries`` are those of the ledger, and ``reproduce`` gives the script of a cause, or an empty text. A file that is
+    no sound record is listed in the report and given to ``tell``; the others are drawn. Pages of an earlier drawing
+    that no record calls for any more are removed. Raises `NoRecords` where there is no file of records, and
+    `UnwritableReports` where ``out`` cannot be written.
     """
+    front, summary = out / "site" / "index.html", out / "compatibility.md"
     with paused():
-        sound, faults = read_folder(records)
-        drawn = page(sound, faults, ledger)
-        texts = html(drawn), markdown(drawn)
-    for fault in faults:
-        tell(fault)
-    paths = out / "index.html", out / "compatibility.md"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, texts):
-            # Observed texts come from any torch; what UTF-8 cannot say is spelled out.
-            path.write_bytes(text.encode("utf-8", errors="backslashreplace"))
-    except OSError as fault:
-        raise UnwritableReports(out, fault) from None
-    return paths
-
-
-def read_folder(folder: Path) -> tuple[list[Record], list[Fault]]:
-    """The records in ``folder``, one for each torch and device, and the files that are none.
-
-    Raises `NoRecords` where there are no such files.
-    """
-    paths = record_files(folder)
-    if not paths:
-        raise NoRecords(folder)
-    records: dict[tuple[str, str], Record] = {}
-    faults: list[Fault] = []
-    for path in paths:
+        archive = read_folder(records)
+        view = View(archive, {entry.id: entry for entry in entries}, reproduce)
         try:
-            record = read(path)
-        except RecordError as fault:
-            line = "" if fault.line is None else f"line {fault.line}: "
-            faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
-            continue
-        key = public_version(record.header.torch.version), record.header.device
-        if key in records:
-            faults.append(Fault(path.name, f"another file records torch {' '.join(key)} too; keep one of them"))
-        else:
-            records[key] = record
-    return list(records.values()), faults
+            written = {_write(out / "site" / address, text) for address, text in site(view)}
+            for page in set((out / "site").rglob("*.html")) - written:
+                page.unlink()
+            _write(summary, markdown(view))
+        except OSError as error:
+            raise UnwritableReports(out, error) from None
+    for fault in archive.faults:
+        tell(fault)
+    return front, summary
+
+
+def _write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Observed texts come from any torch; what UTF-8 cannot say is spelled out.
+    path.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    return path

@@ -1,131 +1,57 @@
-"""How does a report look in a repository? The compact tables, as Markdown."""
+"""The report in a repository: a summary of one screen as Markdown, with links into the site."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from hookcheck.contract.verdict import OUTCOMES
-from hookcheck.report.accounts import some
-from hookcheck.report.marks import MARKS, Mark
-from hookcheck.report.page import Matrix, Page, Section
+from hookcheck.report import address
+from hookcheck.report.headlines import LEADING, headlines, tally
+from hookcheck.report.scopes import title
+from hookcheck.report.standing import says_something
+from hookcheck.report.view import View, changes
 
-
-def markdown(page: Page) -> str:
-    """``page`` as Markdown."""
-    sections = [
-        ["# Do PyTorch's hooks keep their promises?"],
-        list(_faults(page)),
-        list(_unexplained(page)),
-        list(_records(page)),
-        [
-            "## Verdicts",
-            "",
-            "Legend: " + "; ".join(f"{mark.symbol} {mark.word}: {mark.meaning}" for mark in MARKS) + ".",
-        ],
-        *(list(_matrix(matrix)) for matrix in page.matrices),
-        list(_clauses(page)),
-        list(_not_run(page)),
-    ]
-    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+RELEASES = 8
+"""How many releases the table shows, the newest; the site has all."""
 
 
-def _faults(page: Page) -> Iterator[str]:
-    if page.faults:
-        yield from ("## Files that could not be read", "")
-        yield from (f"- {_text(fault.file)}: {_text(fault.text)}" for fault in page.faults)
+def markdown(view: View) -> str:
+    """The summary of ``view``."""
+    return "\n".join(_lines(view)) + "\n"
 
 
-def _unexplained(page: Page) -> Iterator[str]:
-    yield from ("## Deviations that the ledger does not explain", "")
-    for item in page.unexplained:
-        what = f"{item.cause.clause} on {some(item.families, 'families')} with {item.cause.kind}"
-        topology = _text(item.example.topology)
-        yield f"- **{item.gap}**: {_text(what)} ({', '.join(item.columns)}; topology {topology})"
-    if not page.unexplained:
-        yield "None in these records."
-
-
-def _records(page: Page) -> Iterator[str]:
-    if not page.columns:
+def _lines(view: View) -> Iterator[str]:
+    yield from ("# Do PyTorch's hooks keep their promises?", "")
+    for fault in view.archive.faults:
+        yield f"- **A file that could not be read:** {_text(fault.file)}: {_text(fault.text)}"
+    if not view.archive.runs:
         return
-    yield from ("## Records", "")
-    rows = []
-    for column in page.columns:
-        header, footer = column.record.header, column.record.footer
-        counts = [str(footer.counts[name]) for name in ("planned", *OUTCOMES)]
-        run = "complete" if footer.complete else f"cut short: {footer.stopped}"
-        facts = [header.torch.version, column.device, *counts, run, header.started, header.environment["python"]]
-        rows.append([_text(fact) for fact in facts])
-    yield from _table(["torch", "device", "planned", *OUTCOMES, "run", "started", "Python"], rows)
-
-
-def _matrix(matrix: Matrix) -> Iterator[str]:
-    labels = _text(" / ".join(label for label, _ in matrix.scope.kinds))
-    names = [column.name for column in matrix.columns]
-    yield from (f"### {_text(matrix.scope.title)}", "")
-    if not matrix.sections:
-        yield "No record judged anything here."
-        return
-    yield from (f"Each column: {labels}, and on how many families.", "")
-    yield from _table(
-        ["clause", *names],
-        (
-            [_text(section.clause.id), *(" / ".join(map(_counts, counted)) for counted in section.overall)]
-            for section in matrix.sections
-        ),
+    before = view.archive.previous(0)
+    for line in headlines(view, None if before is None else changes(view.archive.compare(before, 0))):
+        link = f" ([more](site/{line.link}))" if line.link else ""
+        yield f"- {_text(line.text)}{link}"
+    kinds = [kind for kind in LEADING if kind in view.archive.kinds]
+    yield from ("", *_row(["torch", *(f"{title(kind).lower()} that deviate" for kind in kinds), "run"]))
+    yield "|" + " --- |" * (len(kinds) + 2)
+    for place, run in list(enumerate(view.archive.runs))[:RELEASES]:
+        cells = [f"[{_text(view.name(run))}](site/{address.of_run(run)})"]
+        for kind in kinds:
+            shown = [view.verdicts[clause.id, kind][place] for clause in view.clauses_of[kind]]
+            judged = [verdict for verdict in shown if says_something(verdict)]
+            cells.append(tally(judged) or ("none" if judged else "not judged"))
+        cells.append("complete" if run.footer.complete else f"cut short: {_text(run.footer.stopped)}")
+        yield from _row(cells)
+    if view.archive.runs[RELEASES:]:
+        yield from ("", f"And {len(view.archive.runs) - RELEASES} older: [all releases](site/releases.html).")
+    yield from (
+        "",
+        "All of it: [the front page](site/index.html), [promises](site/clauses.html), [hook kinds](site/kinds.html), "
+        "[any two releases](site/compare.html), [claims of tutorials](site/claims.html).",
     )
-    differing = [row for section in matrix.sections for row in _families(section)]
-    if differing:
-        yield from ("", f"Where the families differ. Each column: {labels}.", "")
-        yield from _table(["clause", "families", *names], differing)
 
 
-def _counts(counted: Iterable[tuple[Mark, int]]) -> str:
-    return " ".join(f"{mark.symbol}{count}" for mark, count in counted) or " "
-
-
-def _families(section: Section) -> Iterator[list[str]]:
-    """Which families are marked alike, if not all are; those of the largest group are "the others"."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for row in section.rows:
-        symbols = tuple(" / ".join(mark.symbol if mark else " " for mark in marks) for marks in row.marks)
-        alike.setdefault(symbols, []).extend(row.families)
-    if len(alike) == 1:
-        return
-    usual = max(alike, key=lambda symbols: len(alike[symbols]))
-    if len(alike[usual]) > 1:
-        alike[usual] = [f"the other {len(alike.pop(usual))} that were judged"]  # in the last place
-    for symbols, names in alike.items():
-        yield [_text(section.clause.id), _text(", ".join(names)), *symbols]
-
-
-def _clauses(page: Page) -> Iterator[str]:
-    if page.clauses:
-        yield from ("## Clauses", "")
-        for clause in page.clauses.values():
-            yield f"- **{_text(clause.id)}** ({clause.rank}): {_text(clause.statement)}"
-
-
-def _not_run(page: Page) -> Iterator[str]:
-    if not page.stopped and not page.accounts:
-        return
-    yield from ("## What was not run, and why", "")
-    yield from (f"- {name}: cut short: {_text(reason)}" for name, reason in page.stopped)
-    for account, names in page.accounts.items():
-        kinds, families = some(account.kinds, "hook kinds"), some(account.families, "families")
-        cases = f"{account.cases} case{'' if account.cases == 1 else 's'}"
-        yield (
-            f"- {account.outcome} with {_text(kinds)}: {_text(account.reason)} "
-            f"({cases} each on {', '.join(names)}; {_text(families)})"
-        )
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table of cells that are Markdown already."""
-    yield "| " + " | ".join(head) + " |"
-    yield "|" + " --- |" * len(head)
-    for row in rows:
-        yield "| " + " | ".join(row) + " |"
+def _row(cells: Sequence[str]) -> list[str]:
+    """A row of a table, of cells that are Markdown already."""
+    return [f"| {' | '.join(cells)} |"]
 
 
 def _text(text: str) -> str:

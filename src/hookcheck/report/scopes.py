@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hookcheck.hooks.kinds import KINDS
@@ -69,3 +69,68 @@ def is_chapter(scope: Scope) -> bool:
 
 def _title(kind: str) -> str:
     return f"Hook kind {kind}" if kind in KINDS else f"Programs: {kind.replace('-', ' ')}"
+
+
+TITLES: Mapping[str, str] = {
+    "backward": "Legacy backward hooks",
+    "full_backward": "Full backward hooks",
+    "global_backward": "Global legacy backward hooks",
+    "global_full_backward": "Global full backward hooks",
+    "full_backward_pre": "Full backward pre-hooks",
+    "global_full_backward_pre": "Global full backward pre-hooks",
+    "forward_pre": "Forward pre-hooks",
+    "forward": "Forward hooks",
+    "forward_pre_kwargs": "Forward pre-hooks with keyword arguments",
+    "forward_kwargs": "Forward hooks with keyword arguments",
+    "global_forward_pre": "Global forward pre-hooks",
+    "global_forward": "Global forward hooks",
+    "tensor": "Hooks on leaf tensors",
+    "post_accumulate": "Post-accumulate hooks",
+    "multi_grad": "Multi-grad hooks",
+    "output_tensor": "Hooks on output tensors",
+    "output_retain_grad": "Retained gradients of outputs",
+    "output_node": "Hooks on the Nodes of outputs",
+    "output_node_pre": "Pre-hooks on the Nodes of outputs",
+    "saved_tensors": "Saved-tensors hooks",
+    "acting_full_backward": "Full backward hooks that change gradients",
+    "acting_full_backward_pre": "Full backward pre-hooks that change gradients",
+    "acting_forward_pre": "Forward pre-hooks that change arguments",
+    "acting_forward": "Forward hooks that change outputs",
+}
+"""What people call the hook kinds."""
+
+_CHAPTERS: Mapping[str, tuple[str, ...]] = {
+    "backward": ("legacy-backward-hooks",),
+    "full_backward": (
+        "full-backward-hooks", "backward-hook-firing", "backward-hook-structures", "backward-hook-results",
+        "backward-hook-lifetimes",
+    ),
+    "global_full_backward": ("global-backward-hooks",),
+    "full_backward_pre": ("full-backward-pre-hooks",),
+    "acting_full_backward": ("acting-backward-hooks",),
+    "forward": ("forward-hooks", "always-call"),
+    "forward_pre": ("forward-pre-hooks",),
+    "global_forward": ("global-hooks",),
+    "tensor": ("tensor-hooks", "tensor-hooks-in-place", "parameter-hooks", "accumulate-grad"),
+    "post_accumulate": ("post-accumulate-hooks",),
+    "multi_grad": ("multi-grad-hooks",),
+    "output_node": ("node-hooks", "node-creation-hooks"),
+    "saved_tensors": (
+        "saved-tensors-hooks", "saved-tensors-memory", "saved-tensor-mutation", "saved-tensor-registration",
+    ),
+}  # fmt: skip
+"""The chapters of programs whose readers look for a hook kind; a chapter that is missing here stands by itself."""
+
+
+def title(kind: str) -> str:
+    """What people call a hook kind, or a chapter of programs.
+
+    >>> title("full_backward"), title("torch-func")
+    ('Full backward hooks', 'Programs: torch func')
+    """
+    return TITLES.get(kind) or _title(kind)
+
+
+def chapters(kind: str) -> tuple[str, ...]:
+    """The chapters of programs about a hook kind."""
+    return _CHAPTERS.get(kind, ())

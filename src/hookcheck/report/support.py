@@ -19,9 +19,7 @@ from hookcheck.contract.clause import PIN, UNSPECIFIED
 from hookcheck.contract.verdict import CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
 from hookcheck.record.lines import canonical
 from hookcheck.record.model import PlannedClause, Record, public_version, record_name
-
-SCHEMA = 1
-"""Number of the schema of the file (``support.schema.json`` beside this module)."""
+from hookcheck.report.statement import SCHEMA
 
 HOLDS, PARTIAL, FAILS, CHANGED = "holds", "partial", "fails", "changed"
 NOT_IN_TORCH, UNKNOWN = "not offered", "unknown"
@@ -204,18 +202,6 @@ def _statements(answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
             "causes": list(last.causes),
             "records": [answer.record for answer in span],
         }
-
-
-def period(statement: Mapping[str, Any]) -> str:
-    """The releases that a statement covers, and those that were run next to them, in words."""
-    since, last = statement["since"], statement["last"]
-    before, after = statement["otherwise_before"], statement["otherwise_after"]
-    otherwise = f" (otherwise in {' and '.join(filter(None, [before, after]))})" if before or after else ""
-    if not before and not after:
-        return f"in all that was run, {since} to {last}"
-    if not after:
-        return f"since {since}{otherwise}"
-    return f"{'in' if since == last else 'from'} {since}{'' if since == last else f' to {last}'}{otherwise}"
 
 
 def note(state: str, reason: str, causes: Iterable[Mapping[str, Any]]) -> str:

@@ -58,6 +58,7 @@ SLOW = (
     "module-utilities",
     "parallel",
     "sharded",
+    "situations",
     "torch-compile",
     "torch-compile-backward",
     "tracing",

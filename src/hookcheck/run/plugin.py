@@ -374,8 +374,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
+        from hookcheck.run.reproduction import reproduction
 
-        report(Path(asked.reports) / "records", Path(asked.reports), {e.id: (e.why, e.link) for e in load()})
+        report(Path(asked.reports) / "records", Path(asked.reports), load(), reproduction)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -402,7 +403,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         if device not in available_devices():
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
-        terminalreporter.line(f"report: {Path(asked.reports) / 'index.html'}")
+        terminalreporter.line(f"report: {Path(asked.reports) / 'site' / 'index.html'}")
 
 
 def _compared(config: pytest.Config, made: Record, width: int) -> list[str]:

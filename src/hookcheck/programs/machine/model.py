@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
-Release = tuple[int, int]
-Entry = tuple[Any, ...]
-"""One line of the log: ``("h0", "net0[1]", (…what the hook was given…))``, or what an act gave."""
+from hookcheck.programs.logs import Entry
 
+Release = tuple[int, int]
 KINDS = ("forward_pre", "forward", "full_backward", "full_backward_pre")
 FACTORS = {"[0]": 2.0, "[1]": 3.0}
 """What the parts of a net multiply by, in the order in which they are called."""

@@ -10,13 +10,13 @@ from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import told
+from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
     FACTORS,
     PARTS,
     Act,
     Backward,
     Copy,
-    Entry,
     Fail,
     Forward,
     Grad,

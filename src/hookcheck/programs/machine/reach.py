@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
     KINDS,
     PARTS,
     Act,
     Backward,
     Copy,
-    Entry,
     Fail,
     Forward,
     Grad,

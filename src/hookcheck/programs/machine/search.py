@@ -8,7 +8,8 @@ from random import Random
 from typing import Any
 
 from hookcheck.contract import finding
-from hookcheck.programs.machine.model import Act, Copy, Entry, Register, Remove, Site, steps
+from hookcheck.programs.logs import Entry, difference
+from hookcheck.programs.machine.model import Act, Copy, Register, Remove, Site, steps
 from hookcheck.programs.machine.play import play
 from hookcheck.programs.machine.source import source
 
@@ -23,16 +24,7 @@ class Deviation:
     @property
     def difference(self) -> finding.Finding:
         """How what was noted differs, at its end: after these acts, as a script."""
-        expected, observed = ([*map(repr, log)] for log in (self.steps[-1][1], self.observed))
-        kind, relation = finding.CALL, finding.COUNT
-        if any(entry[0] == "raised" and entry not in self.steps[-1][1] for entry in self.observed):
-            relation = finding.RAISES
-        elif sorted(expected) == sorted(observed):
-            relation = finding.ORDER
-        elif len(expected) == len(observed):
-            kind, relation = finding.ARGUMENT, finding.EQUAL
-        site = finding.Site(kind, f"{source(self.steps)}# the last of these acts")
-        return finding.Finding(site, relation, expected, observed)
+        return difference(f"{source(self.steps)}# the last of these acts", self.steps[-1][1], self.observed)
 
 
 def deviation(acts: Sequence[Act]) -> Deviation | None:

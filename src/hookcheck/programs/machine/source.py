@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
     FACTORS,
     Act,
     Backward,
     Copy,
-    Entry,
     Fail,
     Forward,
     Grad,

@@ -1,0 +1,117 @@
+"""Do hooks on one's own model tell the truth? The command ``check``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any
+
+import click
+
+from hookcheck.cli.frame import DEVIATES, FINE, command, installed_torch
+from hookcheck.cli.output import fields
+from hookcheck.errors import HookcheckError
+
+_SCHEMAS = [
+    fields(
+        what=("string", "verdict"),
+        module=("string", "the path of the module; empty for the model itself"),
+        call=(
+            ["integer", "null"],
+            "which call of the module, from 0; null where it is about the module or the step",
+        ),
+        kind=("string", "the hook kind"),
+        clause=("string", "the clause's id; empty where none is judged"),
+        verdict=("string", "conforms, deviates: known, deviates: new, not reached, or not judged"),
+        gap=("string", "how it deviates; empty where it does not"),
+        expected=("string", "what was expected; empty where it does not deviate"),
+        observed=("string", "what was seen; empty where it does not deviate"),
+        why=("string", "the ledger's reason, or why nothing is judged"),
+        link=("string", "what the reason rests on"),
+    ),
+    fields(
+        what=("string", "remark"),
+        topic=("string", "what it is about"),
+        text=("string", "a sentence"),
+        modules=("array", "the paths of the modules that it is about"),
+        kinds=("array", "the hook kinds that it is about"),
+    ),
+]
+
+
+@command("check", _SCHEMAS)
+@click.argument("target", metavar="MODULE:MAKE")
+@click.option("--kinds", multiple=True, help="Only these hook kinds; may be given several times, or with commas.")
+@click.option("--contexts", multiple=True, help="Compare what hooks see in these contexts with eager mode.")
+@click.option("--modules", multiple=True, help="Only modules whose path matches, such as 'encoder.*'.")
+@click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
+@click.option("--known", is_flag=True, help="End with 1 for deviations that the ledger knows, too.")
+def check(
+    target: str, kinds: tuple[str, ...], contexts: tuple[str, ...], modules: tuple[str, ...], seed: int, known: bool,
+    shape: str,
+) -> int:  # fmt: skip
+    """Run a model with each hook kind on each sub-module, and say what the hooks see.
+
+    MODULE:MAKE names a function without arguments, such as package.module:make, that returns (model, args) or
+    (model, args, kwargs). Ends with 1 if anything deviates that the ledger does not know.
+    """
+    installed_torch()
+    from hookcheck.models.check import check_module
+    from hookcheck.models.parametrize import made
+    from hookcheck.models.result import KNOWN, NEW
+
+    model, args, kwargs = made(_named(target))
+    with _bar() as progress:
+        result = check_module(
+            model, args, kwargs,
+            kinds=_listed(kinds) or None, contexts=_listed(contexts) or ("eager",), modules=modules or "*", seed=seed,
+            progress=progress,
+        )  # fmt: skip
+    if shape == "json":
+        for verdict in result.judged:
+            click.echo(json.dumps({"what": "verdict", **asdict(verdict)}))
+        for remark in result.remarks:
+            click.echo(json.dumps({"what": "remark", **asdict(remark)}))
+    else:
+        click.echo(str(result))
+    wrong = {NEW, KNOWN} if known else {NEW}
+    return DEVIATES if any(verdict.verdict in wrong for verdict in result.judged) else FINE
+
+
+def _listed(given: tuple[str, ...]) -> list[str]:
+    return [name.strip() for part in given for name in part.split(",")]
+
+
+def _named(target: str) -> Callable[[], Any]:
+    """The function of that name; modules of the working directory are found as ``python -m`` finds them."""
+    name, colon, attribute = target.partition(":")
+    if not name or not colon or not attribute:
+        raise HookcheckError(f"{target!r} is not MODULE:MAKE; write as package.module:make")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = import_module(name)
+    except Exception as error:
+        raise HookcheckError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+    make: Any = getattr(module, attribute, None)
+    if not callable(make):
+        raise HookcheckError(f"{name} has no function {attribute}; write one that returns (model, args)")
+    return make  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int, str], None] | None]:
+    """What shows how far a check is, on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("checking")
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what)

@@ -1,0 +1,232 @@
+"""Do hooks on someone's own model tell the truth? `check_module`, in the way of ``torch.autograd.gradcheck``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from hookcheck.contract.ledger import applying, load
+from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, kind_named
+from hookcheck.models.contexts import EAGER, compared, usable_contexts
+from hookcheck.models.judging import Truth, cut_step, judge_kind
+from hookcheck.models.keeping import Snapshot
+from hookcheck.models.reference import Crossings
+from hookcheck.models.result import ModelCheck, Remark
+from hookcheck.models.step import Step, Subject, take, tensors_in
+from hookcheck.models.words import remarks, said_once
+from hookcheck.oracle.tolerance import close, coarsest
+from hookcheck.probe.observation import dtype_of, numbers
+from hookcheck.probe.run import check_torch, lacking
+
+USUAL = ("full_backward", "full_backward_pre", "backward", "forward_pre", "forward", "tensor", "output_tensor")
+"""The hook kinds that are run where none are named."""
+
+SCOPES = ("module", "global", "leaf", "leaves", "output", "node")
+Progress = Callable[[int, int, str], None]
+"""Is called with how many steps are done, of how many, and what comes next."""
+
+
+def check_module(
+    model: nn.Module,
+    args: Any = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    loss: Callable[[Any], torch.Tensor] | None = None,
+    kinds: Sequence[str] | None = None,
+    contexts: Sequence[str] = (EAGER,),
+    modules: str | Sequence[str] = "*",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> ModelCheck:
+    """Runs ``model(*args, **kwargs)`` with each hook kind on each sub-module, and says what deviates from the contract.
+
+    ``loss`` makes one number of the output; without it backward starts at all output tensors with random numbers, drawn
+    by ``seed``. ``kinds`` are names of `hookcheck.hooks.kinds.KINDS` (None: the usual ones that this torch has).
+    ``contexts`` are those of `hookcheck.models.same_under.CONTEXTS`: what hooks see there is compared with eager mode.
+    ``modules`` are patterns of paths as ``named_modules`` gives them, such as ``encoder.*``; hooks are on these alone.
+    What hooks must see comes from steps without hooks (see `hookcheck.models.cutting`). Parameters, buffers, ``.grad``,
+    hooks, training mode, random state and grad mode are as before afterwards, also after an exception.
+
+    Raises:
+        HookcheckError: a model that cannot be run or looked at, an unknown kind, or a pattern that nothing matches; the
+            text says what to do.
+    """
+    check_torch()
+    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    _usable(model, args, kwargs or {})
+    names, others = usable_kinds(kinds), usable_contexts(contexts)
+    patterns = [modules] if isinstance(modules, str) else [*modules]
+    chosen = _chosen(model, patterns)
+    subject = Subject(model, args, kwargs or {}, loss, seed, chosen, Snapshot(model))
+    device = _device(model, args, kwargs or {})
+    forward = [name for name in names if KINDS[name].call in (FORWARD, FORWARD_PRE)]
+    told = _Told(progress, 4 + bool(forward) + len(names) * (2 if others else 1))
+    beside: list[Remark] = []
+    found = []
+    with torch.enable_grad():
+        truth = _truth(subject, told)
+        ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
+        # What forward hooks must see takes as much memory as what others must: one after the other.
+        for name in sorted(names, key=forward.__contains__):
+            if forward and name == forward[0]:
+                told("a step that keeps what goes in and out")
+                truth.crossings.joined.forget()
+                _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, forward=True)
+                truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
+            told(name)
+            found.append(judge_kind(subject, name, truth, ledger, "cpu" if device == "cpu" else "cuda"))
+        for name in names if others else ():
+            told(f"{name} in {', '.join(others)}")
+            beside += compared(subject, name, others)
+    told("done")
+    matching = {path for path in chosen if _matches(path, patterns)}
+    judged = (verdict for judging in found for verdict in judging.judged)
+    return ModelCheck(
+        model=type(model).__name__,
+        torch=torch.__version__,
+        device=device,
+        kinds=tuple(names),
+        judged=tuple(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
+        remarks=(*remarks(subject, truth, found), *said_once(beside)),
+        calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
+    )
+
+
+class _Told:
+    """Counts steps and tells of them."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self.progress = progress
+        self.total = total
+        self.done = 0
+
+    def __call__(self, what: str) -> None:
+        if self.progress:
+            self.progress(min(self.done, self.total), self.total, what)
+        self.done += 1
+
+
+def _truth(subject: Subject, told: _Told) -> Truth:
+    told("a step without hooks")
+    plain = take(subject)
+    if plain.error is not None:
+        place = f" at {plain.line}" if plain.line else ""
+        raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
+    told("the same once more")
+    unsteady = tuple(_differing(plain, take(subject)))
+    told("a step with cuts")
+    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__)
+    told("a step with cuts that join nothing")
+    single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__)
+    leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
+    crossings = Crossings(joined_cuts, single_cuts, before, leaves)
+    truth = Truth(plain, crossings, unsteady)
+    root = next((call for call in single_cuts.calls if call.path == ""), None)
+    if subject.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:
+        raise HookcheckError("the loss does not depend on what the model returns: compute it from the output")
+    for step, word in ((joined, "joined"), (single, "single")):
+        if step.error is not None:
+            return replace(truth, wrong=f"a step with cuts raises {step.seen.raised}")
+        apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined")]
+        if apart:
+            return replace(truth, wrong=f"cuts change this model ({apart[0]}): it writes in place by several names")
+    return truth
+
+
+def _differing(plain: Step, other: Step, zeros: bool = False) -> Iterator[str]:
+    """In what two steps differ by more than rounding, or at all where both are without anything (not ``zeros``)."""
+    a = {**_outputs(plain), **plain.seen.gradients}
+    b = {**_outputs(other), **other.seen.gradients}
+    for name, array in a.items():
+        another = b.get(name)
+        if array is None or another is None:
+            there = another if array is None else array
+            if there is not None and not (zeros and array is None and not there.any()):
+                yield f"{name} is {'None' if another is None else 'not None'}"
+            continue
+        if not np.array_equal(array, another, equal_nan=array.dtype.kind in "fc"):
+            one, two = (numbers(side).astype(np.complex128) for side in (another, array))
+            if one.shape != two.shape or not close(one, two, coarsest([dtype_of(array)]), "cpu"):
+                yield f"{name} differs by {abs(one - two).max() if one.shape == two.shape else 'its shape'}"
+
+
+def _outputs(step: Step) -> dict[str, Any]:
+    return dict(_arrays(step.seen.values["output"], "the output"))
+
+
+def _arrays(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, np.ndarray):
+        yield name, value
+    elif isinstance(value, (dict, tuple, list)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _arrays(item, f"{name}[{key}]")
+
+
+def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    if not isinstance(model, nn.Module):
+        raise HookcheckError(f"check_module needs an nn.Module, not {type(model).__name__}: pass the model itself")
+    name = type(model).__name__
+    if isinstance(model, torch.jit.ScriptModule):
+        raise HookcheckError("a scripted or traced model runs its own hooks only: pass the model before torch.jit")
+    if hasattr(model, "_orig_mod"):
+        raise HookcheckError("this is a compiled model: pass what went into torch.compile")
+    if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
+        raise HookcheckError(f"a {name} calls the model in its own way: pass model.module")
+    if not isinstance(kwargs, Mapping):
+        raise HookcheckError(f"kwargs is a dict of keyword arguments, not {type(kwargs).__name__}")
+    lazy = getattr(nn.parameter, "is_lazy", lambda parameter: False)
+    held = [*model.named_parameters(), *model.named_buffers()]
+    if any(lazy(tensor) for _, tensor in held):
+        raise HookcheckError("the model has lazy parameters without numbers: call it once before, with real inputs")
+    devices = {tensor.device.type for _, tensor in (*held, *tensors_in({**dict(enumerate(args)), **kwargs}))}
+    if "meta" in devices:
+        raise HookcheckError("tensors on meta have no numbers: build the model and its inputs on a real device")
+    if len({tensor.device.type for _, tensor in held}) > 1:
+        raise HookcheckError(f"the model is spread over {' and '.join(sorted(devices))}: move all of it to one device")
+
+
+def usable_kinds(kinds: Iterable[str] | None) -> list[str]:
+    """The hook kinds that are run; None: the usual ones that this torch has.
+
+    Raises:
+        HookcheckError: one is unknown, not of use here, or not in this torch.
+    """
+    if kinds is None:
+        return [kind for kind in USUAL if not lacking(kind)]
+    names = list(dict.fromkeys([kinds] if isinstance(kinds, str) else kinds))
+    usable = [name for name, kind in KINDS.items() if kind.observes and kind.scope in SCOPES]
+    for name in names:
+        kind_named(name)
+        if name not in usable:
+            raise HookcheckError(f"hooks of kind {name} are not for this; choose from {', '.join(usable)}")
+        if lacking(name):
+            raise HookcheckError(f"{lacking(name)}; this is {torch.__version__}")
+    if not names:
+        raise HookcheckError(f"no hook kind is named; choose from {', '.join(usable)}")
+    return names
+
+
+def _chosen(model: nn.Module, patterns: list[str]) -> dict[str, nn.Module]:
+    """The modules whose paths match, the model itself always: cuts on it say whether the loss depends on it."""
+    named = {path: m for path, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule)}
+    for pattern in patterns:
+        if not any(fnmatchcase(path, pattern) for path in named):
+            raise HookcheckError(f"no module's path matches {pattern!r}; paths are {', '.join([*named][1:6])}, …")
+    return {path: module for path, module in named.items() if path == "" or _matches(path, patterns)}
+
+
+def _matches(path: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
+
+
+def _device(model: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    tensors = (*model.parameters(), *(tensor for _, tensor in tensors_in({**dict(enumerate(args)), **kwargs})))
+    return next((tensor.device.type for tensor in tensors), "cpu")

@@ -1,0 +1,240 @@
+"""One hook kind on a model: a step with it, and what the clauses about any network say of what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import torch
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES, NOT_JUDGED, NOTHING, Clause, Subject
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.ledger import Ledger
+from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, KINDS, HookKind
+from hookcheck.models import result
+from hookcheck.models.cuts import CALLED, Cuts
+from hookcheck.models.cutting import cut
+from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered
+from hookcheck.models.result import Judged
+from hookcheck.models.step import Step, Taken, take
+from hookcheck.models.step import Subject as OwnModel
+from hookcheck.networks.case import Case
+from hookcheck.networks.judge import describe, subjects_of
+from hookcheck.probe.copying import copied, view_of
+from hookcheck.probe.observation import Event, numbers
+from hookcheck.probe.registering import registered
+
+LEFT_OUT = {
+    "AG-01": "OB-03 says it: a model without formulas is held to its step without hooks",
+    "AG-02": "OB-02 says it",
+    "CH-01": "it is about hooks that act",
+    "P2-11": "what the Node that made the first output does is not known without a hook on it",
+    "P2-12": "the same",
+    "TN-08": "what is saved for backward is not known",
+}
+"""The clauses about any network that cannot be judged on a model without formulas, and why not."""
+
+FAMILY = "own model"
+"""Stands for the family: only entries of the ledger about all families can explain what deviates."""
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Steps without hooks and with cuts. ``wrong`` says why cuts cannot tell what hooks must see, or is empty;
+    ``unsteady`` in what two steps without hooks differ."""
+
+    plain: Step
+    crossings: Crossings
+    unsteady: tuple[str, ...]
+    wrong: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """What became of one hook kind: the verdicts, the modules on which it ``fired``, how the step ``ended`` if it
+    raised, and the ``line`` at which an in-place operation was refused."""
+
+    kind: str
+    judged: tuple[Judged, ...]
+    fired: frozenset[str]
+    ended: str
+    line: str = ""
+
+
+def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
+    """The clauses about any network that are judged on hooks of a kind."""
+    about = (clause for clause in CLAUSES.values() if clause.subject is not Subject.PROGRAM)
+    return tuple(clause for clause in about if kind.name in clause.kinds and clause.id not in LEFT_OUT)
+
+
+def cut_step(
+    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], forward: bool = False
+) -> tuple[Step, Cuts, dict[int, int]]:
+    """A step with cuts on ``chosen`` modules, which keeps arguments and results if they are for ``forward`` hooks."""
+    box: list[tuple[Cuts, dict[int, int]]] = []
+
+    @contextmanager
+    def within(_: Taken) -> Iterator[None]:
+        remember = remembered if forward else None
+        keep = kept if joined and not forward else noticed
+        with cut(subject.model, joined, keep=keep, remember=remember, chosen=chosen) as cuts:
+            box.append((cuts, {}))
+            yield
+            box[0] = (cuts, cuts.before() if joined else {})
+
+    step = take(subject, within)
+    return (step, *box[0])
+
+
+def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, device: str) -> Judging:
+    """Runs hooks of ``kind`` on all modules of ``subject``, and judges what they saw.
+
+    Modules where full backward hooks refuse an in-place operation are tried by themselves first, and left out then.
+    """
+    hook = KINDS[kind]
+    refused = refusing(truth.crossings.joined) if hook.variant == "full" else {}
+    refused = {path: why for path, why in refused.items() if path in subject.modules}
+    judged: list[Judged] = []
+    line = ""
+    if refused and hook.scope == "module":
+        step = hooked(subject, hook, [*refused])
+        reference = Reference(truth.crossings, truth.plain.seen, subject.modules, refused)
+        reference.trace.allowed = 0
+        judged += _verdicts(hook, reference, step, truth, ledger, device, only="BW-12")
+        line = step.line
+        told = f" at {line}" if line else ""
+        why = f"a full backward hook refuses the in-place operation{told}"
+        judged += [
+            Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
+        ]
+    paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
+    nodes = _node_runs(subject) if hook.variant == "legacy" else ()
+    step = hooked(subject, hook, paths)
+    if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
+        judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
+    else:
+        reference = Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes)
+        judged += _verdicts(hook, reference, step, truth, ledger, device)
+    called = {call.path for call in truth.crossings.joined.calls if call.way == CALLED}
+    judged += [
+        Judged(path, None, kind, "", result.NOT_REACHED, why="the model does not call it through __call__")
+        for path in paths
+        if path not in called and hook.scope in ("module", "global", "output", "node")
+    ]
+    fired = frozenset(event.path for event in step.seen.events)
+    return Judging(kind, tuple(judged), fired, str(step.seen.raised or ""), line)
+
+
+def refusing(cuts: Cuts) -> dict[str, str]:
+    """The modules whose inputs or outputs are written to in place, and how."""
+    found = {}
+    for call in cuts.calls:
+        if call.way != CALLED:
+            continue
+        if call.written:
+            found[call.path] = f"its forward writes to its input {', '.join(call.written)}"
+        elif call.overwritten:
+            found[call.path] = f"its output {', '.join(call.overwritten)} is written to afterwards"
+    return found
+
+
+def hooked(
+    subject: OwnModel,
+    hook: HookKind,
+    paths: list[str],
+    call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
+) -> Step:
+    """A step with hooks on the modules at ``paths``; what they saw is among its events."""
+    events: list[tuple[int, Event]] = []
+    keep = partial(copied, tensor=view_of)
+    modules = subject.modules if hook.scope == "global" else {path: subject.modules[path] for path in paths}
+    return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules, call)
+
+
+def _verdicts(
+    hook: HookKind, reference: Reference, step: Step, truth: Truth, ledger: Ledger, device: str, only: str = ""
+) -> Iterator[Judged]:
+    case = Case(reference.topology, hook, device, reference, step.seen, truth.plain.seen)
+    for clause in clauses_of(hook):
+        if only and clause.id != only:
+            continue
+        for subject in subjects_of(case, clause.subject):
+            judgement = clause.judge(case, subject)
+            if judgement is NOTHING:
+                continue
+            module, call = _named(clause, subject)
+            base = Judged(module, call, hook.name, clause.id, result.CONFORMS)
+            if judgement is NOT_JUDGED:
+                yield replace(base, verdict=result.NOT_JUDGED, why="what must be seen cannot be foretold")
+            elif isinstance(judgement, Finding):
+                yield _deviating(base, judgement, case, clause, subject, truth, ledger)
+            else:
+                yield base
+
+
+def _deviating(
+    base: Judged, finding: Finding, case: Case, clause: Clause, subject: Any, truth: Truth, ledger: Ledger
+) -> Judged:
+    expected, observed = finding.words()
+    base = replace(base, gap=finding.gap, expected=expected, observed=observed)
+    _, features = describe(case, clause.subject, subject)
+    known = ledger.explain(clause.id, FAMILY, case.kind.name, finding, features)
+    if known is not None:
+        entry = next(entry for entry in ledger.entries if entry.id == known)
+        return replace(base, verdict=result.KNOWN, why=" ".join(entry.why.split()), link=entry.link)
+    if truth.unsteady and finding.gap in ("wrong values", "other rounding"):
+        return replace(base, verdict=result.NOT_JUDGED, why="two steps without hooks give other numbers, too")
+    return replace(base, verdict=result.NEW)
+
+
+def _named(clause: Clause, subject: Any) -> tuple[str, int | None]:
+    if clause.subject is Subject.CALL:
+        return subject.path, subject.number
+    if clause.subject is Subject.FIRING:
+        return subject.firing.call.path, subject.firing.call.number
+    if clause.subject is Subject.EVENT:
+        return subject.path, subject.number
+    return "", None
+
+
+def _node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
+    """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told."""
+    runs: list[NodeRun] = []
+    counts: dict[str, int] = {}
+
+    def watch(path: str, _: Any, __: Any, output: Any) -> None:
+        number = counts[path] = counts.get(path, -1) + 1
+        tensor = _first(output)
+        if tensor is None or tensor.grad_fn is None:
+            return
+        place = tensor.output_nr
+
+        def note(inputs: Any, outputs: Any) -> None:
+            gradients = tuple(None if g is None else numbers(view_of(g)) for g in inputs)
+            own = outputs[place]
+            runs.append(NodeRun(path, number, gradients, None if own is None else numbers(view_of(own))))
+
+        tensor.grad_fn.register_hook(note)
+
+    @contextmanager
+    def within(taken: Taken) -> Iterator[None]:
+        for path, module in taken.modules.items():
+            module.register_forward_hook(partial(watch, path))
+        yield
+
+    take(subject, within)
+    return tuple(runs)
+
+
+def _first(value: Any) -> torch.Tensor | None:
+    """The first tensor as torch's legacy hook looks for it."""
+    while not isinstance(value, torch.Tensor):
+        items = [*value.values()] if isinstance(value, dict) else value
+        if not isinstance(items, (tuple, list)) or not items:
+            return None
+        value = next((i for i in items if isinstance(i, torch.Tensor)), None) if isinstance(value, dict) else items[0]
+    return value

@@ -1,0 +1,149 @@
+"""What came out of checking a model: a verdict for each module call, hook kind and clause, and sentences for people."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from html import escape
+from textwrap import fill
+
+CONFORMS, KNOWN, NEW = "conforms", "deviates: known", "deviates: new"
+NOT_REACHED, NOT_JUDGED = "not reached", "not judged"
+VERDICTS = (NEW, KNOWN, NOT_JUDGED, NOT_REACHED, CONFORMS)
+"""What can be said of a hook of a kind on a module call by a clause; that to be looked at first, first."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One verdict.
+
+    ``module`` is the path as in ``named_modules`` (empty for the model itself), ``call`` counts the calls of the module
+    from 0; it is None where the verdict is about the module or, with ``clause`` on a whole run, about the run. ``gap``
+    says how it deviates, ``expected`` and ``observed`` in which words; ``why`` is the ledger's reason, or why nothing
+    is judged, ``link`` what the reason rests on.
+    """
+
+    module: str
+    call: int | None
+    kind: str
+    clause: str
+    verdict: str
+    gap: str = ""
+    expected: str = ""
+    observed: str = ""
+    why: str = ""
+    link: str = ""
+
+    @property
+    def subject(self) -> str:
+        """What it is about, for people: ``layer1.0.conv1#0``, or the whole step."""
+        if self.call is None:
+            return self.module or ("the step" if self.clause else "the model")
+        return f"{self.module or 'the model'}#{self.call}"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something that its user should know of a model: about ``topic``, in a sentence, with the modules and the hook
+    kinds that it is about."""
+
+    topic: str
+    text: str
+    modules: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The sentence with hook kinds and modules."""
+        names = [name or "the model" for name in self.modules]
+        shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+        text = f"{', '.join(self.kinds)}: {self.text}" if self.kinds else self.text
+        return f"{text}: {shown}" if names else text
+
+
+@dataclass(frozen=True)
+class ModelCheck:
+    """The result of `hookcheck.check_module`.
+
+    ``kinds`` are the hook kinds that ran; ``judged`` every verdict; ``remarks`` the sentences, most costly first.
+    """
+
+    model: str
+    torch: str
+    device: str
+    kinds: tuple[str, ...]
+    judged: tuple[Judged, ...]
+    remarks: tuple[Remark, ...]
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def deviations(self) -> tuple[Judged, ...]:
+        """The verdicts that deviate and that no entry of the ledger explains."""
+        return tuple(verdict for verdict in self.judged if verdict.verdict == NEW)
+
+    def of(self, module: str, kind: str | None = None) -> tuple[Judged, ...]:
+        """The verdicts on a module, and on one hook kind if it is given."""
+        return tuple(v for v in self.judged if v.module == module and kind in (None, v.kind))
+
+    def raise_if_deviating(self, known: bool = False) -> None:
+        """Raises where anything deviates that the ledger does not know, or, with ``known``, anything at all.
+
+        Raises:
+            AssertionError: with the deviations and the sentences.
+        """
+        wrong = [v for v in self.judged if v.verdict == NEW or (known and v.verdict == KNOWN)]
+        if wrong:
+            raise AssertionError("\n".join([str(self), "", *map(_line, wrong[:20])]))
+
+    def to_json(self) -> str:
+        """All fields as JSON."""
+        return json.dumps(asdict(self), indent=2)
+
+    def __str__(self) -> str:
+        """The counts by hook kind, then the sentences, most costly first."""
+        lines = [f"{self.model} on {self.device}, torch {self.torch}: {len(self.calls)} modules reached by "]
+        lines[0] += f"{sum(self.calls.values())} calls"
+        for kind, counts in self._counts().items():
+            told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+            lines.append(f"  {kind}: {told}")
+        topic = ""
+        for remark in self.remarks:
+            if remark.topic != topic:
+                topic = remark.topic
+                lines += ["", topic]
+            lines.append(fill(str(remark), 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+        new = self.deviations
+        if new:
+            lines += ["", "new deviations, which the ledger does not know", *(f"  {_line(v)}" for v in new[:10])]
+            lines += [f"  and {len(new) - 10} more"] if len(new) > 10 else []
+        return "\n".join(lines)
+
+    def _counts(self) -> dict[str, Counter[str]]:
+        return {kind: Counter(v.verdict for v in self.judged if v.kind == kind) for kind in self.kinds}
+
+    def _repr_html_(self) -> str:
+        """A table of the counts and a list of the sentences, for notebooks."""
+        head = "".join(f"<th>{verdict}</th>" for verdict in VERDICTS)
+        rows = "".join(
+            f"<tr><td>{escape(kind)}</td>{''.join(f'<td>{counts[verdict]}</td>' for verdict in VERDICTS)}</tr>"
+            for kind, counts in self._counts().items()
+        )
+        told = "".join(f"<li><b>{escape(r.topic)}</b> {escape(str(r))}</li>" for r in self.remarks)
+        new = "".join(f"<li>{escape(_line(verdict))}</li>" for verdict in self.deviations)
+        return (
+            f"<p>{escape(self.model)} on {escape(self.device)}, torch {escape(self.torch)}</p>"
+            f"<table><tr><th>hook kind</th>{head}</tr>{rows}</table><ul>{told}{new}</ul>"
+        )
+
+
+def _line(verdict: Judged) -> str:
+    return (
+        f"{verdict.clause} {verdict.kind} on {verdict.subject}: {verdict.gap}: {verdict.observed} instead of "
+        f"{verdict.expected}"
+    )
+
+
+def by_module(verdicts: Iterable[Judged]) -> tuple[str, ...]:
+    """The modules that verdicts are about, each once."""
+    return tuple(dict.fromkeys(verdict.module for verdict in verdicts))

@@ -1,0 +1,184 @@
+"""One step of a model: forward, loss, backward, and all that it shows."""
+
+from __future__ import annotations
+
+import gc
+import traceback
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hookcheck.errors import HookcheckError
+from hookcheck.models.containers import mapped
+from hookcheck.models.keeping import Snapshot, as_before, seeded
+from hookcheck.probe.copying import copied, fields_of, is_container, standings, view_of
+from hookcheck.probe.observation import Event, Layout, Observation, Raised
+
+TORCH = str(Path(torch.__file__).parent)
+OURS = str(Path(__file__).parents[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model with what it is run on: arguments, a loss (None: of all outputs), and the modules that are looked at."""
+
+    model: torch.nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    loss: Callable[[Any], torch.Tensor] | None
+    seed: int
+    modules: Mapping[str, torch.nn.Module]
+    snapshot: Snapshot
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What hooks are put on in one step; see `hookcheck.probe.registering.Network`."""
+
+    modules: Mapping[str, torch.nn.Module]
+    parameters: Mapping[str, torch.nn.Parameter]
+    inputs: Mapping[str, torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What one step showed; of an exception the innermost line that is neither torch's nor hookcheck's, and the error
+    itself."""
+
+    seen: Observation
+    line: str = ""
+    error: Exception | None = None
+    backward: bool = True
+
+
+Within = Callable[[Taken], AbstractContextManager[Any]]
+"""What a step runs in, given its modules, parameters and the inputs of this very step."""
+
+
+def take(
+    subject: Subject,
+    within: Within = lambda _: nullcontext(),
+    events: list[tuple[int, Event]] | None = None,
+    modules: Mapping[str, torch.nn.Module] | None = None,
+    call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
+    convert: Callable[[torch.Tensor], torch.Tensor] = lambda tensor: tensor,
+) -> Step:
+    """Runs one step and puts everything back as it was.
+
+    ``within`` appends to ``events``. ``call`` gives what is called in the model's place, ``convert`` what a tensor
+    among the arguments becomes. An exception of the step is part of what it shows.
+    """
+    events = [] if events is None else events
+    with as_before(subject.snapshot), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        seeded(subject.seed)
+        step, references = _taken(subject, within, events, modules or subject.modules, call, convert)
+        told = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
+    step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=told))
+    if step.error or not any(reference() is not None for reference in references.values()):
+        return step
+    gc.collect()
+    alive = tuple(name for name, reference in references.items() if reference() is not None)
+    return replace(step, seen=replace(step.seen, alive=alive))
+
+
+def _taken(
+    subject: Subject,
+    within: Within,
+    events: list[tuple[int, Event]],
+    modules: Mapping[str, torch.nn.Module],
+    call: Callable[[torch.nn.Module], Callable[..., Any]],
+    convert: Callable[[torch.Tensor], torch.Tensor],
+) -> tuple[Step, Mapping[str, weakref.ref[Any]]]:
+    parameters = dict(subject.model.named_parameters())
+    for parameter in parameters.values():
+        parameter.grad = None
+    args, kwargs = mapped((subject.args, dict(subject.kwargs)), lambda tensor: _fresh(convert(tensor)))
+    inputs = {f"input {name}": tensor for name, tensor in tensors_in({**dict(enumerate(args)), **kwargs})}
+    output, error, line, backward = None, None, "", False
+    try:
+        with within(Taken(modules, parameters, inputs)):
+            output = call(subject.model)(*args, **kwargs)
+            backward = _backward(subject, output)
+    except HookcheckError:
+        raise
+    except Exception as caught:
+        error, line = caught, line_of(caught)
+    tensors = dict(tensors_in(output, "output"))
+    leaves = {**parameters, **inputs}
+    named = {**{f"net.{name}": parameter for name, parameter in parameters.items()}, **inputs, **tensors}
+    grads = {name: leaf.grad for name, leaf in leaves.items() if leaf.is_leaf and leaf.requires_grad}
+    seen = Observation(
+        events=(),
+        values={"output": copied(output)},
+        requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
+        gradients={name: None if grad is None else view_of(grad) for name, grad in grads.items()},
+        warnings=(),
+        raised=None if error is None else Raised(type(error).__name__, str(error)),
+        random=torch.default_generator.get_state().numpy().tobytes(),
+        standings=standings({name: t for name, t in named.items() if not t.is_sparse}),
+        layouts={n: Layout(g.stride(), g.requires_grad) for n, g in grads.items() if g is not None and not g.is_sparse},
+    )
+    kept = {**inputs, **tensors}
+    own = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}
+    references = {name: weakref.ref(tensor) for name, tensor in kept.items() if id(tensor) not in own}
+    return Step(seen, line, error, backward), references
+
+
+def _fresh(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+
+
+def _backward(subject: Subject, output: Any) -> bool:
+    """Whether there was anything to go backward from."""
+    tensors = [tensor for _, tensor in tensors_in(output)]
+    roots = [tensor for tensor in tensors if tensor.requires_grad]
+    if tensors and not roots:
+        return False
+    if subject.loss is not None:
+        loss = subject.loss(output)
+        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+            raise HookcheckError("loss must give a tensor of one number: return loss.mean() or loss.sum()")
+        if not loss.requires_grad:
+            raise HookcheckError("the loss requires no grad: it must be computed from the output, in grad mode")
+        torch.autograd.backward([loss])
+        return True
+    if not roots:
+        raise HookcheckError(
+            f"the model returns no tensor in tuples, lists, dicts or dataclasses, but a {type(output).__name__}: "
+            "pass loss=, a function from its output to a loss"
+        )
+    drawn = torch.Generator().manual_seed(subject.seed)
+    torch.autograd.backward(roots, [_cotangent(root, drawn) for root in roots])
+    return True
+
+
+def _cotangent(root: torch.Tensor, drawn: torch.Generator) -> torch.Tensor:
+    """Random numbers: a sum has the same gradient everywhere, in which a wrong place does not show."""
+    numbers = torch.randn(root.shape, generator=drawn, dtype=torch.float64)
+    return numbers.to(dtype=root.dtype, device=root.device)
+
+
+def tensors_in(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
+    """Every tensor in containers, by where it is: ``output[logits]``."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif is_container(value) and not isinstance(value, type):
+        for key, item in fields_of(value):
+            yield from tensors_in(item, f"{name}[{key}]" if name else str(key))
+
+
+def line_of(error: BaseException) -> str:
+    """The innermost line of code that is neither torch's nor hookcheck's: ``model.py:12: out += x``."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if not frame.filename.startswith((TORCH, OURS, "<"))]
+    if not theirs:
+        inner = [frame for frame in frames if frame.filename.startswith(TORCH)]
+        theirs = inner[-1:]
+    return f"{theirs[-1].filename}:{theirs[-1].lineno}: {(theirs[-1].line or '').strip()}" if theirs else ""

@@ -1,0 +1,148 @@
+"""What happens in a situation? Acts as plain data, and the situation that lists them: one choice on each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Union
+
+from hookcheck.programs.situations.sites import SITES
+
+
+@dataclass(frozen=True)
+class Register:
+    """Registers the hook of that name on a site, before those that are there if it is ``first``."""
+
+    hook: str
+    site: str
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What the hook ``a``, a body or a closure does when it is called next: one of `TROUBLES`."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Removes a hook in one of `REMOVALS`."""
+
+    hook: str
+    way: str = "remove"
+
+
+@dataclass(frozen=True)
+class Change:
+    """Does to net, input or what was called what must not concern hooks: one of `BEFORE` or of `BETWEEN`."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """What calls hooks: one of `EVENTS`; a backward in one of `BACKWARDS`."""
+
+    what: str
+    way: str = "backward"
+
+
+@dataclass(frozen=True)
+class Leave:
+    """Lets go of the graph and of what was registered: nothing must hold a hook then."""
+
+
+Act = Union[Register, Trouble, Remove, Change, Event, Leave]
+
+TROUBLES = (
+    "", "removes itself", "removes another", "registers another", "raises", "interrupts", "the body raises",
+    "the body interrupts", "the closure raises",
+)  # fmt: skip
+BEFORE = (
+    "", "collect", "eval", "freeze and thaw", "load", "assign", "deepcopy", "deepcopy with handles", "pickle",
+    "pickle with handles", "shallow copy", "double and back", "new data", "set_", "share memory", "apply",
+    "half a call",
+)  # fmt: skip
+BETWEEN = (
+    "", "add", "remove", "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients",
+)  # fmt: skip
+REMOVALS = ("remove", "twice", "with", "copied handle")
+EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")
+BACKWARDS = ("backward", "grad", "inputs", "twice", "thread")
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A choice on each axis: where the hook ``a`` is, with which neighbours, and all that it meets.
+
+    Of its neighbours ``b`` is on the same site, ``first`` or last, and ``c`` on another. The ``trouble`` comes once; in
+    all that follows each event must have its hooks called again.
+    """
+
+    site: str
+    partner: str = ""
+    first: bool = False
+    trouble: str = ""
+    before: str = ""
+    between: str = ""
+    removal: str = "remove"
+    backward: str = "backward"
+    outer: str = ""
+    inner: str = ""
+    host: str = "plain"
+    optimizer: str = "SGD"
+    input: str = "plain"
+
+    @property
+    def features(self) -> dict[str, frozenset[str]]:
+        """The choices by axis, for the ledger to name."""
+        plain = ("trouble", "before", "between", "backward", "host", "optimizer", "input")
+        return {
+            "site": frozenset({self.site}),
+            "sites": frozenset({self.site, self.partner}),
+            "lane": frozenset({SITES[self.site].lane}),
+            "context": frozenset({self.outer, self.inner}),
+            **{axis: frozenset({getattr(self, axis)}) for axis in plain},
+        }
+
+    @property
+    def name(self) -> str:
+        """All that is not as simple as it can be."""
+        chosen = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        words = [axis if value is True else f"{axis} {value}" for axis, value in chosen.items() if axis != "site"]
+        return "; ".join([self.site, *words])
+
+
+def acts(situation: Situation) -> Iterator[Act]:
+    """The acts of a situation, one after the other."""
+    site = SITES[situation.site]
+    saved = site.table in ("pack", "unpack")
+    registering = [Register("a", site.name)]
+    if not saved:
+        registering.append(Register("b", site.name, situation.first))
+    if not site.graph:
+        yield from registering
+    if situation.partner:
+        yield Register("c", situation.partner)
+    if situation.before:
+        yield Change(situation.before)
+    for cycle in range(3):
+        if cycle == 0 and situation.trouble:
+            yield Trouble(situation.trouble)
+        yield Event("attach")
+        yield Event("forward")
+        if cycle == 0:
+            if site.graph:
+                yield from registering
+            if situation.between == "add":
+                yield Register("e", site.name)
+            elif situation.between == "remove":
+                yield Remove("a", situation.removal)
+            elif situation.between:
+                yield Change(situation.between)
+        yield Event("backward", situation.backward)
+        yield from (Event(what) for what in EVENTS[3:])
+        if cycle == 1:
+            yield Remove("a", situation.removal)
+    yield Leave()

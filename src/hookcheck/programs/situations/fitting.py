@@ -1,0 +1,149 @@
+"""Which choices do not go together, and why? One table, by which situations are drawn and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hookcheck.programs.situations.acts import Situation
+from hookcheck.programs.situations.sites import SITES, Release, Site
+
+LATER: dict[str, Release] = {"assign": (2, 1), "grad": (2, 0), "inputs": (1, 8)}
+"""Choices that not every release has; before 2.0 hooks on leaves were not called in autograd.grad."""
+
+SAVING = ("saved_tensors_hooks", "save_on_cpu", "no new saved tensors hooks")
+COPYING = ("deepcopy", "pickle", "deepcopy with handles", "pickle with handles", "shallow copy")
+OTHER_NODES = ("set_", "double and back", "share memory", "apply")
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why the choices of a situation do not go together, where it ``holds``."""
+
+    why: str
+    holds: Callable[[Situation], bool]
+
+
+def _sites(situation: Situation) -> list[Site]:
+    return [SITES[name] for name in (situation.site, situation.partner) if name]
+
+
+def _saved(situation: Situation) -> bool:
+    return any(site.table in ("pack", "unpack") for site in _sites(situation))
+
+
+def _on_parameter(situation: Situation) -> bool:
+    return any("leaf(net)" in site.register for site in _sites(situation))
+
+
+def _table(situation: Situation, *tables: str) -> bool:
+    return any(site.table in tables for site in _sites(situation))
+
+
+REASONS = (
+    Reason(
+        "legacy and full backward hooks exclude each other",
+        lambda s: any(site.legacy for site in _sites(s)) and any(site.full for site in _sites(s)),
+    ),
+    Reason(
+        "there is no output to hang a neighbour on before the call",
+        lambda s: bool(s.partner) and SITES[s.partner].graph,
+    ),
+    Reason("two sites are two", lambda s: s.site == s.partner),
+    Reason("a hook cannot be put first there", lambda s: s.first and SITES[s.site].prepends is None),
+    Reason(
+        "a call that raises gives no output to hang a hook on",
+        lambda s: SITES[s.site].graph and s.trouble.startswith("the body"),
+    ),
+    Reason(
+        "contexts of saved tensors hide those around them",
+        lambda s: _saved(s) and (s.outer in SAVING or s.inner in SAVING),
+    ),
+    Reason(
+        "contexts of saved tensors hide each other",
+        lambda s: s.outer in SAVING and s.inner in SAVING,
+    ),
+    Reason(
+        "of two contexts of saved tensors one is on top",
+        lambda s: {site.table for site in _sites(s)} == {"pack", "unpack"},
+    ),
+    Reason(
+        "a context is closed where it was opened",
+        lambda s: SITES[s.site].table in ("pack", "unpack") and s.trouble.startswith("re"),
+    ),
+    Reason(
+        "a context that is opened is no handle",
+        lambda s: SITES[s.site].table in ("pack", "unpack") and s.removal == "copied handle",
+    ),
+    Reason(
+        "a context that is opened later is closed before",
+        lambda s: SITES[s.site].table in ("pack", "unpack") and s.between == "add",
+    ),
+    Reason("a context within itself is the same", lambda s: bool(s.outer) and s.outer == s.inner),
+    Reason(
+        "a hook that goes in a call may lose its keyword arguments in it",
+        lambda s: SITES[s.site].kwargs and s.trouble == "removes another",
+    ),
+    Reason(
+        "own_always_call_skipped_for_base_exception speaks of it",
+        lambda s: any(site.always for site in _sites(s)) and "interrupts" in s.trouble,
+    ),
+    Reason(
+        "a copy has parameters of its own, whose hooks stay with the original (U-13)",
+        lambda s: _on_parameter(s) and s.before in COPYING,
+    ),
+    Reason(
+        "hooks stay with a parameter that is replaced (own_assign_load_drops_param_hooks)",
+        lambda s: _on_parameter(s) and "assign" in (s.before, s.between),
+    ),
+    Reason(
+        "Nodes that accumulate go with the data that is replaced (gh139742)",
+        lambda s: any("accumulator" in site.register for site in _sites(s)) and s.before in OTHER_NODES,
+    ),
+    Reason(
+        "assigning registers every parameter and buffer once more",
+        lambda s: _table(s, "parameter registration", "buffer registration") and "assign" in (s.before, s.between),
+    ),
+    Reason(
+        "what is to come in a backward calls a hook that is registered in it",
+        lambda s: SITES[s.site].table == "any" and s.trouble == "registers another",
+    ),
+    Reason(
+        "a parameter that is not initialised takes no hook",
+        lambda s: s.host == "lazy" and _on_parameter(s),
+    ),
+    Reason(
+        "little can be done to parameters that are not initialised",
+        lambda s: s.host == "lazy" and s.before not in ("", "collect", "eval", "half a call"),
+    ),
+    Reason(
+        "fused optimizers refused what is not initialised until 2.5",
+        lambda s: s.host == "lazy" and s.optimizer == "fused",
+    ),
+    Reason(
+        "a dispatch mode refused what makes a plain subclass until 2.5",
+        lambda s: s.input == "plain subclass" and "dispatch mode" in (s.outer, s.inner),
+    ),
+    Reason(
+        "a parametrised module cannot be pickled",
+        lambda s: s.host == "parametrized" and s.before.startswith("pickle"),
+    ),
+    Reason(
+        "gh28594 speaks of it",
+        lambda s: s.host in ("weight_norm", "pruned") and (s.before in COPYING or s.between == "copy"),
+    ),
+    Reason(
+        "parameters that were replaced have no part in the graph",
+        lambda s: s.between == "assign" and s.backward in ("grad", "inputs"),
+    ),
+    Reason(
+        "of two legacy hooks on other modules either may be first",
+        lambda s: sum(site.legacy for site in _sites(s)) == 2 and s.trouble in ("raises", "interrupts"),
+    ),
+)
+"""What cannot be, or what another clause speaks of."""
+
+
+def why_not(situation: Situation, reasons: Iterable[Reason] = REASONS) -> str:
+    """The first reason against a situation, or an empty text."""
+    return next((reason.why for reason in reasons if reason.holds(situation)), "")

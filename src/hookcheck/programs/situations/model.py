@@ -1,0 +1,217 @@
+"""What must hooks note in a situation? A model of tables and of the calls that go through them, without torch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from hookcheck.programs.logs import Entry
+from hookcheck.programs.situations.acts import Act, Change, Event, Leave, Register, Remove, Trouble
+from hookcheck.programs.situations.sites import SITES, Site
+
+INPUT = 5.0
+FACTORS = {"net[0]": 2.0, "net[1]": 3.0}
+CHILDREN = {"net": (*FACTORS,)}
+ON_COPIES = ("deepcopy", "pickle")
+"""What becomes of the net while its handles stay with the old one."""
+
+
+class Raised(Exception):
+    """What the model raises where torch must let an error out."""
+
+
+class Model:
+    """What is registered, what the graph of the last call holds, and the log."""
+
+    def __init__(self) -> None:
+        """A net without hooks."""
+        self.log: list[Entry] = []
+        self.sites: dict[str, Site] = {}
+        self.tables: dict[tuple[str, str], list[str]] = defaultdict(list)
+        self.orphaned: set[str] = set()
+        self.once: dict[str, str] = {}
+        self.graph: dict[tuple[str, str], list[str]] | None = None
+
+    def after(self, act: Act) -> list[Entry]:
+        """What must be noted during the act, ordered as `hookcheck.programs.situations.bench.noted` has it."""
+        self.log = []
+        try:
+            getattr(self, type(act).__name__.lower())(act)
+        except Raised as error:
+            self.log.append(("raised", str(error)))
+            own = self.sites["a"].lane
+            self.log = [e for e in self.log if e[0] not in self.sites or self.sites[e[0]].lane == own]
+        return sorted(self.log, key=self._order)
+
+    def _order(self, entry: Entry) -> tuple[str, str]:
+        lane = self.sites[entry[0]].lane if entry[0] in self.sites else ""
+        return lane, entry[1] if lane == "legacy" else ""
+
+    def register(self, act: Register) -> None:
+        """A hook goes last, or first, in its table."""
+        site = SITES[act.site]
+        self.sites[act.hook] = site
+        table = self.tables[site.table, site.where]
+        table.insert(0 if act.first else len(table), act.hook)
+
+    def remove(self, act: Remove) -> None:
+        """A handle removes its hook, and no other; that of a net that was copied does nothing to the copy."""
+        site = self.sites[act.hook]
+        if act.hook not in self.orphaned and act.hook in self.tables[site.table, site.where]:
+            self.tables[site.table, site.where].remove(act.hook)
+
+    def trouble(self, act: Trouble) -> None:
+        """It waits for the next call."""
+        self.once["body" if "body" in act.what else "closure" if "closure" in act.what else "a"] = act.what
+
+    def change(self, act: Change) -> None:
+        """Nothing, but for a copy, whose handles are those of the old net, and a call more."""
+        if act.what in ON_COPIES:
+            self.orphaned |= {hook for hook, site in self.sites.items() if site.where}
+        if act.what in ("load", "assign"):
+            self._load()
+        if act.what == "another call":
+            self._call("net", INPUT, {})
+        if act.what == "half a call":
+            self._call("net[0]", INPUT, {})
+
+    def leave(self, act: Leave) -> None:
+        """No hook is left."""
+        self.log.append(("alive",))
+
+    def event(self, act: Event) -> None:
+        """What runs hooks."""
+        getattr(self, "_" + act.what.replace(" ", "_"))(*[act.way][: act.what == "backward"])
+
+    def _attach(self) -> None:
+        for what in ("buffer", "parameter", "module"):
+            self._visit(f"{what} registration", ("net", f"extra_{what}"))
+
+    def _forward(self) -> None:
+        for table in ("tensor y", "node y", "node_pre y"):
+            self.tables[table, ""].clear()
+        self.graph = None
+        graph: dict[tuple[str, str], list[str]] = {("unpack", ""): [*self.tables["unpack", ""]]}
+        try:
+            self._call("net", INPUT, graph)
+        finally:
+            self.once.pop("body", None)
+        self.graph = graph
+
+    def _backward(self, way: str) -> None:
+        if self.graph is None:
+            return
+        for _ in range(2 if way == "twice" else 1):
+            accumulates = way != "grad"
+            self._run(self.graph["unpack", ""], ())
+            self._visit("node_pre y", ((1.0,),))
+            self._visit("node y", ((1.0,),))
+            self._visit("tensor y", (1.0,))
+            self._back("net", 1.0)
+            self._visit("tensor x", (6.0,))
+            self._visit("tensor w", (15.0,))
+            self._visit("any", ())
+            self._visit("multi", ([6.0, 15.0],))
+            if accumulates:
+                times = 2.0 if way == "twice" and _ else 1.0
+                self._visit("node_pre w", ((15.0,),))
+                self._visit("accumulated x", (6.0 * times,))
+                self._visit("accumulated w", (15.0 * times,))
+                self._visit("node w", ((15.0,),))
+
+    def _step(self) -> None:
+        self._visit("step_pre of all", ("optimizer",))
+        self._visit("optimizer step_pre", ("optimizer",))
+        self.log.append(("closure",))
+        if "raises" in self.once.pop("closure", ""):
+            raise Raised("Stop")
+        self._visit("optimizer step_post", ("optimizer",))
+        self._visit("step_post of all", ("optimizer",))
+
+    def _save(self, module: str = "net") -> None:
+        self._visit("state_dict_pre", (module,), module)
+        for child in CHILDREN.get(module, ()):
+            self._save(child)
+        self._visit("state_dict", (module,), module)
+
+    def _load(self, module: str = "net") -> None:
+        self._visit("load_pre", (module,), module)
+        for child in CHILDREN.get(module, ()):
+            self._load(child)
+        self._visit("load_post", (module,), module)
+
+    def _save_optimizer(self) -> None:
+        self._visit("optimizer state_dict_pre", ("optimizer",))
+        self._visit("optimizer state_dict_post", ("optimizer",))
+
+    def _load_optimizer(self) -> None:
+        self._visit("optimizer load_state_dict_pre", ("optimizer",))
+        self._visit("optimizer load_state_dict_post", ("optimizer",))
+
+    def _visit(self, table: str, given: Entry, where: str = "") -> None:
+        """Calls the hooks of a table that are there as the visit begins."""
+        self._run(self._due(table, where), given)
+
+    def _due(self, table: str, where: str) -> list[str]:
+        return [*self.tables[f"{table} of all", ""], *self.tables[table, where]]
+
+    def _run(self, hooks: Iterable[str], given: Entry, kwargs: Entry | None = None) -> None:
+        for hook in hooks:
+            site = self.sites[hook]
+            entry = (hook, *(kwargs if site.kwargs and kwargs is not None else given))
+            if site.shows != "once" or entry not in self.log:
+                self.log.append((hook, given[0]) if site.legacy else entry)
+            self._act(hook, self.once.pop(hook, ""))
+
+    def _act(self, hook: str, trouble: str) -> None:
+        if trouble in ("removes itself", "removes another"):
+            self.remove(Remove("a" if trouble == "removes itself" else "b"))
+        elif trouble == "registers another":
+            self.register(Register("d", self.sites[hook].name))
+        elif trouble:
+            raise Raised("Stop" if trouble == "raises" else "Interrupt")
+
+    def _call(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
+        """Pre-hooks, the body, hooks; where it raises, those forward hooks that are always called."""
+        tried: list[str] = []
+        y: float | None = None
+        try:
+            for kind in ("full_backward_pre", "full_backward", "backward"):
+                graph[label, kind] = self._due(kind, label)
+            self._run(self._due("forward_pre", label), (label, (x,)), (label, (x,), {}))
+            y = self._body(label, x, graph)
+            for hook in self._due("forward", label):
+                tried.append(hook)
+                self._run([hook], (label, (x,), y), (label, (x,), {}, y))
+        except Raised as error:
+            for hook in self._due("forward", label) if str(error) != "Interrupt" else ():
+                if self.sites[hook].always and hook not in tried:
+                    self._run([hook], (label, (x,), y), (label, (x,), {}, y))
+            raise
+        return y
+
+    def _body(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
+        if label == "net[1]" and "body" in self.once:
+            raise Raised("Stop" if "raises" in self.once.pop("body") else "Interrupt")
+        for child in CHILDREN.get(label, ()):
+            x = self._call(child, x, graph)
+        if label in FACTORS:
+            self._visit("pack", ())
+        return x * FACTORS.get(label, 1.0)
+
+    def _back(self, label: str, grad_output: float) -> float:
+        """Pre-hooks, the body backwards, hooks, as they were when the call was made."""
+        graph = self.graph or {}
+        self._run(graph[label, "full_backward_pre"], (label, (grad_output,)))
+        grad_input = grad_output * FACTORS.get(label, 1.0)
+        for child in reversed(CHILDREN.get(label, ())):
+            grad_input = self._back(child, grad_input)
+        self._run(graph[label, "backward"], (label,))
+        self._run(graph[label, "full_backward"], (label, (grad_input,), (grad_output,)))
+        return grad_input
+
+
+def expected(acts: Iterable[Act]) -> list[tuple[Act, list[Entry]]]:
+    """The acts, each with what must be noted during it."""
+    model = Model()
+    return [(act, model.after(act)) for act in acts]

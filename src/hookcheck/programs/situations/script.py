@@ -1,0 +1,156 @@
+"""What does a situation look like as PyTorch code? The lines that are run here, and that a script holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from hookcheck.programs.situations.acts import Act, Change, Event, Leave, Register, Remove, Situation, Trouble
+from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
+from hookcheck.programs.situations.sites import SITES
+
+BENCH = Path(__file__).with_name("bench.py")
+
+CHANGE_LINES = {
+    "collect": "gc.collect()",
+    "eval": "net.eval()",
+    "freeze and thaw": "net.requires_grad_(False).requires_grad_(True)",
+    "load": "attempt(lambda: net.load_state_dict(values(net)))",
+    "assign": "attempt(lambda: net.load_state_dict(values(net), assign=True))",
+    "deepcopy": "net = labelled(copy.deepcopy(net))",
+    "pickle": "net = labelled(pickle.loads(pickle.dumps(net)))",
+    "deepcopy with handles": "net, moved = copy.deepcopy((net, {moved}))\nlabelled(net)\nHANDLES.update(moved)",
+    "pickle with handles": "net, moved = pickle.loads(pickle.dumps((net, {moved})))\nHANDLES.update(moved)",
+    "shallow copy": "net = labelled(copy.copy(net))",
+    "double and back": "net.double().float()",
+    "new data": "for parameter in net.parameters():\n    parameter.data = parameter.data.clone()",
+    "set_": "with torch.no_grad():\n    for parameter in net.parameters():\n        parameter.set_(parameter.clone())",
+    "share memory": "net.share_memory()",
+    "apply": "net._apply(lambda tensor: tensor.clone())",
+    "half a call": "attempt(lambda: part(net, 0)(x))",
+    "another call": "attempt(lambda: net(x))",
+    "copy": "copy.deepcopy(net)",
+    "clear gradients": "optimizer.zero_grad()",
+}
+EVENT_LINES = {
+    "attach": "attach(net)",
+    "step": "optimizer.step(closure)",
+    "save": "net.state_dict()",
+    "load": "net.load_state_dict(values(net))",
+    "save optimizer": "optimizer.state_dict()",
+    "load optimizer": "optimizer.load_state_dict(steps)",
+}
+GRADIENT = "torch.ones_like(y)"
+BACKWARD_LINES = {
+    "backward": f"y.backward({GRADIENT})",
+    "grad": f"torch.autograd.grad(y, [x, *net.parameters()], {GRADIENT})",
+    "inputs": f"y.backward({GRADIENT}, inputs=[x, *net.parameters()])",
+    "twice": f"(y.backward({GRADIENT}, retain_graph=True), y.backward({GRADIENT}))",
+    "thread": f"in_thread(lambda: y.backward({GRADIENT}))",
+}
+REMOVAL_LINES = {
+    "remove": 'HANDLES["{0}"].remove()',
+    "twice": 'HANDLES["{0}"].remove()\nHANDLES["{0}"].remove()',
+    "with": 'with HANDLES["{0}"]:\n    pass',
+    "copied handle": 'copy.copy(HANDLES["{0}"]).remove()',
+}
+TROUBLE_LINES = {
+    "removes itself": 'lambda: HANDLES["a"].remove()',
+    "removes another": 'lambda: HANDLES["b"].remove()',
+    "raises": "raising(Stop)",
+    "interrupts": "raising(Interrupt)",
+}
+
+
+def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
+    """The lines that set the situation up, and those of each act."""
+    choices = (HOSTS[situation.host], OPTIMIZERS[situation.optimizer], INPUTS[situation.input])
+    contexts = [CONTEXTS[name] for name in (situation.outer, situation.inner)]
+    needs = dict.fromkeys(choice.needs for choice in (*choices, *contexts) if choice.needs)
+    host, optimizer, x = (choice.expression for choice in choices)
+    within = ", ".join(choice.expression for choice in contexts if choice.expression)
+    yield [
+        *needs,
+        f"net = labelled({host})",
+        f"x = {x}",
+        f"optimizer = {optimizer}",
+        "y, steps = None, optimizer.state_dict()",
+    ]
+    failing, moved = "None", dict[str, str]()
+    for act in acts:
+        if isinstance(act, Register) and SITES[act.site].where:
+            moved[act.hook] = f'"{act.hook}": HANDLES["{act.hook}"]'
+        if isinstance(act, Trouble):
+            failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
+        yield _lines(situation, act, within, failing, f"{{{', '.join(moved.values())}}}")
+        if act == Event("forward"):
+            failing = "None"
+
+
+def _lines(situation: Situation, act: Act, within: str, failing: str, moved: str) -> list[str]:
+    if isinstance(act, Register):
+        return [registering(act.hook, act.site, act.first)]
+    if isinstance(act, Trouble):
+        if act.what == "registers another":
+            return ["def act():", "    " + registering("d", situation.site), "", 'ONCE["a"] = act']
+        if act.what == "the closure raises":
+            return ['ONCE["closure"] = raising(Stop)']
+        return [f'ONCE["a"] = {TROUBLE_LINES[act.what]}'] if act.what in TROUBLE_LINES else []
+    if isinstance(act, Remove):
+        return REMOVAL_LINES[act.way].format(act.hook).split("\n")
+    if isinstance(act, Change):
+        return CHANGE_LINES[act.what].format(moved=moved).split("\n")
+    if isinstance(act, Leave):
+        return [
+            *(f'HANDLES["{name}"].remove() if "{name}" in HANDLES else None' for name in "edcba"),
+            "del net, optimizer, y",
+            "x.grad = None",
+            "HANDLES.clear()",
+            "NODES.clear()",
+            'LOG.append(("alive", *alive()))',
+        ]
+    run = _event(act, failing)
+    if within:
+        return [f"with {within}:", *("    " + line for line in run)]
+    return run
+
+
+def _event(act: Event, failing: str) -> list[str]:
+    if act.what == "forward":
+        call = "y = attempt(lambda: net(x))"
+        return [call] if failing == "None" else [f"with failing(part(net, 1), {failing}):", f"    {call}"]
+    if act.what == "backward":
+        return [
+            "clear(net, x)",
+            "if y is not None:",
+            f"    attempt(lambda: {BACKWARD_LINES[act.way]})",
+        ]
+    return [f"attempt(lambda: {EVENT_LINES[act.what]})"]
+
+
+def registering(name: str, site: str, first: bool = False) -> str:
+    """The line that registers a hook of that name."""
+    chosen = SITES[site]
+    expression = chosen.register.format(hook=f"hook({name!r}, {chosen.shows!r}, {chosen.lane!r})")
+    if first:
+        expression = f"{expression[:-1]}, prepend=True)"
+    return f"HANDLES[{name!r}] = {expression}"
+
+
+def source(situation: Situation, steps: Sequence[tuple[Act, Sequence[object]]]) -> str:
+    """The whole script: it says where hooks note something else than what stands beside each act."""
+    head = BENCH.read_text(encoding="utf-8")
+    setting, *each = lines(situation, [act for act, _ in steps])
+    body = [*setting]
+    for part, (_, entries) in zip(each, steps):
+        body += [*part, f"expect({', '.join(map(repr, entries))})"]
+    return f"{head}\n\n{EXPECT}\n\n" + "\n".join(body) + "\n"
+
+
+EXPECT = '''\
+def expect(*entries):
+    """Says so where something else was noted."""
+    observed = noted()
+    if observed != [*entries]:
+        print("expected", *entries, "observed", *observed, sep="\\n    ")
+'''

@@ -1,0 +1,170 @@
+"""How each promise stands on each torch with each hook kind: over all networks, from the cases of all records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hookcheck.contract.clause import CLAIM, UNSPECIFIED
+from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.record.model import PlannedClause
+from hookcheck.report.archive import Archive
+from hookcheck.report.signs import (
+    ABSENT,
+    BY_COST,
+    CRASH,
+    HOLDS,
+    PARTLY,
+    REFUTED,
+    SHOWN,
+    SIGNS,
+    SILENCE,
+    UNRUN,
+    WRONG,
+    Sign,
+)
+
+ALWAYS, SOMETIMES = "always", "sometimes"
+
+
+@dataclass
+class Standing:
+    """What the cases of one clause, hook kind and run add up to.
+
+    ``cases`` are those that the clause had its say on, ``subjects`` the calls, firings or facts in them; ``wrong`` and
+    ``wrong_subjects`` are those of them that deviate. ``gaps`` counts the cases that deviate so, ``new`` those that no
+    entry of the ledger explains, ``outcomes`` the cases of the hook kind that did not run, with the reason, and
+    ``unjudged`` those of which nobody can foretell what is right.
+    """
+
+    cases: int = 0
+    subjects: int = 0
+    wrong: int = 0
+    wrong_subjects: int = 0
+    new: int = 0
+    unjudged: int = 0
+    gaps: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def gap(self) -> str:
+        """The costliest way in which it deviates; empty where it does not."""
+        return min(self.gaps, key=GAPS.index, default="")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is shown of a standing; ``extent`` says whether every network deviates, and is empty of a program."""
+
+    sign: Sign
+    extent: str = ""
+    new: bool = False
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring runs with one verdict; places in `Archive.runs`, the newest first."""
+
+    verdict: Verdict
+    places: tuple[int, ...]
+
+
+Standings = Mapping[tuple[str, str], Sequence[Standing]]
+"""For each clause and hook kind that it speaks of: how it stands in each run."""
+
+
+def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
+    """How everything stands, for each run of ``archive`` in its order."""
+    found: dict[tuple[str, str], list[Standing]] = {
+        (clause.id, kind): [Standing() for _ in archive.runs]
+        for clause in archive.clauses.values()
+        for kind in clause.kinds
+        if kind in archive.kinds
+    }
+    of_kind: dict[str, list[str]] = {}
+    for clause, kind in found:
+        of_kind.setdefault(kind, []).append(clause)
+    for place in range(len(archive.runs)):
+        silent: Counter[tuple[str, str, str, str]] = Counter()
+        for family, kind, result, cases, topology in archive.seen(place):
+            if result.outcome == RAN:
+                _add(found, kind, place, result, cases)
+            else:
+                silent[kind, topology if family == PROGRAM else "", result.outcome, result.reason] += cases
+        for (kind, program, *outcome), cases in silent.items():
+            for clause in [program] if program else of_kind.get(kind, ()):
+                if (clause, kind) in found:
+                    found[clause, kind][place].outcomes[outcome[0], outcome[1]] += cases
+    return found
+
+
+def _add(
+    found: Mapping[tuple[str, str], Sequence[Standing]], kind: str, place: int, result: CaseResult, cases: int
+) -> None:
+    for clause, count in result.judged.items():
+        if (clause, kind) in found:
+            standing = found[clause, kind][place]
+            standing.cases += cases
+            standing.subjects += cases * count
+    for clause in result.unjudged:
+        if (clause, kind) in found:
+            found[clause, kind][place].unjudged += cases
+    by_clause: dict[str, set[tuple[str, str | None]]] = {}
+    for deviation in result.deviations:
+        by_clause.setdefault(deviation.clause, set()).add((deviation.gap, deviation.ledger))
+    for clause, ways in by_clause.items():
+        if (clause, kind) in found:
+            standing = found[clause, kind][place]
+            standing.wrong += cases
+            standing.wrong_subjects += cases * len({d.subject for d in result.deviations if d.clause == clause})
+            standing.new += cases * any(ledger is None for _, ledger in ways)
+            standing.gaps.update(dict.fromkeys({gap for gap, _ in ways}, cases))
+
+
+def verdict(clause: PlannedClause, standing: Standing) -> Verdict:
+    """What to show of ``standing``, which is that of ``clause``."""
+    if any(outcome in (CRASHED, TIMED_OUT) for outcome, _ in standing.outcomes):
+        return Verdict(CRASH)
+    if clause.rank == UNSPECIFIED and (standing.cases or standing.wrong):
+        return Verdict(SHOWN)
+    if standing.wrong and clause.rank == CLAIM:
+        return Verdict(PARTLY if standing.wrong_subjects < standing.subjects else REFUTED, "", standing.new > 0)
+    if standing.wrong:
+        extent = "" if is_program(clause) else ALWAYS if standing.wrong == standing.cases else SOMETIMES
+        return Verdict(BY_COST[COSTS[standing.gap]], extent, standing.new > 0)
+    if standing.cases:
+        return Verdict(HOLDS)
+    return Verdict(ABSENT if any(outcome == NOT_OFFERED for outcome, _ in standing.outcomes) else UNRUN)
+
+
+def is_program(clause: PlannedClause) -> bool:
+    """Whether it is a program, whose chapter stands for the hook kind."""
+    return not any(kind in KINDS for kind in clause.kinds)
+
+
+def spans(verdicts: Iterable[tuple[int, Verdict]]) -> tuple[Span, ...]:
+    """Neighbours with one verdict together; ``verdicts`` are given with the places of their runs."""
+    found: list[Span] = []
+    for place, shown in verdicts:
+        if found and found[-1].verdict == shown:
+            found[-1] = Span(shown, (*found[-1].places, place))
+        else:
+            found.append(Span(shown, (place,)))
+    return tuple(found)
+
+
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of several verdicts the one that asks for most attention; of silence where there is none."""
+    return min(verdicts, key=lambda shown: (SIGNS.index(shown.sign), not shown.new), default=Verdict(UNRUN))
+
+
+def is_wrong(shown: Verdict) -> bool:
+    """Whether it is not as it is promised or claimed."""
+    return shown.sign in WRONG
+
+
+def says_something(shown: Verdict) -> bool:
+    """Whether anything was judged."""
+    return shown.sign not in SILENCE

@@ -1,0 +1,91 @@
+"use strict";
+// Filters of a list live in the address, so that a filtered list can be linked to.
+const filter = document.querySelector("form.filter");
+if (filter) {
+  const rows = [...document.querySelectorAll("[data-row]")].map((row) => ({
+    row,
+    words: row.textContent.toLowerCase(),
+    stands: (row.dataset.v || "").split(";").filter(Boolean).map((part) => part.split("=")),
+    kinds: (row.dataset.kind || "").split(" "),
+    families: (row.dataset.family || "").split(" "),
+  }));
+  const controls = [...filter.elements].filter((control) => control.name);
+  const value = (name) => (filter.elements[name] ? filter.elements[name].value : "");
+  const release = () => Math.max(0, filter.elements.release ? filter.elements.release.selectedIndex : 0);
+  const order = filter.elements.sign ? [...filter.elements.sign.options].map((option) => option.value).join("") : "";
+
+  const shows = (item) => {
+    const words = value("q").toLowerCase().split(/\s+/).filter(Boolean);
+    if (!words.every((word) => item.words.includes(word))) return false;
+    if (value("cost") && item.row.dataset.cost !== value("cost")) return false;
+    if (value("family") && !item.families.includes(value("family"))) return false;
+    if (!item.stands.length) return !value("kind") || item.kinds.includes(value("kind"));
+    const letters = item.stands
+      .filter(([kind]) => !value("kind") || kind === value("kind"))
+      .map(([, all]) => all[release()])
+      .sort((a, b) => order.indexOf(a) - order.indexOf(b));
+    if (!letters.length || (value("sign") && !letters.includes(value("sign")))) return false;
+    const option = [...filter.elements.sign.options].find((each) => each.value === (value("sign") || letters[0]));
+    const cell = item.row.lastElementChild;
+    if (option && (value("kind") || value("sign") || value("release"))) {
+      cell.className = `s ${option.dataset.style}`;
+      cell.textContent = `${option.dataset.symbol} ${option.textContent}`;
+    }
+    return true;
+  };
+
+  const apply = (note) => {
+    let count = 0;
+    for (const item of rows) {
+      const visible = shows(item);
+      item.row.hidden = !visible;
+      count += visible ? 1 : 0;
+    }
+    filter.querySelector("output").textContent = `${count} of ${rows.length} shown`;
+    if (note) {
+      const chosen = new URLSearchParams();
+      for (const control of controls) if (control.value) chosen.set(control.name, control.value);
+      const query = chosen.toString();
+      history.replaceState(null, "", (query ? `?${query}` : location.pathname) + location.hash);
+    }
+  };
+
+  const asked = new URLSearchParams(location.search);
+  for (const control of controls) if (asked.has(control.name)) control.value = asked.get(control.name);
+  for (const control of controls) if (control.selectedIndex === -1) control.selectedIndex = 0;
+  filter.hidden = false;
+  filter.addEventListener("input", () => apply(true));
+  filter.addEventListener("submit", (event) => event.preventDefault());
+  apply(false);
+}
+
+const chooser = document.querySelector("form.chooser");
+if (chooser) {
+  const button = chooser.querySelector("a");
+  const choose = () => {
+    const places = [chooser.elements.before.value, chooser.elements.after.value].map(Number);
+    const pair = document.querySelector(`[data-pair="${Math.max(...places)}-${Math.min(...places)}"]`);
+    button.href = pair ? pair.getAttribute("href") : "#all";
+    button.textContent = pair ? "Compare" : "Choose two releases on one device";
+  };
+  chooser.hidden = false;
+  chooser.addEventListener("input", choose);
+  choose();
+}
+
+for (const block of document.querySelectorAll("pre.command")) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(block.textContent.trim());
+      button.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(block);
+      button.textContent = "Selected: press Ctrl+C";
+    }
+  });
+  block.after(button);
+}

@@ -1,0 +1,233 @@
+"""What pages show: rows of promises by release, changes between releases, and causes with their drawings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hookcheck.contract.clause import CLAIM
+from hookcheck.contract.ledger import Entry
+from hookcheck.contract.verdict import PROGRAM, RAN, VERDICTS
+from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.record.compare import MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED, Comparison, Group
+from hookcheck.record.model import PlannedClause
+from hookcheck.report.archive import Archive, Run
+from hookcheck.report.causes import Cause, causes
+from hookcheck.report.diagram import IN, OUT, diagram
+from hookcheck.report.layout import Placed, place
+from hookcheck.report.scopes import chapters
+from hookcheck.report.signs import BY_COST, SIGNS, Sign
+from hookcheck.report.standing import (
+    Span,
+    Standing,
+    Verdict,
+    is_wrong,
+    says_something,
+    spans,
+    standings,
+    verdict,
+    worst,
+)
+from hookcheck.topology.codec import TopologyError, decode
+
+Reproduce = Callable[[Cause], str]
+"""The script that shows a cause and needs torch alone; empty where there is none."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One promise with one hook kind, across releases."""
+
+    clause: PlannedClause
+    kind: str
+    spans: tuple[Span, ...]
+
+    @property
+    def newest(self) -> Verdict:
+        """How it stands on the newest torch."""
+        return self.spans[0].verdict
+
+    @property
+    def steady(self) -> bool:
+        """Whether nothing has ever been wrong with it where anything was judged, and something was."""
+        return not any(is_wrong(s.verdict) for s in self.spans) and any(says_something(s.verdict) for s in self.spans)
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was judged on any torch."""
+        return not any(says_something(span.verdict) for span in self.spans)
+
+
+@dataclass(frozen=True)
+class Account:
+    """``cases`` cases of a run that end alike and for one reason without having run."""
+
+    outcome: str
+    reason: str
+    kinds: tuple[str, ...]
+    cases: int
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything that pages draw on: records, and what the ledger and the scripts say of causes."""
+
+    archive: Archive
+    entries: Mapping[str, Entry]
+    reproduce: Reproduce = lambda cause: ""
+
+    @cached_property
+    def standings(self) -> Mapping[tuple[str, str], Sequence[Standing]]:
+        """How every promise stands with every hook kind."""
+        return standings(self.archive)
+
+    @cached_property
+    def verdicts(self) -> Mapping[tuple[str, str], Sequence[Verdict]]:
+        """What is shown of `standings`."""
+        clauses = self.archive.clauses
+        return {key: [verdict(clauses[key[0]], s) for s in those] for key, those in self.standings.items()}
+
+    @cached_property
+    def causes(self) -> Mapping[str, Sequence[Cause]]:
+        """Why promises deviate, by clause."""
+        return causes(self.archive)
+
+    @cached_property
+    def clauses_of(self) -> Mapping[str, Sequence[PlannedClause]]:
+        """The clauses that speak of each hook kind or stand in each chapter."""
+        return {kind: [c for c in self.archive.clauses.values() if kind in c.kinds] for kind in self.archive.kinds}
+
+    @cached_property
+    def hook_kinds(self) -> tuple[str, ...]:
+        """The hook kinds, without chapters of programs."""
+        return tuple(kind for kind in KINDS if kind in self.archive.kinds)
+
+    @cached_property
+    def chapters(self) -> tuple[str, ...]:
+        """The chapters of programs, by name."""
+        return tuple(sorted(kind for kind in self.archive.kinds if kind not in KINDS))
+
+    def rows(self, kind: str) -> list[Row]:
+        """The rows of a hook kind with its chapters, or of a chapter: what is wrong on the newest torch first."""
+        found = [
+            Row(clause, part, spans(enumerate(self.verdicts[clause.id, part])))
+            for part in (kind, *chapters(kind))
+            for clause in self.clauses_of.get(part, ())
+        ]
+        return sorted(found, key=lambda row: SEVERITY[row.newest.sign])
+
+    def across(self, clause: PlannedClause) -> list[Row]:
+        """The rows of a clause, one for each hook kind that it speaks of."""
+        those = [kind for kind in clause.kinds if (clause.id, kind) in self.verdicts]
+        return [Row(clause, kind, spans(enumerate(self.verdicts[clause.id, kind]))) for kind in those]
+
+    def now(self, clause: PlannedClause) -> Verdict:
+        """How a clause stands on the newest torch with the hook kind that it stands worst with."""
+        return worst(row.newest for row in self.across(clause))
+
+    def letters(self, clause: PlannedClause) -> str:
+        """How a clause stands with every hook kind on every torch, for a page's script."""
+        return ";".join(
+            f"{kind}={''.join(shown.sign.letter for shown in self.verdicts[clause.id, kind])}"
+            for kind in clause.kinds
+            if (clause.id, kind) in self.verdicts
+        )
+
+    def name(self, run: Run) -> str:
+        """How sentences speak of a run: its device is said where records are of several."""
+        several = len({each.device for each in self.archive.runs}) > 1
+        return f"{run.version} ({run.device})" if several else run.version
+
+    def names(self, places: Iterable[int]) -> list[str]:
+        """The names of the runs at ``places``."""
+        return [self.name(self.archive.runs[place]) for place in places]
+
+    def accounts(self, place: int) -> list[Account]:
+        """What did not run, and why: crashes first, then by the number of cases."""
+        counted: Counter[tuple[str, str]] = Counter()
+        kinds: dict[tuple[str, str], dict[str, None]] = {}
+        for _, kind, result, cases, _ in self.archive.seen(place):
+            if result.outcome != RAN:
+                counted[result.outcome, result.reason] += cases
+                kinds.setdefault((result.outcome, result.reason), {})[kind] = None
+        found = [Account(*key, tuple(kinds[key]), cases) for key, cases in counted.items()]
+        return sorted(found, key=lambda a: (VERDICTS.index(a.outcome), -a.cases, a.reason))
+
+    def drawing(self, cause: Cause) -> Placed | None:
+        """The network of a cause as a drawing, with the wrong gradient marked; None of a program or a large network."""
+        network = cause.example.network
+        if network is None or not network.content or cause.example.family == PROGRAM:
+            return None
+        try:
+            drawn = diagram(decode(network.content))
+        except TopologyError:  # another hookcheck wrote it
+            return None
+        statement = self.archive.clauses[cause.clause].statement
+        side = IN if "grad_input" in statement else OUT if "grad_output" in statement else ""
+        return place(drawn, cause.example.deviation.subject, side) if drawn else None
+
+    def script(self, cause: Cause) -> str:
+        """The reproduction of a cause; empty where none can be written."""
+        try:
+            return self.reproduce(cause)
+        except HookcheckError:
+            return ""
+
+
+SEVERITY: Mapping[Sign, int] = {sign: number for number, sign in enumerate(SIGNS)}
+"""What asks for most attention first."""
+
+
+def command(cause: Cause) -> str:
+    """What to type for the script that shows a cause."""
+    example = cause.example
+    if example.family == PROGRAM:
+        return f"hookcheck repro {cause.clause}"
+    return f"hookcheck repro {example.topology} --clause {cause.clause} --kind {example.kind}"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A comparison in the order of its readers: what is worse, what is mended, what else, and what came and went."""
+
+    comparison: Comparison
+    worse: tuple[Group, ...]
+    mended: tuple[Group, ...]
+    other: tuple[Group, ...]
+    offered: tuple[Group, ...]
+    withdrawn: tuple[Group, ...]
+
+    @property
+    def silent(self) -> int:
+        """How many causes are worse without anything that says so."""
+        return sum(group.cause.cost in ("silent", "not called", "called otherwise") for group in self.worse)
+
+
+def changes(comparison: Comparison) -> Changes:
+    """The groups of ``comparison``, sorted out."""
+    groups = comparison.groups
+    come_and_gone = NEWLY_OFFERED, NO_LONGER_OFFERED
+    mended = [g for g in groups if g.cause.status == MENDED]
+    worse = [g for g in groups if g.cause.worse and g.cause.status not in come_and_gone]
+    rest = [g for g in groups if g not in mended and g not in worse and g.cause.status not in come_and_gone]
+    return Changes(
+        comparison,
+        tuple(worse),
+        tuple(mended),
+        tuple(rest),
+        tuple(g for g in groups if g.cause.status == NEWLY_OFFERED),
+        tuple(g for g in groups if g.cause.status == NO_LONGER_OFFERED),
+    )
+
+
+def sign_of(group: Group) -> Sign | None:
+    """The sign of what has changed; None where no deviation is concerned."""
+    return BY_COST.get(group.cause.cost)
+
+
+def is_claim(clause: PlannedClause) -> bool:
+    """Whether it is a claim of tutorials."""
+    return clause.rank == CLAIM

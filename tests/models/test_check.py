@@ -1,0 +1,291 @@
+"""Does check_module say what is true of a model, find what is planted, refuse what it cannot run, and put all back?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.modules import module as torch_module
+
+import hookcheck
+from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.models.result import CONFORMS, KNOWN, NEW, NOT_JUDGED, NOT_REACHED, ModelCheck
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Scaled(nn.Module):
+    def forward(self, items: list[Any], scale: Any) -> Any:
+        return items[0] * scale + items[1]
+
+
+class Many(nn.Module):
+    """One of everything that is worth a sentence."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shared = nn.Linear(3, 3)
+        self.conv = nn.Conv1d(1, 2, 1)
+        self.scaled = Scaled()
+        self.by_weight = nn.Linear(3, 3)
+        self.dead = nn.Linear(2, 2)
+        self.direct = nn.Linear(3, 3)
+        self.relu = nn.ReLU(inplace=True)
+        self.norm = nn.BatchNorm1d(3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: Any) -> Any:
+        h = self.norm(self.shared(self.shared(x)))
+        h = self.scaled([h, h * 2], scale=h.square().sum())
+        h = self.drop(self.relu(h))
+        return h @ self.by_weight.weight + self.conv(h[:, None]).sum(1) + self.direct.forward(x)
+
+
+def many() -> tuple[nn.Module, Any]:
+    torch.manual_seed(1)
+    return Many(), torch.randn(2, 3)
+
+
+@pytest.fixture(scope="module")
+def result() -> ModelCheck:
+    return hookcheck.check_module(*many())
+
+
+def told(result: ModelCheck, text: str) -> list[tuple[str, ...]]:
+    return [remark.modules for remark in result.remarks if text in remark.text]
+
+
+def test_nothing_new_deviates(result: ModelCheck) -> None:
+    result.raise_if_deviating()
+    assert not result.deviations
+    assert {v.verdict for v in result.judged} == {CONFORMS, KNOWN, NOT_JUDGED, NOT_REACHED}
+    assert [v.verdict for v in result.of("shared", "full_backward") if v.clause == "GO-01"] == [CONFORMS, CONFORMS]
+    assert {v.verdict for v in result.of("dead")} == {NOT_REACHED}
+
+
+def test_sentences_name_the_modules(result: ModelCheck) -> None:
+    assert told(result, "their parameters are used") == [("by_weight",)]
+    assert told(result, "forward is called itself") == [("direct",)]
+    assert told(result, "not used in this step") == [("dead",)]
+    assert told(result, "2 calls in one forward") == [("shared",)]
+    assert told(result, "no positional argument requires grad") == [("", "shared")]
+    assert told(result, "passed by keyword") == [("scaled",)]
+    assert told(result, "inside of a list") == [("scaled",)]
+    assert told(result, "its forward writes to its input 0") == [("relu",)]
+    assert told(result, "its output 0 is written to afterwards") == [("scaled",)]
+    assert any("test_check.py" in str(r) and "self.relu(h)" in str(r) for r in result.remarks)
+    assert any("extra entries" in r.text and "conv" in r.modules and r.kinds == ("backward",) for r in result.remarks)
+
+
+def test_the_costliest_comes_first(result: ModelCheck) -> None:
+    topics = list(dict.fromkeys(remark.topic for remark in result.remarks))
+    assert topics == [
+        "hooks on these modules are never called",
+        "modules that are called several times",
+        "gradients that hooks get as None",
+        "tensors that hooks on backward never see",
+        "in-place operations that full backward hooks refuse",
+        "what legacy hooks report instead",
+        "what changes because a hook is there",
+    ]
+
+
+def test_what_is_known_has_reason_and_link(result: ModelCheck) -> None:
+    known = [verdict for verdict in result.judged if verdict.verdict == KNOWN]
+    assert {"backward", "full_backward"} <= {verdict.kind for verdict in known}
+    assert all(verdict.why and verdict.link.startswith("https://") for verdict in known)
+    with pytest.raises(AssertionError, match="extra entries"):
+        result.raise_if_deviating(known=True)
+
+
+def test_it_can_be_read_as_text_json_and_html(result: ModelCheck) -> None:
+    assert "Many on cpu" in str(result)
+    assert max(map(len, str(result).splitlines())) <= 120
+    assert len(json.loads(result.to_json())["judged"]) == len(result.judged)
+    assert "<table>" in result._repr_html_()
+
+
+def state(model: nn.Module) -> dict[str, Any]:
+    return {
+        **{name: tensor.clone() for name, tensor in model.state_dict().items()},
+        "grads": [parameter.grad for parameter in model.parameters()],
+        "training": [module.training for module in model.modules()],
+        "hooks": [len(module._forward_hooks) + len(module._backward_hooks) for module in model.modules()],
+        "full": [module._is_full_backward_hook for module in model.modules()],
+        "attributes": [sorted(vars(module)) for module in model.modules()],
+        "global": len(torch_module._global_forward_hooks),
+        "random": torch.get_rng_state(),
+        "grad mode": torch.is_grad_enabled(),
+    }
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return torch.equal(one, other)
+    return bool(one == other)
+
+
+class Failing(Many):
+    def forward(self, x: Any) -> Any:
+        self.stashed = super().forward(x)
+        self.norm.num_batches_tracked.add_(5)
+        if self.shared._forward_hooks:
+            raise ValueError("hooks are not welcome")
+        return self.stashed
+
+
+@pytest.mark.parametrize("make", [Many, Failing])
+def test_all_is_as_before(make: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    model, x = make(), torch.randn(2, 3)
+    model.drop.eval()
+    model.shared.weight.grad = torch.ones(3, 3)
+    model.conv.register_forward_hook(lambda module, args, output: None)
+    with torch.no_grad():
+        before = state(model)
+        hookcheck.check_module(model, x)
+        after = state(model)
+    assert before.keys() == after.keys()
+    assert [name for name in before if not same(before[name], after[name])] == []
+    assert model.shared.weight.grad is before["grads"][0]
+    assert not any(parameter._backward_hooks for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("fault", ["gradient", "twice", "never", "forward"])
+def test_a_fault_of_torch_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted into torch in memory: what it hands to hooks, and how often it calls them."""
+    hooks = torch.utils.hooks.BackwardHook
+    right = hooks.setup_output_hook
+
+    def setup(self: Any, args: Any) -> Any:
+        if fault == "never":
+            return args
+        users = self.user_hooks
+        calls: Any = {
+            "gradient": lambda hook: lambda module, inputs, outputs: hook(module, inputs, (2 * outputs[0],)),
+            "twice": lambda hook: lambda *given: (hook(*given), hook(*given))[0],
+            "forward": lambda hook: hook,
+        }[fault]
+        self.user_hooks = [calls(hook) for hook in users]
+        return right(self, args)
+
+    monkeypatch.setattr(hooks, "setup_output_hook", setup)
+    if fault == "forward":
+        call = nn.Linear.forward
+        monkeypatch.setattr(nn.Linear, "forward", lambda self, x: call(self, x) * (1 + bool(self._forward_hooks)))
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)), torch.randn(2, 3, requires_grad=True)
+    kinds = ["forward"] if fault == "forward" else ["full_backward"]
+    found = hookcheck.check_module(model, x, kinds=kinds)
+    assert {v.clause for v in found.deviations} >= {
+        "gradient": {"GO-01"}, "twice": {"BW-05"}, "never": {"BW-02"}, "forward": {"OB-02"},
+    }[fault]  # fmt: skip
+    with pytest.raises(AssertionError, match=r"(full_backward|forward) on"):
+        found.raise_if_deviating()
+
+
+class Unsteady(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.numbers = iter(range(1, 100))
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) * next(self.numbers)
+
+
+def test_a_model_that_differs_from_run_to_run_is_no_fault() -> None:
+    found = hookcheck.check_module(Unsteady(), torch.randn(2, 2), kinds=["full_backward", "forward"])
+    assert not [v for v in found.deviations if v.clause != "FN-04"]
+    assert told(found, "two steps from one random state differ")
+
+
+def test_modules_are_chosen_by_pattern() -> None:
+    model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2))
+    found = hookcheck.check_module(model, torch.randn(1, 2), kinds=["full_backward"], modules="0.*")
+    assert {v.module for v in found.judged if v.call is not None} == {"0.0", "0.1"}
+    with pytest.raises(HookcheckError, match=r"no module's path matches 'encoder\.\*'"):
+        hookcheck.check_module(model, torch.randn(1, 2), modules="encoder.*")
+
+
+def test_progress_is_told() -> None:
+    steps: list[tuple[int, int, str]] = []
+    hookcheck.check_module(nn.Linear(1, 1), torch.ones(1, 1), kinds=["forward"], progress=lambda *s: steps.append(s))
+    assert [done for done, _, _ in steps] == list(range(7))
+    assert {total for _, total, _ in steps} == {6}
+    assert steps[-1][2] == "done"
+
+
+def linear() -> nn.Module:
+    return nn.Linear(2, 2)
+
+
+class Odd(nn.Module):
+    def __init__(self, give: Any = None, error: Exception | None = None) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.give, self.error = give, error
+
+    def forward(self, x: Any) -> Any:
+        if self.error:
+            raise self.error
+        return self.give or self.layer(x)
+
+
+def bad() -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    yield "needs an nn.Module, not function", lambda: linear, {}
+    yield r"the model raises without any hook.*ValueError: no.*test_check\.py", lambda: Odd(error=ValueError("no")), {}
+    yield "the model returns no tensor .* but a str", lambda: Odd(give="text"), {}
+    yield "before torch.jit", lambda: torch.jit.script(linear()), {}
+    yield "pass model.module", lambda: nn.DataParallel(linear()), {}
+    yield "loss must give a tensor of one number", linear, {"loss": lambda out: out}
+    yield "loss must give a tensor of one number", linear, {"loss": lambda out: 1.0}
+    yield "the loss requires no grad", linear, {"loss": lambda out: out.detach().sum()}
+    yield (
+        "does not depend on what the model returns",
+        linear,
+        {"loss": lambda out: torch.ones(1, requires_grad=True).sum()},
+    )
+    yield "unknown hook kind 'full'", linear, {"kinds": ["full"]}
+    yield "hooks of kind acting_forward are not for this", linear, {"kinds": ["acting_forward"]}
+    yield "no hook kind is named", linear, {"kinds": []}
+    if hasattr(nn, "LazyLinear"):
+        yield "lazy parameters", lambda: nn.LazyLinear(2), {}
+    if hasattr(torch, "compile"):
+        yield "a compiled model", lambda: torch.compile(linear(), backend="eager"), {}
+        yield "tensors on meta", lambda: linear().to("meta"), {}
+
+
+@pytest.mark.parametrize(("text", "make", "options"), bad())
+def test_bad_input_gets_one_line(text: str, make: Any, options: dict[str, Any]) -> None:
+    with pytest.raises(HookcheckError, match=text) as caught:
+        hookcheck.check_module(make(), torch.ones(1, 2), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_without_parameters_whose_input_needs_no_grad() -> None:
+    found = hookcheck.check_module(nn.Tanh(), torch.ones(2))
+    assert told(found, "nothing that the model returns requires grad")
+    assert not found.deviations
+
+
+def test_hooks_that_are_there_already_stay_and_take_part() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+    model[0].register_forward_hook(lambda module, args, output: output * 2)
+    found = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=["full_backward", "forward"])
+    assert not found.deviations
+
+
+@pytest.mark.parametrize("kind", [k.name for k in KINDS.values() if k.observes and k.scope != "run"])
+def test_every_kind_conforms_on_a_plain_model(kind: str) -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()))
+    try:
+        found = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=[kind])
+    except HookcheckError as error:
+        pytest.skip(str(error))
+    assert found.judged
+    assert not [verdict for verdict in found.judged if verdict.verdict == NEW]

@@ -1,0 +1,229 @@
+"""Situations: the table of sites held complete, the model by hand, the corpus, the script, and planted faults."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from faults.engine import release
+from torch import nn
+
+from hookcheck.programs.situations import corpus
+from hookcheck.programs.situations.acts import Event, Register, Situation, acts
+from hookcheck.programs.situations.axes import HOSTS
+from hookcheck.programs.situations.corpus import line, read
+from hookcheck.programs.situations.draw import AXES, missing, packed, simplified
+from hookcheck.programs.situations.fitting import REASONS, why_not
+from hookcheck.programs.situations.judge import finding, fitted, held
+from hookcheck.programs.situations.model import expected
+from hookcheck.programs.situations.play import NAME
+from hookcheck.programs.situations.script import CHANGE_LINES, source
+from hookcheck.programs.situations.sites import LEFT_OUT, SITES
+
+HERE = release(torch.__version__)
+MODERN = pytest.mark.skipif(HERE < (2, 6), reason="sites that came with torch 2.6")
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def registering() -> set[str]:
+    """Whatever torch registers hooks with."""
+    optimizer: Any = importlib.import_module("torch.optim.optimizer")
+    graph: Any = importlib.import_module("torch.autograd.graph")
+    owners = {
+        "torch.nn.Module": nn.Module, "torch.nn.modules.module": nn.modules.module, "torch.Tensor": torch.Tensor,
+        "torch.optim.Optimizer": torch.optim.Optimizer, "torch.optim.optimizer": optimizer,
+        "torch.autograd.graph": graph, "torch.autograd.graph.Node": getattr(graph, "Node", nn.Module),
+    }  # fmt: skip
+    return {
+        f"{owner}.{name}"
+        for owner, where in owners.items()
+        for name in vars(where)
+        if re.match(r"_?register_.*hook$|register_prehook$|saved_tensors_hooks$|save_on_cpu$", name)
+    }
+
+
+def test_whatever_registers_hooks_is_a_site_or_left_out_for_a_reason() -> None:
+    registers = " ".join(site.register for site in SITES.values()) + " saved_tensors_hooks("
+    missing = {name for name in registering() if f"{name.rpartition('.')[2]}(" not in registers}
+    assert missing <= {*LEFT_OUT}
+    assert all(LEFT_OUT.values())
+
+
+def test_every_site_can_be_registered_and_is_called() -> None:
+    for site in SITES.values():
+        if site.since <= HERE:
+            situation = Situation(site.name)
+            logs = [entries for _, entries in expected(acts(situation))]
+            assert any(entry[0] == "a" for log in logs for entry in log), site.name
+            assert finding(situation) is None, site.name
+
+
+def logs(situation: Situation, what: str) -> list[list[tuple[Any, ...]]]:
+    """What must be noted in each of the events of that name."""
+    return [entries for act, entries in expected(acts(situation)) if isinstance(act, Event) and act.what == what]
+
+
+def test_the_model_says_what_is_worked_out_by_hand() -> None:
+    full = Situation("full_backward of net[0]", partner="input")
+    assert logs(full, "backward") == [
+        [("a", "net[0]", (6.0,), (3.0,)), ("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+        [("a", "net[0]", (6.0,), (3.0,)), ("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+        [("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+    ]
+    assert logs(replace(full, between="remove"), "backward")[:2] == [
+        [("a", "net[0]", (6.0,), (3.0,)), ("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+        [("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+    ]
+    always = Situation("always called forward of net", trouble="the body raises", partner="forward of all modules")
+    assert logs(always, "forward")[0] == [
+        ("raised", "Stop"),
+        ("c", "net[0]", (5.0,), 10.0),
+        ("a", "net", (5.0,), None),
+        ("b", "net", (5.0,), None),
+    ]
+    step = Situation("optimizer's step_pre", trouble="raises", partner="step_pre of all optimizers")
+    assert logs(step, "step")[:2] == [
+        [("raised", "Stop"), ("c", "optimizer"), ("a", "optimizer")],
+        [("closure",), ("c", "optimizer"), ("a", "optimizer"), ("b", "optimizer")],
+    ]
+    copied = Situation("register_load_state_dict_post_hook of net[0]", before="deepcopy", first=False)
+    assert logs(copied, "load") == [[("a", "net[0]"), ("b", "net[0]")]] * 3  # its handle is the old one's
+
+
+def test_every_line_of_the_corpus_is_a_situation_that_can_be() -> None:
+    texts = corpus.PATH.read_text(encoding="utf-8").splitlines()
+    assert len({*texts}) == len(texts)
+    for text, situation in zip(texts, read()):
+        assert line(situation) == text
+        assert not why_not(situation)
+
+
+def test_any_two_choices_that_go_together_meet() -> None:
+    assert missing(read()) == []
+    left = missing(situation for situation in read() if situation.host != "replica")
+    assert {("host", "replica")} <= {choice for pair in left for choice in pair}
+    assert missing([*read(), *packed(left)]) == []
+    assert len(packed(left)) < len(left)
+
+
+@pytest.mark.parametrize("release", [(1, 8), (1, 10), (1, 13), (2, 0), (2, 1), (2, 3)])
+def test_older_torches_can_take_the_corpus(release: tuple[int, int]) -> None:
+    assert len(held(release)) > 150
+    assert not any(map(why_not, held(release)))
+    old = Situation("forward of net", partner="parameter", first=True, inner="function mode", input="negative view")
+    assert fitted(old, (1, 9)) == Situation("forward of net", partner="parameter")
+    assert fitted(Situation("all gradients"), (1, 13)) is None
+
+
+MET = {
+    "legacy and full backward hooks exclude each other": Situation("backward of net", "full_backward of net"),
+    "there is no output to hang a neighbour on before the call": Situation("input", "output"),
+    "two sites are two": Situation("input", "input"),
+    "a hook cannot be put first there": Situation("input", first=True),
+    "a call that raises gives no output to hang a hook on": Situation("output", trouble="the body raises"),
+    "contexts of saved tensors hide those around them": Situation("pack", outer="save_on_cpu"),
+    "contexts of saved tensors hide each other": Situation("input", outer="save_on_cpu", inner="saved_tensors_hooks"),
+    "of two contexts of saved tensors one is on top": Situation("pack", "unpack"),
+    "a context that is opened later is closed before": Situation("pack", between="add"),
+    "a context is closed where it was opened": Situation("pack", trouble="removes itself"),
+    "a context that is opened is no handle": Situation("pack", removal="copied handle"),
+    "a context within itself is the same": Situation("input", outer="enable_grad", inner="enable_grad"),
+    "a hook that goes in a call may lose its keyword arguments in it": Situation(
+        "forward with kwargs", trouble="removes another"
+    ),
+    "own_always_call_skipped_for_base_exception speaks of it": Situation(
+        "always called forward of net", trouble="interrupts"
+    ),
+    "a copy has parameters of its own, whose hooks stay with the original (U-13)": Situation(
+        "parameter", before="deepcopy"
+    ),
+    "hooks stay with a parameter that is replaced (own_assign_load_drops_param_hooks)": Situation(
+        "parameter", before="assign"
+    ),
+    "Nodes that accumulate go with the data that is replaced (gh139742)": Situation("accumulating Node", before="set_"),
+    "assigning registers every parameter and buffer once more": Situation("parameter registration", before="assign"),
+    "what is to come in a backward calls a hook that is registered in it": Situation(
+        "any gradient", trouble="registers another"
+    ),
+    "a parameter that is not initialised takes no hook": Situation("parameter", host="lazy"),
+    "little can be done to parameters that are not initialised": Situation("input", host="lazy", before="load"),
+    "a dispatch mode refused what makes a plain subclass until 2.5": Situation(
+        "input", inner="dispatch mode", input="plain subclass"
+    ),
+    "fused optimizers refused what is not initialised until 2.5": Situation("input", host="lazy", optimizer="fused"),
+    "a parametrised module cannot be pickled": Situation("input", host="parametrized", before="pickle"),
+    "gh28594 speaks of it": Situation("input", host="weight_norm", before="deepcopy"),
+    "parameters that were replaced have no part in the graph": Situation("input", between="assign", backward="grad"),
+    "of two legacy hooks on other modules either may be first": Situation(
+        "backward of net", "backward of net[0]", trouble="raises"
+    ),
+}
+
+
+def test_each_reason_keeps_something_out() -> None:
+    assert {why: why_not(situation) for why, situation in MET.items()} == {reason.why: reason.why for reason in REASONS}
+
+
+def test_a_choice_is_simple_where_others_cover_it() -> None:
+    twice = Situation("input", removal="twice", host="replica", input="expanded")
+    plain = Situation("input", host="replica")
+    assert simplified([replace(twice, removal="remove"), twice, plain]) == [
+        Situation("input", input="expanded"),
+        twice,
+        plain,
+    ]
+
+
+@MODERN
+def test_a_script_is_silent_where_torch_does_as_it_must_and_says_where_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    situation = Situation(
+        "forward of net[0]", "input", True, "raises", "pickle with handles", "add", "with",
+        outer="dispatch mode", host="own methods", optimizer="with a scheduler", input="plain subclass",
+    )  # fmt: skip
+    steps = expected(acts(situation))
+    for changed, told in (
+        (steps, ""),
+        (
+            [*steps[:-1], (steps[-1][0], [("alive", "a")])],
+            "expected\n    ('alive', 'a')\n    observed\n    ('alive',)\n",
+        ),
+    ):
+        module = ModuleType("printed")
+        monkeypatch.setitem(sys.modules, "printed", module)  # where pickle looks for the classes
+        exec(source(situation, changed), vars(module))
+        assert capsys.readouterr().out == told
+
+
+def test_nothing_outlives_a_situation() -> None:
+    situation = Situation("forward of all modules", outer="no new saved tensors hooks" if HERE >= (2, 0) else "")
+    assert finding(situation) is None
+    assert not nn.modules.module._global_forward_hooks
+    assert NAME not in sys.modules
+
+
+def test_a_situation_that_cannot_be_set_up_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HOSTS, "plain", replace(HOSTS["plain"], expression="nothing()"))
+    seen = finding(Situation("input"))
+    assert seen is not None
+    assert (seen.gap, seen.observed) == ("raised", "NameError: name 'nothing' is not defined")
+
+
+def test_every_change_is_a_choice() -> None:
+    assert {*CHANGE_LINES} == ({*AXES["before"]} | {*AXES["between"]}) - {"", "add", "remove"}
+    assert Register("a", "input") in [*acts(Situation("input"))]
