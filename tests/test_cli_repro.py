@@ -169,9 +169,9 @@ def test_verify(folder: Path) -> None:
         "torch": VERSION, "verdict": "shows", "why": "", "shows": 1, "runs": 1, "output": "",
     }  # fmt: skip
     Path("one.py").write_text("import time; time.sleep(60)\n", encoding="utf-8")
-    code, out, _ = asked("verify", "one.py", "--limit", "1")
+    code, out, _ = asked("verify", "one.py", "--limit", "1", "--format", "json")
     assert code == 0
-    assert "skip: still running after 1 s" in out
+    assert (json.loads(out)["verdict"], json.loads(out)["why"]) == ("skip", "still running after 1 s")
 
 
 def test_no_uv(monkeypatch: pytest.MonkeyPatch) -> None:

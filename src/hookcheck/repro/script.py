@@ -263,7 +263,9 @@ def _guard(kind: HookKind, topology: Topology, device: str) -> str:
         conditions += since_guard(since)
     if device == "cuda":
         conditions.append("not torch.cuda.is_available()")
-    return f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})" if conditions else ""
+    joined = f"if {' or '.join(conditions)}:"
+    tests = [joined] if len(joined) <= WIDTH else [f"if {condition}:" for condition in conditions]
+    return "\n".join(f"{test}\n    raise SystemExit({LACKS})" for test in tests) if conditions else ""
 
 
 def since_guard(since: str) -> list[str]:

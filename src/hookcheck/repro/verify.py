@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -120,7 +121,8 @@ def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
         )
     except subprocess.TimeoutExpired:
         return None, f"still running after {limit:g} s", ""
-    output = (done.stdout + done.stderr).strip()
+    output = (done.stdout + done.stderr).strip().replace(str(path), path.name)
+    output = re.sub(r"/\S*/site-packages/", "", output)  # where things are on this machine is no matter
     last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     if done.returncode == LACKS:
         return None, "this torch lacks the API, or this machine the device", output

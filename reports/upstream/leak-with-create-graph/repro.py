@@ -1,0 +1,30 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on Tanh: after the run net is never freed."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import gc
+import weakref
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+def run(hooked):
+    net = nn.Tanh()
+    x = torch.ones((), requires_grad=True)
+    if hooked:
+        net.register_full_backward_hook(lambda *args: None)
+    net(x).backward(create_graph=True)
+    return weakref.ref(net)
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+gc.collect()
+print("control:", control() is None, "experiment:", experiment() is None)
+assert control() is None, "the control fails"
+raise SystemExit(0 if experiment() is None else 1)
