@@ -371,7 +371,7 @@ def test_validate_tells_records_of_different_corpora(record: Path, tmp_path: Pat
     corpus = {family: replace(file, digest="abc") for family, file in plan.corpus.items()}
     header = replace(known.header, plan=replace(plan, corpus=corpus))
     older = write_record(replace(known, header=header), tmp_path)
-    code, out, _ = asked("validate", str(record), str(older))
+    code, out, _ = asked("validate", str(record), str(older), "--format", "pretty")
     assert code == 1
     assert "they ran 2 different corpora" in out.splitlines()[-1]
     assert asked("validate", str(older))[0] == 0

@@ -27,11 +27,11 @@ from benchmarks import cost
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Ledger
 from hookcheck.networks.examine import examine
-from hookcheck.repro.script import script
+from hookcheck.repro.choice import chosen, executed
+from hookcheck.repro.sighting import sightings
 from hookcheck.run.plan import all_kinds
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
-from tests.repro.cases import executed
 
 network = read(conformance_folder() / "corpus", "single-node")[0]
 owner = eval(owner)
@@ -60,12 +60,12 @@ with mock.patch.object(owner, new.register, watched):
     with mock.patch.object(cost, "KINDS", {"new": new}):
         cost.bare((network,), hooked=True)
     shown["benchmark"] = [(hook is cost._empty, options) for hook, options in hooks]
-text = script(network, CLAUSES[clause], new)
-shown["script"] = text
-shown["exit code"] = executed(text)[0]
 with mock.patch.object(owner, new.register, dropped):
     shown["faulty"] = gaps()
+    text = chosen(sightings(network, "single-node", new, CLAUSES[clause], Ledger(()))[0])
+    shown["script"] = text
     shown["exit code of the fault"] = executed(text)[0]
+shown["exit code"] = executed(text)[0]
 print(json.dumps(shown))
 """
 """Declares a hook kind before the clauses, and shows where it turns up; the fault calls no hook of that kind."""
@@ -84,11 +84,12 @@ def shown(*arguments: str) -> dict[str, Any]:
     [
         (
             *("forward", "module", "module.register_forward_hook(hook, prepend=True)", "FN-01"),
-            *("torch.nn.Module", {"prepend": True}, "module.register_forward_hook(hook, prepend=True)"),
+            *("torch.nn.Module", {"prepend": True}),
+            "net.register_forward_hook(lambda *args: calls.append(1), prepend=True)",
         ),
         (
             *("tensor", "leaf", "torch.Tensor.register_hook(leaf, hook)", "TN-01"),
-            *("torch.Tensor", {}, "torch.Tensor.register_hook(leaf, recording(name))"),
+            *("torch.Tensor", {}, "torch.Tensor.register_hook(net.weight, calls.append)"),
         ),
     ],
 )

@@ -17,6 +17,9 @@ from hookcheck.programs.check import Check
 
 Act = Callable[[Check], None]
 
+ALONE_LIMIT = 50
+"""Seconds that a program may take in a process of its own, importing torch included; the slowest takes some 15."""
+
 
 @dataclass(frozen=True, eq=False)
 class Program(Clause):

@@ -23,10 +23,7 @@ from hookcheck.errors import exhausted
 from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
-from hookcheck.programs.program import PROGRAM, Program
-
-ALONE_LIMIT = 50
-"""Seconds that a program may take in a process of its own, importing torch included; the slowest takes some 15."""
+from hookcheck.programs.program import ALONE_LIMIT, PROGRAM, Program
 
 WHOLE, ENDS = "program", "the program ends"
 """The subject of what befell a program as a whole, and what is expected of it."""

@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from hookcheck.errors import HookcheckError
-from hookcheck.programs.program import Program
-from hookcheck.programs.running import ALONE_LIMIT
+from hookcheck.programs.program import ALONE_LIMIT, Program
 from hookcheck.repro.alone import PACKAGE, alone
+from hookcheck.repro.heading import LACKS, header, since_guard
 from hookcheck.repro.links import links
-from hookcheck.repro.script import LACKS, header, since_guard
 from hookcheck.repro.wrapping import wrapped
 
 GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}

@@ -87,8 +87,16 @@ def question(sighting: Sighting) -> Question:
             due = len(case.of_first_output.get(sighting.subject.path, ())) if of_node else due
             return Question(CALLS, COUNT, path=sighting.subject.path, expected=due)
     if clause.subject is Subject.RUN:
-        return _of_a_run(case, clause.id, finding)
+        listed = gap in CALLED and isinstance(finding.expected, list)
+        return _of_calls(finding) if listed else _of_a_run(case, clause.id, finding)
     raise HookcheckError(f"no script can be written yet for {clause.id} where there is {gap}")
+
+
+def _of_calls(finding: Finding) -> Question:
+    """How often the first module is called that is called more or less often than it should be."""
+    expected, observed = ([name.partition("#")[0] for name in side] for side in (finding.expected, finding.observed))
+    name = next(name for name in (*expected, *observed) if expected.count(name) != observed.count(name))
+    return Question(CALLS, COUNT, path="" if name == "net" else name, expected=expected.count(name))
 
 
 def _of_a_firing(case: Case, pair: Pair, clause: str, gap: str) -> Question:

@@ -7,7 +7,6 @@ clause. Of the ways to write it the shortest is tried first; `hookcheck.repro.ch
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ from hookcheck.contract.clause import clause_named
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
+from hookcheck.repro.heading import LACKS, header, release, since_guard
 from hookcheck.repro.hooking import Hooking
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, network
@@ -39,9 +39,6 @@ from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.model import Topology, needs
-
-LACKS = 3
-"""The exit code of a script whose torch lacks the API, or whose machine lacks the device."""
 
 
 @dataclass(frozen=True)
@@ -258,8 +255,8 @@ def _imports(more: Sequence[str], asked: Question) -> list[str]:
 def _guard(kind: HookKind, topology: Topology, device: str) -> str:
     """The lines that end a script where its torch lacks the API, or its machine the device."""
     conditions = [] if kind.since == "1.7" else [f'not hasattr({kind.owner}, "{kind.register}")']
-    since = max((needs(topology)[0], kind.since if kind.kwargs else "1.7"), key=_release)
-    if kind.kwargs or _release(since) > _release(kind.since):
+    since = max((needs(topology)[0], kind.since if kind.kwargs else "1.7"), key=release)
+    if kind.kwargs or release(since) > release(kind.since):
         conditions += since_guard(since)
     if device == "cuda":
         conditions.append("not torch.cuda.is_available()")
@@ -268,26 +265,7 @@ def _guard(kind: HookKind, topology: Topology, device: str) -> str:
     return "\n".join(f"{test}\n    raise SystemExit({LACKS})" for test in tests) if conditions else ""
 
 
-def since_guard(since: str) -> list[str]:
-    """The condition under which a torch is older than ``since``; none for the oldest release."""
-    if _release(since) <= (1, 7):
-        return []
-    return [f'tuple(map(int, torch.__version__.split(".")[:2])) < {_release(since)}']
-
-
-def _release(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
-
-
 def _header(sighting: Sighting, asked: Question) -> str:
     clause, kind = clause_named(sighting.symptom.clause), sighting.case.kind
     where = (links(clause.source) or (kind.documentation,))[0]
     return header(title(sighting, asked), where.partition("#")[0])
-
-
-def header(heading: str, where: str) -> str:
-    """The first lines of a script: what it depends on, what it shows, and where the promise stands."""
-    said = textwrap.shorten(heading, WIDTH - len('""".""" '), placeholder=" …")
-    links = [f"# {where}"] if where and len(where) < WIDTH - 2 else []
-    return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}."""', *links])

@@ -24,6 +24,8 @@ def _line(line: str) -> list[str]:
     except (tokenize.TokenError, SyntaxError, IndexError):
         return [line]
     above = [f"{indent}{comment}"] if comment else []
+    if not code:
+        return above
     if comment and len(indent) + len(code) <= WIDTH:
         return [*above, indent + code]
     for start, end in pairs:
