@@ -15,6 +15,7 @@ import hookcheck
 from hookcheck.errors import HookcheckError
 from hookcheck.models.result import CONFORMS, KNOWN, NEW, NOT_JUDGED, NOT_REACHED, ModelCheck
 from hookcheck.probe.kinds import KINDS
+from hookcheck.probe.run import release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -156,6 +157,7 @@ def test_all_is_as_before(make: type[nn.Module]) -> None:
     assert not any(parameter._backward_hooks for parameter in model.parameters())
 
 
+@pytest.mark.skipif(release(torch.__version__) < (2, 0), reason="the faults are planted into the hooks of torch 2")
 @pytest.mark.parametrize("fault", ["gradient", "twice", "never", "forward"])
 def test_a_fault_of_torch_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted into torch in memory: what it hands to hooks, and how often it calls them."""
