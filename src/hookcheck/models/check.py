@@ -182,9 +182,8 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError(f"a {name} calls the model in its own way: pass model.module")
     if not isinstance(kwargs, Mapping):
         raise HookcheckError(f"kwargs is a dict of keyword arguments, not {type(kwargs).__name__}")
-    lazy = getattr(nn.parameter, "is_lazy", lambda parameter: False)
     held = [*model.named_parameters(), *model.named_buffers()]
-    if any(lazy(tensor) for _, tensor in held):
+    if any(type(tensor).__name__.startswith("Uninitialized") for _, tensor in held):
         raise HookcheckError("the model has lazy parameters without numbers: call it once before, with real inputs")
     devices = {tensor.device.type for _, tensor in (*held, *tensors_in({**dict(enumerate(args)), **kwargs}))}
     if "meta" in devices:

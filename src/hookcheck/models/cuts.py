@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -96,6 +97,29 @@ class CutCall:
     result: Any = None
 
 
+@dataclass(eq=False)
+class Alias:
+    """A tensor that an identity handed out, at a spot of a call; ``source`` is what it was handed out for, if that
+    came from an identity."""
+
+    call: CutCall
+    where: str
+    output: bool
+    tensor: torch.Tensor
+    source: Alias | None
+
+    def write(self) -> None:
+        """Notes that it was written to, and so was what it was handed out for."""
+        told = self.call.overwritten if self.output else self.call.written
+        if self.where not in told:
+            if self.output:
+                self.call.overwritten += (self.where,)
+            else:
+                self.call.written += (self.where,)
+        if self.source is not None:
+            self.source.write()
+
+
 class Cuts:
     """What a run with cuts showed: ``calls`` in order of entry, ``ended`` in order of their end, ``passes`` how many
     backward passes there were."""
@@ -111,7 +135,8 @@ class Cuts:
         self.passes = 0
         self.turn = 0
         self.open: list[int] = []
-        self.watched: list[tuple[CutCall, str, torch.Tensor]] = []
+        self.aliases: list[Alias] = []
+        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Alias]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 0
 
@@ -125,6 +150,15 @@ class Cuts:
         kept = {spot: None if g is None else self.keep(g) for spot, g in zip(spots, gradients)}
         boundary.crossings.append(Crossing(max(0, self.passes - 1), self.turn, kept))
         self.turn += 1
+
+    def made(self, call: CutCall, where: str, output: bool, of: torch.Tensor, tensor: torch.Tensor) -> None:
+        """Notes that an identity handed out ``tensor`` for ``of``, which may come from an identity itself."""
+        reference, source = self._made.get(id(of), (None, None))
+        if reference is None or reference() is not of:
+            source = None
+        # What is detached has the version of what it is detached from.
+        self.aliases.append(Alias(call, where, output, tensor.detach(), source))
+        self._made[id(tensor)] = (weakref.ref(tensor), self.aliases[-1])
 
     def forget(self) -> None:
         """Lets go of numbers: of each gradient stays whether it was there."""
@@ -182,6 +216,8 @@ class Cuts:
         if call.finished:
             self.ended.append(call)
         if not self.open:
-            for of, where, alias in self.watched:
-                of.overwritten += (where,) if alias._version else ()
-            self.watched.clear()
+            for alias in self.aliases:
+                if alias.tensor._version:
+                    alias.write()
+            self.aliases.clear()
+            self._made.clear()

@@ -102,9 +102,10 @@ def _forward(cuts: Cuts, path: str, forward: Callable[..., Any]) -> Callable[...
             inner = entry.swapped(dict(enumerate(args)))
             named = entry.swapped(kwargs, positional=False)
             entry.cut()
+            for i, made in entry.inner.items():
+                cuts.made(call, entry.spots[i].where, False, entry.found[i], made)
             result = entry.restored(forward(*(inner[i] for i in range(len(args))), **named))
             call.left = cuts.remember((args, kwargs)) if cuts.remember else None
-            call.written = tuple(entry.written)
             call.entered = (*entry.found, *entry.made)
             call.finished = True
             return result if way == CALLED else _crossed(cuts, call, result)
@@ -147,8 +148,8 @@ def _crossed(cuts: Cuts, call: CutCall, result: Any) -> Any:
     crosser.cut()
     call.passes = any(tensor is other for tensor in crosser.found for other in call.entered)
     call.entered = ()
-    # What is detached has the version of what it is detached from.
-    cuts.watched += [(call, crosser.spots[i].where, made.detach()) for i, made in crosser.inner.items()]
+    for i, made in crosser.inner.items():
+        cuts.made(call, crosser.spots[i].where, True, crosser.found[i], made)
     return rebuilt(result, [given[i] for i in range(len(result))]) if several else given[0]
 
 
@@ -165,8 +166,7 @@ class _Crosser:
         self.outputs = outputs
         self.found: list[torch.Tensor] = []
         self.spots: list[Spot] = []
-        self.pairs: list[tuple[Any, Any, str]] = []
-        self.written: list[str] = []
+        self.pairs: list[tuple[Any, Any]] = []
         self._undo: list[tuple[Any, Any, Any, Any]] = []
         self._seen: set[int] = set()
         self.inner: dict[int, Any] = {}
@@ -206,7 +206,7 @@ class _Crosser:
             for i, tensor in zip(group, made):
                 self.inner[i] = tensor
                 if not self.outputs:
-                    self.pairs.append((self.found[i], tensor, self.spots[i].where))
+                    self.pairs.append((self.found[i], tensor))
         numbers = iter(range(len(self.found)))
         self._seen.clear()
         for root in self._roots:
@@ -238,9 +238,8 @@ class _Crosser:
 
     def restored(self, result: Any) -> Any:
         """Writes back what the call wrote to, in the history of the caller's tensor as well; and gives ``result``."""
-        for outer, inner, where in self.pairs:
+        for outer, inner in self.pairs:
             if inner._version:
-                self.written.append(where)
                 outer.copy_(inner)
                 result = replaced(result, inner, outer)
         return result

@@ -25,7 +25,7 @@ from hookcheck.models.step import Subject as OwnModel
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
-from hookcheck.probe.observation import Event, numbers
+from hookcheck.probe.observation import Event, dtype_of, numbers
 from hookcheck.probe.registering import registered
 
 LEFT_OUT = {
@@ -39,7 +39,7 @@ LEFT_OUT = {
 """The clauses about any network that cannot be judged on a model without formulas, and why not."""
 
 FAMILY = "own model"
-"""Stands for the family: only entries of the ledger about all families can explain what deviates."""
+"""Stands for the family: of what has no family of networks, only entries about all families can explain a deviation."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,8 @@ def _deviating(
     expected, observed = finding.words()
     base = replace(base, gap=finding.gap, expected=expected, observed=observed)
     _, features = describe(case, clause.subject, subject)
-    known = ledger.explain(clause.id, FAMILY, case.kind.name, finding, features)
+    family = "inplace" if clause.id == "BW-12" else FAMILY
+    known = ledger.explain(clause.id, family, case.kind.name, finding, features)
     if known is not None:
         entry = next(entry for entry in ledger.entries if entry.id == known)
         return replace(base, verdict=result.KNOWN, why=" ".join(entry.why.split()), link=entry.link)
@@ -214,9 +215,20 @@ def _node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
         place = tensor.output_nr
 
         def note(inputs: Any, outputs: Any) -> None:
-            gradients = tuple(None if g is None else numbers(view_of(g)) for g in inputs)
-            own = outputs[place]
-            runs.append(NodeRun(path, number, gradients, None if own is None else numbers(view_of(own))))
+            gradients = [None if g is None else view_of(g) for g in inputs]
+            first = None if outputs[place] is None else view_of(outputs[place])
+            runs.append(
+                NodeRun(
+                    path,
+                    number,
+                    tuple(None if g is None else numbers(g) for g in gradients),
+                    None if first is None else numbers(first),
+                    place,
+                    len(outputs),
+                    "" if first is None else dtype_of(first),
+                    frozenset(dtype_of(g) for g in gradients if g is not None),
+                )
+            )
 
         tensor.grad_fn.register_hook(note)
 

@@ -26,7 +26,7 @@ def _behind(places: Mapping[Any, int]) -> dict[Any, int]:
         stack = [start]
         while stack:
             node = stack[-1]
-            nexts = [following for following, _ in node.next_functions if following is not None]
+            nexts = _following(node)
             waiting = [] if node in found else [following for following in nexts if following not in found]
             if waiting:
                 stack.extend(waiting)
@@ -36,6 +36,14 @@ def _behind(places: Mapping[Any, int]) -> dict[Any, int]:
             for following in nexts:
                 found[node] |= found[following] | (1 << places[following] if following in places else 0)
     return found
+
+
+def _following(node: Any) -> list[Any]:
+    """The Nodes that a Node hands gradients to; none where its graph is gone, as that of an output nobody kept."""
+    try:
+        return [following for following, _ in node.next_functions if following is not None]
+    except RuntimeError:
+        return []
 
 
 def _bits(mask: int) -> Iterator[int]:

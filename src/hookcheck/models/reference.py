@@ -28,12 +28,19 @@ _NOTHING = Topology(Composite((), (), (), Ref("x")), (), ())
 
 @dataclass(frozen=True, eq=False)
 class NodeRun:
-    """A run of the Node that made the first output of a call, as a hook on it saw it."""
+    """A run of the Node that made the first output of a call, as a hook on it saw it.
+
+    That output is number ``slot`` of the Node's ``outputs``; the gradients that it was given have the ``dtypes``.
+    """
 
     path: str
     number: int
     handed_on: tuple[Array | None, ...]
     gradient: Array | None
+    slot: int
+    outputs: int
+    dtype: str
+    dtypes: frozenset[str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +176,16 @@ class Reference(Expected):
         """What a hook on the Node that made the first output saw: by that known deviations of legacy hooks are told."""
         calls = {(call.path, call.number): call for call in self._calls}
         return tuple(
-            NodeCall(calls[run.path, run.number], 0, run.gradient, (run.handed_on,))
+            NodeCall(
+                calls[run.path, run.number],
+                0,
+                run.gradient,
+                (run.handed_on,),
+                slot=run.slot,
+                outputs=run.outputs,
+                dtype=run.dtype,
+                dtypes=run.dtypes,
+            )
             for run in self.nodes
             if (run.path, run.number) in calls
         )

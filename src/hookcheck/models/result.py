@@ -112,10 +112,10 @@ class ModelCheck:
             if remark.topic != topic:
                 topic = remark.topic
                 lines += ["", topic]
-            lines.append(fill(str(remark), 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False))
+            lines.append(_folded(str(remark)))
         new = self.deviations
         if new:
-            lines += ["", "new deviations, which the ledger does not know", *(f"  {_line(v)}" for v in new[:10])]
+            lines += ["", "new deviations, which the ledger does not know", *map(_folded, map(_line, new[:10]))]
             lines += [f"  and {len(new) - 10} more"] if len(new) > 10 else []
         return "\n".join(lines)
 
@@ -135,6 +135,10 @@ class ModelCheck:
             f"<p>{escape(self.model)} on {escape(self.device)}, torch {escape(self.torch)}</p>"
             f"<table><tr><th>hook kind</th>{head}</tr>{rows}</table><ul>{told}{new}</ul>"
         )
+
+
+def _folded(text: str) -> str:
+    return fill(text, 118, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 
 
 def _line(verdict: Judged) -> str:

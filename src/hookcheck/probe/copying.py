@@ -59,7 +59,7 @@ def array_of(tensor: torch.Tensor) -> Array:
 
 def view_of(tensor: torch.Tensor) -> Array:
     """The tensor's numbers as `array_of` has them, in the memory of the tensor itself where that can be."""
-    plain = tensor.detach() if tensor.requires_grad else tensor
+    plain = tensor.detach()  # the array must not keep the tensor itself alive
     if plain.is_sparse:
         plain = plain.to_dense()
     if plain.device.type != "cpu":
