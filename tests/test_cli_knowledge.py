@@ -173,7 +173,7 @@ def test_support_tells_what_does_not_hold_first() -> None:
     assert not any(row["last"].startswith("1.") for row in rows)
     assert "2.0.1" in {row["since"] for row in lines("support", "--until", "2.0.1")}
     _, out, _ = asked("support", "full_backward", "--since", "2.0", "--format", "pretty")
-    assert "statements hold without exception" in out.splitlines()[-1]
+    assert "statements hold without exception" in " ".join(out.split())
     assert asked("support", "--since", "two")[2] == (
         "hookcheck: error: 'two' is no version of torch; write one as 2.6.0\n"
     )

@@ -54,7 +54,7 @@ def pairs(situation: Situation) -> Iterator[Pair]:
 
 def drawn() -> list[Situation]:
     """The situations of a covering array of strength 2: what the library leaves open stands by itself at the end."""
-    from allpairspy import AllPairs  # type: ignore[import-untyped]
+    from allpairspy import AllPairs
 
     def fits(row: list[Any]) -> bool:
         return not why_not(Situation(**dict(zip(AXES, row))))  # what is not chosen yet is at its simplest
