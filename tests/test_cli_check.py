@@ -53,7 +53,7 @@ def asked(*arguments: str) -> tuple[int, str, str]:
 
 
 def test_text() -> None:
-    code, out, err = asked("own_models:make", "--kinds", "full_backward,backward")
+    code, out, err = asked("own_models:make", "--kinds", "full_backward,backward", "--format", "pretty")
     assert (code, err) == (0, "")
     assert out.startswith("Sequential on cpu, torch ")
     assert "backward: extra entries at" in out
@@ -75,7 +75,7 @@ def test_json() -> None:
 
 
 def test_exit_codes() -> None:
-    code, out, _ = asked("own_models:faulty", "--kinds", "forward")
+    code, out, _ = asked("own_models:faulty", "--kinds", "forward", "--format", "pretty")
     assert code == 1
     assert "OB-02 forward on the step" in out
     assert asked("own_models:make", "--kinds", "backward")[0] == 0

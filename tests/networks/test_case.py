@@ -220,7 +220,7 @@ def test_a_case_has_the_features_of_all_its_calls() -> None:
 
 def test_a_case_knows_whether_joined_boundaries_reach_leaves_that_have_no_gradient_without_them() -> None:
     assert case(CHAIN).features["leaves"] == {"alone"}
-    assert case(*AROUND_TWO).features["leaves"] == {"joined"}
+    assert case(*AROUND_TWO).features["leaves"] == {"joined by outputs"}
 
 
 def test_a_call_has_what_was_reached_of_the_firings_of_its_module() -> None:
