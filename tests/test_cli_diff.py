@@ -69,12 +69,12 @@ def test_what_the_later_run_leaves_out_cannot_be_told(records: Path) -> None:
     assert (left_out["why"], left_out["cases"]) == ("the later run leaves out the family", 2)
 
 
-def test_words_for_people() -> None:
+def test_words_for_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, err = asked("diff", "2.9.0", "2.10.0", "--format", "pretty")
     assert (code, err) == (1, "")
     assert out == (
-        "torch 2.9.0+cpu → 2.10.0+cpu: worse. 2 cases ran in both; by cause: 2 worse, 0\n"
-        "  mended, 0 other.\n"
+        "torch 2.9.0+cpu → 2.10.0+cpu: worse. 2 cases ran in both; by cause: 2 worse, 0 mended, 0 other.\n"
         "\n"
         "silent\n"
         "  ! newly deviating (1 case): wrong values; BW-01: It holds.\n"

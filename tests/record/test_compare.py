@@ -21,19 +21,8 @@ from hookcheck.contract.verdict import (
     CaseResult,
     Deviation,
 )
-from hookcheck.record.compare import (
-    CHANGED,
-    DISAPPEARED,
-    MENDED,
-    NEW,
-    NEWLY_OFFERED,
-    NO_LONGER_OFFERED,
-    PIN_CHANGED,
-    Comparison,
-    Group,
-    compare,
-    of_cost,
-)
+from hookcheck.record.changes import CHANGED, DISAPPEARED, MENDED, NEW, NEWLY_OFFERED, NO_LONGER_OFFERED, PIN_CHANGED
+from hookcheck.record.compare import Comparison, Group, compare, of_cost
 from hookcheck.record.model import CorpusFile, Counterexample, PlannedClause, Record
 from hookcheck.record.reading import read
 from hookcheck.topology.codec import encode, identify

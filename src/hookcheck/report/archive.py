@@ -13,7 +13,8 @@ from packaging.version import Version
 
 from hookcheck.contract.verdict import PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
-from hookcheck.record.compare import Changes, Comparison, Pair, Size, compare_pairs, sizes
+from hookcheck.record.changes import Changes
+from hookcheck.record.compare import Comparison, Pair, Size, compare_pairs, sizes
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
 from hookcheck.record.reading import read_folded, record_files

@@ -11,7 +11,7 @@ from itertools import groupby
 from packaging.version import Version
 
 from hookcheck.contract.clause import CLAIM, PIN
-from hookcheck.record.compare import (
+from hookcheck.record.changes import (
     AS_EXPECTED,
     CHANGED,
     DISAPPEARED,
@@ -20,10 +20,8 @@ from hookcheck.record.compare import (
     NEWLY_OFFERED,
     NO_LONGER_OFFERED,
     PIN_CHANGED,
-    Comparison,
-    Group,
-    compare,
 )
+from hookcheck.record.compare import Comparison, Group, compare
 from hookcheck.record.model import PlannedClause, Record, public_version
 from hookcheck.releases import releases
 from hookcheck.report.accounts import some

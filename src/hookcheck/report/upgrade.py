@@ -16,14 +16,8 @@ from packaging.version import Version
 
 from hookcheck.contract.clause import CLAIM, PIN, PROMISE
 from hookcheck.contract.verdict import CRASHED, PROGRAM, RAN, TIMED_OUT
-from hookcheck.record.compare import (
-    DISAPPEARED,
-    MENDED,
-    NEWLY_OFFERED,
-    NO_LONGER_OFFERED,
-    Comparison,
-    Group,
-)
+from hookcheck.record.changes import DISAPPEARED, MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED
+from hookcheck.record.compare import Comparison, Group
 from hookcheck.record.model import Header, PlannedClause, Record, public_version
 from hookcheck.report.changes import cut, sentence
 

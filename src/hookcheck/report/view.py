@@ -12,7 +12,8 @@ from hookcheck.contract.ledger import Entry
 from hookcheck.contract.verdict import PROGRAM, RAN, VERDICTS
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
-from hookcheck.record.compare import MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED, Comparison, Group
+from hookcheck.record.changes import MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED
+from hookcheck.record.compare import Comparison, Group
 from hookcheck.record.model import PlannedClause
 from hookcheck.report.archive import Archive, Run
 from hookcheck.report.causes import Cause, causes

@@ -9,7 +9,8 @@ from packaging.version import Version
 
 from hookcheck.collector import paused
 from hookcheck.errors import HookcheckError
-from hookcheck.record.compare import MENDED, Comparison, compare
+from hookcheck.record.changes import MENDED
+from hookcheck.record.compare import Comparison, compare
 from hookcheck.record.model import Record, build_version
 from hookcheck.record.reading import read, record_files
 

@@ -51,7 +51,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
-from hookcheck.run.selection import scope, selected
+from hookcheck.run.selection import CELLS, SYSTEMS, is_of_no_cell, is_of_systems, scope, selected
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -70,13 +70,6 @@ OFFERED: pytest.StashKey[list[Cell]] = pytest.StashKey()
 BASELINES: pytest.StashKey[tuple[tuple[Path, Record], ...]] = pytest.StashKey()
 REMINDERS: pytest.StashKey[list[str]] = pytest.StashKey()
 HELD: pytest.StashKey[Any] = pytest.StashKey()
-
-CELLS = ("network_cell", "program_cell")
-"""What a test takes to be run once a cell: of clauses on networks, or of programs."""
-
-SYSTEMS = "systems"
-"""The chapter of the worked programs in ``conformance/systems/``, whose tests are no cells."""
-
 
 SELECTING = {
     "family": "topology family",
@@ -226,21 +219,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     named = config.getoption("chapter")
     wanted = {True: SYSTEMS in named, False: {*named} != {SYSTEMS}}
-    left_out = [item for item in items if not wanted[_of_systems(item)] or _of_no_cell(item)]
+    left_out = [item for item in items if not wanted[is_of_systems(item)] or is_of_no_cell(item)]
     config.hook.pytest_deselected(items=left_out)
     gone = set(map(id, left_out))
     items[:] = [item for item in items if id(item) not in gone]
-
-
-def _of_systems(item: pytest.Item) -> bool:
-    """Whether an item of the suite is a test of worked programs, which is no cell and no exploration."""
-    return item.path.name.startswith(f"test_{SYSTEMS}")
-
-
-def _of_no_cell(item: pytest.Item) -> bool:
-    """Whether an item is what pytest leaves of a test where no cell is selected."""
-    values = item.callspec.params if hasattr(item, "callspec") else {}
-    return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,11 +1,20 @@
-"""What of a family is to be run where some of its cells were picked out, by their names or by pytest's own options."""
+"""What is to be run where items were picked out: by their names, by pytest's own options, or by the suite's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pytest
+
 from hookcheck.contract.verdict import PROGRAM
+from hookcheck.run.items import Cell
+
+CELLS = ("network_cell", "program_cell")
+"""What a test takes to be run once a cell: of clauses on networks, or of programs."""
+
+SYSTEMS = "systems"
+"""The chapter of the worked programs in ``conformance/systems/``, whose tests are no cells."""
 
 Place = tuple[str, str]
 """Family and device."""
@@ -37,3 +46,14 @@ def scope(nodeid: str) -> str:
         return nodeid
     _, family, kind, device = parts
     return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
+
+
+def is_of_systems(item: pytest.Item) -> bool:
+    """Whether an item of the suite is a test of worked programs, which is no cell and no exploration."""
+    return item.path.name.startswith(f"test_{SYSTEMS}")
+
+
+def is_of_no_cell(item: pytest.Item) -> bool:
+    """Whether an item is what pytest leaves of a test where no cell is selected."""
+    values = item.callspec.params if hasattr(item, "callspec") else {}
+    return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
