@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from tests.committed import drawn_from_committed_records
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(path for path in (ROOT / "docs" / "tutorials").glob("*.md") if path.name != "README.md")
@@ -24,6 +25,7 @@ def drawing() -> ModuleType:
     return module
 
 
+@drawn_from_committed_records
 @pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="drawn with torch 2.13")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_outputs_are_those_of_today(page: Path, drawing: ModuleType) -> None:

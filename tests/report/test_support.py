@@ -9,6 +9,7 @@ from typing import Any
 
 import fastjsonschema
 import pytest
+from tests.committed import drawn_from_committed_records
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.collector import paused
@@ -34,6 +35,7 @@ def releases(*deviations: tuple[str, list[Any]]) -> list[Record]:
     return [record(version, [case("aaaa", "backward", found)]) for version, found in deviations]
 
 
+@drawn_from_committed_records
 def test_the_committed_files_are_those_of_the_committed_records() -> None:
     with paused():
         made = [read(path) for path in record_files(REPORTS / "records")]
