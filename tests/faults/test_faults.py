@@ -19,6 +19,7 @@ STILL_EXCUSED = {
 """Faults that an entry of the ledger still excuses, since it describes more than what torch does."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", OFFERED, ids=lambda fault: fault.what)
 def test_a_fault_is_caught_on_every_hook_kind_and_excused_on_no_network(
     fault: Fault, request: pytest.FixtureRequest

@@ -19,6 +19,8 @@ from hookcheck.topology.primitive import Primitive
 from . import in_jax
 from .primitives import existing, steps
 
+pytestmark = pytest.mark.slow
+
 jax = pytest.importorskip("jax", reason="the second opinion on the formulas needs JAX")
 jax.config.update("jax_enable_x64", True)
 
