@@ -1,0 +1,105 @@
+"""Faults in what calls that take several tensors make of their lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.autograd import graph
+
+from ..autograd import Patch
+from ..engine import Fault, replaced
+from ..registering import edited
+
+
+def _edited(*changes: tuple[str, str]) -> Patch:
+    return edited(graph, "register_multi_grad_hook", *changes)
+
+
+def _asked(name: str, change: Callable[[Any], Any]) -> Patch:
+    """Has ``torch.autograd.grad`` or ``backward`` be given ``change(inputs)``."""
+
+    def make(original: Any) -> Any:
+        def call(tensors: Any, *args: Any, inputs: Any = None, **options: Any) -> Any:
+            if args and name == "grad":
+                inputs, *args = args  # type: ignore[assignment]
+            given = inputs if inputs is None or isinstance(inputs, torch.Tensor) else change(inputs)
+            return original(tensors, *args, inputs=given, **options)
+
+        return call
+
+    return replaced(torch.autograd, name, make)
+
+
+def _alone(inputs: Any) -> Any:
+    """The first of a list."""
+    return [*inputs][:1]
+
+
+def _graded(inputs: Any) -> Any:
+    """Those of a list that require grad."""
+    return [t for t in inputs if not isinstance(t, torch.Tensor) or t.requires_grad]
+
+
+def _with_zeros(original: Any) -> Any:
+    """Gives zeros where None is asked for."""
+
+    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        found = original(outputs, inputs, *args, **options)
+        return tuple(torch.zeros(()) if gradient is None else gradient for gradient in found)
+
+    return grad
+
+
+FAULTS = (
+    Fault(
+        "argument lists: a multi-grad hook waits for every tensor",
+        lambda: _edited(("sum(", "len("), ("map(torch._C._will_engine_execute_node, grad_fns)", "grad_fns")),
+        ("AL-01",),
+    ),
+    Fault(
+        "argument lists: a multi-grad hook takes one more gradient of a tensor that comes twice",
+        lambda: _edited(("if curr_count == nb_calls - 1:", "if curr_count == len(set(grad_fns) | {0}) - 2:")),
+        ("AL-01",),
+        since="2.3",
+    ),
+    Fault(
+        "argument lists: mode any gives the last gradient",
+        lambda: _edited(("for tensor in tensors", "for tensor in tensors[-1:]")),
+        ("AL-02",),
+        since="2.3",
+    ),
+    Fault(
+        "argument lists: mode any refuses what requires no grad",
+        lambda: _edited(("if tensor.requires_grad", "if True")),
+        ("AL-02",),
+        since="2.3",
+    ),
+    Fault(
+        "argument lists: what requires no grad is left out in mode all",
+        lambda: _edited(
+            (
+                'if mode == "all":',
+                'tensors = [t for t in tensors if t is not None and t.requires_grad]\n    if mode == "all":',
+            )
+        ),
+        ("AL-03",),
+        since="2.3",
+    ),
+    Fault(
+        "argument lists: an edge is left out in mode all",
+        lambda: _edited(
+            ('if mode == "all":', 'tensors = [t for t in tensors if not isinstance(t, tuple)]\n    if mode == "all":')
+        ),
+        ("AL-06",),
+        since="2.13",
+    ),
+    Fault("argument lists: grad asks for the first alone", lambda: _asked("grad", _alone), ("AL-04",), since="2.0"),
+    Fault("argument lists: grad skips what requires no grad", lambda: _asked("grad", _graded), ("AL-04",), since="2.0"),
+    Fault(
+        "argument lists: grad gives zeros for None", lambda: replaced(torch.autograd, "grad", _with_zeros), ("AL-04",)
+    ),
+    Fault("argument lists: backward is for the first alone", lambda: _asked("backward", _alone), ("AL-05",)),
+    Fault("argument lists: backward skips what requires no grad", lambda: _asked("backward", _graded), ("AL-05",)),
+)

@@ -1,0 +1,256 @@
+"""What do calls that take several tensors do with tensors of every class, and which hooks run then?
+
+``register_multi_grad_hook``, ``torch.autograd.grad`` and ``backward(inputs=…)`` take lists. Here each list of one or
+two entries is tried, an entry being of any of the classes below, in each mode. One graph serves all: with a = 2 and
+b = 3, ``inner = a · b``, ``pair = unbind(stack(inner, 7 · inner))``, ``root = 11 · pair[0] + 13 · pair[1]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+MULTI = "torch.autograd.graph.register_multi_grad_hook"
+
+GRADIENTS: dict[str, float] = {"root": 1.0, "pair[1]": 13.0, "inner": 102.0, "a": 306.0, "b": 204.0}
+"""The gradients of the root, in the order in which they come: 13; 11 + 7 · 13; 102 · 3 and 102 · 2."""
+
+BEHIND = {"root": "", "pair[1]": "root", "inner": "pair[1]", "a": "inner", "b": "inner"}
+"""Through which tensor the gradient of each comes, by the way that all share."""
+
+OUTSIDE = ("another leaf", "another graph")
+UNGRADED = ("no grad", "integer", "detached")
+EDGES = ("edge of a", "edge of inner", "edge of another leaf")
+CLASSES = (*GRADIENTS, *OUTSIDE, *UNGRADED, "None", *EDGES)
+"""What an entry of a list may be."""
+
+REFUSED = "refused"
+"""What stands for an exception: which one it is, no documentation says."""
+
+Entries = tuple[str, ...]
+Result = tuple[Entries, Any, Any]
+"""A list, what came of it, and what must."""
+
+
+def graph() -> dict[str, Any]:
+    """One of each class."""
+    a, b, other = (torch.tensor(value, requires_grad=True) for value in (2.0, 3.0, 4.0))
+    inner = a * b
+    pair = torch.stack((inner, 7 * inner)).unbind()
+    made: dict[str, Any] = {"a": a, "b": b, "inner": inner, "pair[1]": pair[1], "root": 11 * pair[0] + 13 * pair[1]}
+    made.update({"another leaf": other, "another graph": 5 * other, "detached": inner.detach(), "None": None})
+    made.update({"no grad": torch.tensor(1.0), "integer": torch.tensor(1)})
+    if hasattr(getattr(torch.autograd, "graph", None), "get_gradient_edge"):
+        made.update({edge: torch.autograd.graph.get_gradient_edge(made[edge[len("edge of ") :]]) for edge in EDGES})
+    return made
+
+
+def lists(classes: Iterable[str]) -> Iterator[Entries]:
+    """The lists of one entry and of two, an entry and itself included."""
+    found = tuple(classes)
+    yield from ((entry,) for entry in found)
+    yield from product(found, found)
+
+
+def reached(asked: Iterable[str]) -> set[str]:
+    """The tensors whose gradients a backward computes that is asked for those: the root, whose is given, they, and what
+    lies before them."""
+    found = {"root"}
+    for name in asked:
+        while name:
+            found.add(name)
+            name = BEHIND[name]
+    return found
+
+
+def attempted(act: Callable[[], Any]) -> Any:
+    """What ``act`` gives, or `REFUSED`."""
+    try:
+        return act()
+    except Exception:
+        return REFUSED
+
+
+def number(gradient: Any) -> float | None:
+    """A gradient as a number, or None."""
+    return None if gradient is None else float(gradient)
+
+
+def noting(tensors: dict[str, Any]) -> list[str]:
+    """The hooks that run from now on, by the names of their tensors."""
+    log: list[str] = []
+    for name in GRADIENTS:
+        tensors[name].register_hook(lambda grad, name=name: log.append(name))
+    return log
+
+
+def started(way: str, tensors: dict[str, Any]) -> None:
+    """A backward in a way."""
+    root, a = tensors["root"], tensors["a"]
+    if way == "backward":
+        root.backward()
+    elif way == "backward for a":
+        root.backward(inputs=(a,))
+    else:
+        torch.autograd.grad(root, a)
+
+
+ASKED = {"backward": ("a", "b"), "backward for a": ("a",), "grad of a": ("a",)}
+
+
+def state(check: Check, name: str, results: Iterable[Result]) -> None:
+    """States that each list comes to what it must; where some do not, the fact shows those."""
+    wrong = [(list(entries), seen, due) for entries, seen, due in results if seen != due]
+    check.equal(name, [(entries, seen) for entries, seen, _ in wrong], [(entries, due) for entries, _, due in wrong])
+
+
+@program("AL-01", PROMISE, since="2.0", source=f"{MULTI}, 'not part of the graph', 'not needed'")
+def multi_grad_hooks_on_lists(check: Check) -> None:
+    """A multi-grad hook is called once in each backward that computes a gradient of its list: with all of these, in
+    their places, and None in the others; one that is listed twice is given twice."""
+    for way, asked in ASKED.items():
+        results: list[Result] = []
+        for entries in lists((*GRADIENTS, *OUTSIDE)):
+            tensors = graph()
+            seen: list[Any] = []
+            due = [GRADIENTS[name] if name in reached(asked) else None for name in entries]
+            torch.autograd.graph.register_multi_grad_hook(
+                [tensors[name] for name in entries],
+                lambda grads, seen=seen: seen.append([number(grad) for grad in grads]),
+            )
+            raised = attempted(lambda way=way, tensors=tensors: started(way, tensors))
+            results.append((entries, raised or seen, [due] if any(due) else []))
+        for sort in ("", ", with the root", ", with a leaf that is asked for"):
+            state(check, f"{way}{sort}", (result for result in results if _sort(way, result[0]) == sort))
+
+
+def _sort(way: str, entries: Entries) -> str:
+    """What a list has that torch is known to count wrongly."""
+    if way == "grad of a" and "a" in entries:
+        return ", with a leaf that is asked for"
+    return ", with the root" if "root" in entries else ""
+
+
+@program("AL-02", PROMISE, since="2.3", source=f'{MULTI}, mode="any"')
+def first_gradients_of_lists(check: Check) -> None:
+    """In mode "any" a multi-grad hook is called once in each backward that computes a gradient of its list, with the
+    first of them; what requires no grad is left out."""
+    for way, asked in ASKED.items():
+        results: list[Result] = []
+        for entries in lists((*GRADIENTS, *OUTSIDE, *UNGRADED)):
+            if {*entries} == {"a", "b"}:
+                continue  # which of two leaves comes first is not promised
+            tensors = graph()
+            seen: list[Any] = []
+            due = [gradient for name, gradient in GRADIENTS.items() if name in entries and name in reached(asked)]
+            torch.autograd.graph.register_multi_grad_hook(
+                [tensors[name] for name in entries], lambda grad, seen=seen: seen.append(number(grad)), mode="any"
+            )
+            raised = attempted(lambda way=way, tensors=tensors: started(way, tensors))
+            results.append((entries, raised or seen, due[:1]))
+        state(check, way, results)
+
+
+@program("AL-03", PIN, since="2.0", source=f"{MULTI}: what has no gradient")
+def what_multi_grad_hooks_refuse(check: Check) -> None:
+    """A list with what requires no grad, in mode "all", or with None, is refused as the hook is registered, and no hook
+    stays on the others."""
+    _refused(check, (*UNGRADED, "None"))
+
+
+@program("AL-06", PIN, since="2.13", source=f"{MULTI}, 'Sequence[torch.Tensor]'")
+def multi_grad_hooks_refuse_edges(check: Check) -> None:
+    """A list with a gradient edge is refused as the hook is registered, and no hook stays on the others."""
+    _refused(check, EDGES)
+
+
+def _refused(check: Check, refused: Entries) -> None:
+    """States of lists with such entries that registering on them raises, and that no hook stays then."""
+    raised: list[Result] = []
+    left: list[Result] = []
+    for entries in lists((*GRADIENTS, *OUTSIDE, *refused)):
+        if {*entries} & {*refused}:
+            tensors = graph()
+            given = [tensors[name] for name in entries]
+            register = torch.autograd.graph.register_multi_grad_hook
+            raised.append((entries, attempted(lambda register=register, given=given: register(given, print)), REFUSED))
+            left.append((entries, [name for name in entries if getattr(tensors[name], "_backward_hooks", None)], []))
+    state(check, "it raises", raised)
+    state(check, "hooks that stay", left)
+
+
+@program("AL-04", PROMISE, since="2.0", source="torch.autograd.grad, 'inputs', 'allow_unused', 'materialize_grads'")
+def asking_for_gradients_of_lists(check: Check) -> None:
+    """``torch.autograd.grad`` gives the gradient of each entry, an edge or a tensor, as often as it is listed; what is
+    not reached is refused, None or zeros, as is asked for; the hooks on what is reached run once."""
+    offered = [name for name in CLASSES if name in graph()]
+    for mode in ("", "allow_unused", "materialize_grads"):
+        results: list[Result] = []
+        for entries in lists(offered):
+            tensors = graph()
+            log = noting(tensors)
+
+            def act(tensors: Any = tensors, entries: Entries = entries, mode: str = mode) -> list[Any]:
+                asked = [tensors[name] for name in entries]
+                options: dict[str, Any] = {mode: True} if mode else {}
+                found = torch.autograd.grad(tensors["root"], asked, **options)
+                return [number(gradient) for gradient in found]
+
+            due = _asked(entries, mode)
+            hooks = sorted(reached(_tensor(name) for name in entries if _tensor(name) in GRADIENTS))
+            observed = attempted(act)
+            if REFUSED in (due, observed):
+                results.append((entries, observed, due))
+            else:
+                results.append((entries, [observed, sorted(log)], [due, hooks]))
+        state(check, mode or "nothing unused", results)
+
+
+def _tensor(name: str) -> str:
+    """The tensor that an entry stands for."""
+    return name[len("edge of ") :] if name in EDGES else name
+
+
+def _asked(entries: Entries, mode: str) -> Any:
+    """What must come of asking for the gradients of a list."""
+    tensors = [_tensor(name) for name in entries]
+    unreached = [name for name in entries if _tensor(name) in OUTSIDE]
+    if "None" in entries or {*entries} & {*UNGRADED} or (unreached and not mode):
+        return REFUSED
+    if mode == "materialize_grads" and {*unreached} & {*EDGES}:
+        return REFUSED  # of an edge the shape is not known
+    return [GRADIENTS.get(name, 0.0 if mode == "materialize_grads" else None) for name in tensors]
+
+
+@program("AL-05", PROMISE, since="2.1", source="torch.autograd.backward, 'inputs'")
+def accumulating_into_lists(check: Check) -> None:
+    """``backward(inputs=…)`` accumulates the gradient of each entry that is reached into its ``.grad`` once, however
+    often it is listed, and no other; the hooks on what is reached run once, and those after accumulation."""
+    results: list[Result] = []
+    for entries in lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None")):
+        tensors = graph()
+        log = noting(tensors)
+        for name in ("a", "b", "another leaf"):
+            tensors[name].register_post_accumulate_grad_hook(
+                lambda leaf, name=name, log=log: log.append(f"{name} has {number(leaf.grad)}")
+            )
+
+        def act(tensors: Any = tensors, entries: Entries = entries) -> dict[str, Any]:
+            tensors["root"].backward(inputs=[tensors[name] for name in entries])
+            return {name: number(tensors[name].grad) for name in (*GRADIENTS, *OUTSIDE)}
+
+        observed = attempted(act)
+        if {*entries} & {"None", *UNGRADED}:
+            results.append((entries, observed, REFUSED))
+            continue
+        named = {name for name in entries if name in GRADIENTS}
+        hooks = [*reached(named), *(f"{name} has {GRADIENTS[name]}" for name in ("a", "b") if name in named)]
+        due = {name: GRADIENTS[name] if name in named else None for name in (*GRADIENTS, *OUTSIDE)}
+        results.append((entries, [observed, sorted(log)], [due, sorted(hooks)]))
+    state(check, "backward", results)
