@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from hookcheck.errors import HookcheckError, exhausted
+from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, standings
+from hookcheck.probe.cuda import random_state, seed
 from hookcheck.probe.observation import Array, Event, Layout, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
@@ -65,6 +66,7 @@ def _observed(
         warnings.simplefilter("always")
         # torch.manual_seed would seed every device, and format the stack for those that have not been used yet.
         torch.default_generator.manual_seed(0)
+        seed(device)
         built = build(topology, numbers, device)
         known = built.known()
         names: dict[str, Any] = {}
@@ -72,7 +74,7 @@ def _observed(
             with within() if kind is None else registered(KINDS[kind], built, chained):
                 names = built.run()
         except Exception as error:
-            if exhausted(error):
+            if is_the_machines(error):
                 raise
             raised = Raised(type(error).__name__, str(error))
         named = {
@@ -96,7 +98,7 @@ def _observed(
             gradients={n: None if gradient is None else array_of(gradient) for n, gradient in gradients.items()},
             warnings=tuple((w.category.__name__, str(w.message).partition("\n")[0]) for w in caught),
             raised=raised,
-            random=torch.default_generator.get_state().numpy().tobytes(),
+            random=random_state(device),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
             standings=standings(standing),
             layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},

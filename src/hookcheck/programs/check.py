@@ -26,7 +26,7 @@ from hookcheck.contract.finding import (
     SiteKind,
 )
 from hookcheck.contract.words import stated
-from hookcheck.errors import exhausted
+from hookcheck.errors import is_the_machines
 from hookcheck.oracle.tolerance import as_stated
 
 
@@ -97,7 +97,7 @@ class Check:
             act()
         except BaseException as other:
             as_expected = isinstance(other, error) and says in str(other)
-            if not as_expected and (not isinstance(other, Exception) or exhausted(other)):
+            if not as_expected and (not isinstance(other, Exception) or is_the_machines(other)):
                 raise
             if as_expected:
                 return self.state(name, None)
@@ -109,7 +109,7 @@ class Check:
         try:
             result = act()
         except Exception as raised:
-            if exhausted(raised):
+            if is_the_machines(raised):
                 raise
             self.state(name, Finding(Site(PROCESS), RAISES, None, told(raised)))
             return None

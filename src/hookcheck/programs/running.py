@@ -19,7 +19,7 @@ from hookcheck.contract.explaining import Located, explained
 from hookcheck.contract.finding import EQUAL, PROCESS, RAISES, Finding, Site
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
-from hookcheck.errors import exhausted
+from hookcheck.errors import is_the_machines
 from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
@@ -74,7 +74,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         except (NotOffered, NotRun):
             raise
         except Exception as raised:
-            if exhausted(raised):
+            if is_the_machines(raised):
                 raise
             check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, told(raised))))
     if not check.facts:

@@ -26,6 +26,7 @@ import torch
 
 from hookcheck.collector import eased
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
+from hookcheck.probe.cuda import compute_exactly
 from hookcheck.probe.run import available_devices
 from hookcheck.programs.check import told
 from hookcheck.run.examiner import Examiner, Lost, Task, peak_memory
@@ -206,6 +207,7 @@ def _settle(scratch: Path) -> None:
     scratch.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
     use_one_thread()
+    compute_exactly()
 
 
 def _limit() -> None:

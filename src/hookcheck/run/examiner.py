@@ -11,7 +11,8 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses, which a process 
 from hookcheck.contract.clause import CLAUSES, Clause
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.verdict import CaseResult
+from hookcheck.contract.verdict import NOT_RUN, CaseResult
+from hookcheck.errors import device_is_full
 from hookcheck.networks.examine import examine
 from hookcheck.programs.program import Program
 from hookcheck.programs.running import examine_program
@@ -84,7 +85,13 @@ class Examiner:
         if task.share != self._share:
             self._share, self._evidence = task.share, Evidence()
         where = (task.device, task.origin, self._evidence)
-        return [*examine(task.subject, task.family, task.kinds, self.clauses, ledger, *where, ran)]
+        try:
+            return [*examine(task.subject, task.family, task.kinds, self.clauses, ledger, *where, ran)]
+        except Exception as error:
+            if not device_is_full(error):
+                raise
+            reason = f"{task.device} has no memory left for it"
+            return [CaseResult(task.family, task.id, kind, task.origin, NOT_RUN, reason) for kind in task.kinds]
 
     def peak_memory(self) -> float:
         """The most memory that this process has held, in MiB; NaN where the system does not tell."""

@@ -25,6 +25,7 @@ from hookcheck.contract.ledger import DEVICES, applying, load
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, TIMED_OUT, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS, kind_named
+from hookcheck.probe.cuda import accelerator
 from hookcheck.probe.processor import arithmetic
 from hookcheck.programs.program import PROGRAM, Program, chapters
 from hookcheck.record.lines import case_line
@@ -313,7 +314,13 @@ def _plan(request: Request, corpus: Mapping[str, tuple[Topology, ...]]) -> Plan:
 
 def _environment() -> dict[str, str]:
     packages = {name: version(name) for name in ("numpy", "hypothesis", "pytest")}
-    return {"python": platform.python_version(), "platform": platform.platform(), **packages, **arithmetic()}
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **packages,
+        **arithmetic(),
+        **accelerator(),
+    }
 
 
 def _counterexamples(cases: Iterable[CaseResult], known: Mapping[str, Topology]) -> tuple[Counterexample, ...]:

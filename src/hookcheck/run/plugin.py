@@ -27,6 +27,7 @@ from hookcheck.collector import paused, settle
 from hookcheck.contract.ledger import load
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
+from hookcheck.probe.cuda import compute_exactly
 from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.record.model import Record, Torch, record_name
@@ -116,6 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except HookcheckError as error:
         raise pytest.UsageError(f"hookcheck: {error}") from None
     use_one_thread()
+    compute_exactly()
 
 
 def _look_back(config: pytest.Config) -> None:

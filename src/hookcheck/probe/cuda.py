@@ -1,0 +1,55 @@
+"""How is a CUDA device made to compute as exactly as the processor, and what is it called in a record?
+
+Convolutions on CUDA multiply in TF32 unless told otherwise (https://docs.pytorch.org/docs/stable/notes/cuda.html), with
+10 bits of mantissa of float32's 23; and cuDNN chooses among kernels that sum in orders of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import torch
+
+WORKSPACE = ":4096:8"
+"""What cuBLAS needs to sum in one order (https://docs.nvidia.com/cuda/cublas/#results-reproducibility)."""
+
+
+def compute_exactly() -> None:
+    """From here on float32 is multiplied as float32, and each kernel sums in one order, as far as torch lets it.
+
+    A build without CUDA has the same settings, which concern nothing there.
+    """
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", WORKSPACE)  # read when a device is first used
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch 2.9 has other names for these, and still takes the old ones
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cudnn.deterministic = True
+
+
+def seed(device: str) -> None:
+    """Begins the random numbers of the device anew; the processor's are not touched."""
+    if device != "cpu":
+        torch.cuda.manual_seed_all(0)
+
+
+def random_state(device: str) -> bytes:
+    """The state of the random numbers that operations on ``device`` draw from."""
+    if device == "cpu":
+        return torch.default_generator.get_state().numpy().tobytes()
+    return torch.default_generator.get_state().numpy().tobytes() + torch.cuda.get_rng_state().numpy().tobytes()
+
+
+def accelerator() -> dict[str, str]:
+    """What a record's header says of the device, each as text: ``gpu``, its name and compute capability; ``cudnn``, the
+    version; ``tf32``, whether float32 is multiplied in it. Nothing where torch can use no device."""
+    if not torch.cuda.is_available():
+        return {}
+    major, minor = torch.cuda.get_device_capability()
+    return {
+        "gpu": f"{torch.cuda.get_device_name()}, compute capability {major}.{minor}",
+        "cudnn": str(torch.backends.cudnn.version() or "none"),  # type: ignore[no-untyped-call]
+        "tf32": "on" if torch.backends.cudnn.allow_tf32 else "off",
+    }

@@ -1,0 +1,106 @@
+"""What a run does for a CUDA device, as far as that can be seen without one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import hookcheck.run.examiner as examiner
+from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult
+from hookcheck.errors import device_is_full, is_the_machines
+from hookcheck.oracle.tolerance import STEPS, UNIT
+from hookcheck.probe.cuda import accelerator
+from hookcheck.probe.observation import Observation
+from hookcheck.run.examiner import Examiner, Lost, Task, outcomes
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.corpus import read
+
+FULL = "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.10 GiB total capacity)"
+FAILED = "CUDA error: device-side assert triggered"
+TOPOLOGY = read(conformance_folder() / "corpus", "multi-node")[0]
+TASK = Task("multi-node", TOPOLOGY, ("full_backward", "forward"), "cpu", "corpus", "share")
+
+
+def test_float32_is_multiplied_as_float32() -> None:
+    """In a process of its own, since the settings stay."""
+    code = """
+import torch
+from hookcheck.probe.cuda import compute_exactly
+torch.backends.cudnn.allow_tf32 = torch.backends.cudnn.benchmark = True
+compute_exactly()
+cudnn = torch.backends.cudnn
+print(cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32, cudnn.benchmark, cudnn.deterministic)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["False", "False", "False", "True"]
+
+
+def test_a_device_is_held_to_what_the_processor_is_held_to() -> None:
+    for dtype in STEPS:
+        assert UNIT[dtype, "cuda"] == UNIT[dtype, "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("error", "full", "machines"),
+    [
+        (RuntimeError(FULL), True, True),
+        (RuntimeError(FAILED), False, True),
+        (MemoryError(), False, True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), False, True),
+        (RuntimeError("CUDA graphs cannot be captured here"), False, False),
+        (ValueError("a hook's own"), False, False),
+    ],
+)
+def test_whose_an_exception_is(error: Exception, full: bool, machines: bool) -> None:
+    assert (device_is_full(error), is_the_machines(error)) == (full, machines)
+
+
+def test_a_full_device_leaves_cases_that_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> Observation:
+        raise RuntimeError(FULL)
+
+    monkeypatch.setattr("hookcheck.networks.examine.observe", full)
+    results = Examiner((), {"cpu": ()}).perform(TASK)  # type: ignore[dict-item]
+    assert [(r.kind, r.outcome, r.reason) for r in results] == [
+        (kind, NOT_RUN, "cpu has no memory left for it") for kind in TASK.kinds
+    ]
+
+
+def test_a_device_that_failed_costs_one_case_and_a_new_process() -> None:
+    """What lets the exception out is lost; the runner that takes its place runs the rest."""
+
+    class Failing:
+        failed = False
+
+        def perform(self, task: Task) -> list[CaseResult]:
+            if not self.failed:
+                self.failed = True
+                raise Lost(CRASHED, f"the case let out RuntimeError: {FAILED}", 0)
+            return [CaseResult(task.family, task.id, kind, task.origin, RAN) for kind in task.kinds]
+
+        def peak_memory(self) -> float:
+            return 0.0
+
+        def close(self) -> None:
+            pass
+
+    assert [r.outcome for r in outcomes(Failing(), TASK)] == [CRASHED, RAN]
+
+
+def test_a_hook_that_meets_a_failed_device_lets_its_exception_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no observation of torch, as other exceptions are."""
+
+    def failing(*arguments: object, **options: object) -> object:
+        raise RuntimeError(FAILED)
+
+    monkeypatch.setattr("hookcheck.probe.run.registered", failing)
+    with pytest.raises(RuntimeError, match="device-side assert"):
+        examiner.Examiner((), {"cpu": ()}).perform(TASK)  # type: ignore[dict-item]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a device")
+def test_without_a_device_there_is_nothing_to_say_of_one() -> None:
+    assert accelerator() == {}
