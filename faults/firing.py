@@ -232,7 +232,7 @@ FIRING = (
     Fault("hooks are called in forward too", lambda: at_once(with_gradient), ("BW-05",), ALL),
     Fault("hooks are called where no output requires grad", lambda: at_once(without_gradient), ("BW-04",), ALL),
     Fault("hooks are called under no_grad", lambda: at_once(without_grad_mode), ("NG-01", "BW-04"), ALL),
-    Fault("hooks are called late and in reverse", lambda: deferred(lambda held: held[::-1], always), ("OR-01",)),
+    Fault("hooks are called late and in reverse", lambda: deferred(lambda held: held[::-1], always), ("OR-01",), ALL),
     Fault("containers are told before their children", lambda: deferred(containers_first, always), ("OR-01",)),
     Fault(
         "hooks without grad_input are called last",

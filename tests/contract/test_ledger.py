@@ -185,10 +185,17 @@ def test_of_a_warning_the_entry_explains_only_what_says_so(tmp_path: Path, text:
     assert found is explained
 
 
+def test_of_a_value_the_entry_may_say_which(tmp_path: Path) -> None:
+    entry = loaded(tmp_path, TEXT.replace('["wrong values"]', '["wrong values"]\nsays = "3.0"'))
+    for observed, explained in (("[3.0]", True), ("[4.0]", False)):
+        finding = Finding(Site(VALUE), CLOSE, "1", observed)
+        assert entry.matches("GI-01", "multi-node", "backward", finding, FEATURES) is explained
+
+
 @pytest.mark.parametrize(
-    "text", [WARNING.replace('says = "is deprecated"', ""), WARNING.replace('"new warning"', '"wrong values"')]
+    "text", [WARNING.replace('says = "is deprecated"', ""), WARNING.replace('says = "is deprecated"', 'says = " "')]
 )
-def test_an_entry_says_something_of_exceptions_and_warnings_alone(tmp_path: Path, text: str) -> None:
+def test_an_entry_says_something_of_exceptions_and_warnings(tmp_path: Path, text: str) -> None:
     with pytest.raises(LedgerError, match="entry 'some-entry' of the ledger: 'says' is a part of the text"):
         load(written(tmp_path, text))
 

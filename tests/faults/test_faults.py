@@ -12,21 +12,11 @@ from faults.samples import deviations
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.programs.program import Program
 
-STILL_EXCUSED = {
-    "a hook fires again in the backward of a backward, with old gradients": "full-stale-grad-output says too much",
-    "the gradient changes in its last bits": "full-order-of-sums says too much",
-}
-"""Faults that an entry of the ledger still excuses, since it describes more than what torch does."""
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", OFFERED, ids=lambda fault: fault.what)
-def test_a_fault_is_caught_on_every_hook_kind_and_excused_on_no_network(
-    fault: Fault, request: pytest.FixtureRequest
-) -> None:
+def test_a_fault_is_caught_on_every_hook_kind_and_excused_on_no_network(fault: Fault) -> None:
     """Looked at until the clauses that it names catch it; `hookcheck kill-matrix` looks at every sample."""
-    if fault.what in STILL_EXCUSED:
-        request.applymarker(pytest.mark.xfail(reason=STILL_EXCUSED[fault.what], strict=True))
     shown = {kind: list(until_caught(fault, kind)) for kind in fault.kinds}
     found = {kind: catching(changes) for kind, changes in shown.items()}
     print(f"{fault.what}:")

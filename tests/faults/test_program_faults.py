@@ -13,18 +13,8 @@ from hookcheck.programs.program import Program
 PROGRAMS = [c for c in CLAUSES.values() if isinstance(c, Program)]
 
 
-STILL_EXCUSED = {
-    "order of hooks: results of pre-hooks ignored": "retain-grad-comes-before-pre-hooks names no value",
-    "parameters have hooks that are not called": "own_assign_load_drops_param_hooks names no value",
-    "spectral_norm has a weight that is no leaf at once": "gh28594 names no value",
-}
-"""Faults that an entry of the ledger still excuses, since it describes a fact and not what is observed."""
-
-
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_fault_is_caught_and_excused_nowhere(fault: Fault, request: pytest.FixtureRequest) -> None:
-    if fault.what in STILL_EXCUSED:
-        request.applymarker(pytest.mark.xfail(reason=STILL_EXCUSED[fault.what], strict=True))
+def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
     if not offered(fault):
         pytest.skip("this torch lacks what the fault is about")
     for id in fault.clauses:

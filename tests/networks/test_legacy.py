@@ -19,11 +19,12 @@ from hookcheck.networks.legacy import AS_THE_NODE, BUT_FOR_NUMBERS, NOT_JUDGED, 
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.probe.observation import Event
+from hookcheck.probe.run import observe
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
-from hookcheck.topology.model import Apply, Composite
+from hookcheck.topology.model import Apply, Call, Composite
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
 from hookcheck.topology.primitive import Array
@@ -177,3 +178,16 @@ def test_where_the_node_is_not_known_what_the_hook_advertises_is_not_judged() ->
 def test_what_nobody_can_foretell_is_counted(summed: Case) -> None:
     assert (judged(summed, "P2-12"), unjudged(summed, "P2-12")) == (0, 1)
     assert gaps(summed, "P2-12") == []
+
+
+def test_hooks_come_in_the_order_of_the_nodes() -> None:
+    """The root and its last layer share a Node, on which the layer's hook was put first."""
+    inner = Call("g", "m0", (X,)), Call("h", "m1", (Ref("g"),))
+    made = case(Composite((("m0", Tanh()), ("m1", Tanh())), ("x",), inner, Ref("h")), kind="backward")
+    whole = replace(made, observed=observe(made.topology, made.expected.numbers, "backward"))
+    events = whole.observed.events
+    assert [event.path for event in events] == ["m1", "", "m0"]
+    assert whole.as_a_node(None)["order"] == {"of the Nodes"}
+    for wrong in ((1, 0, 2), (0, 2, 1), (2, 1, 0)):
+        moved = replace(whole, observed=replace(whole.observed, events=tuple(events[i] for i in wrong)))
+        assert moved.as_a_node(None)["order"] == {"another"}

@@ -201,3 +201,11 @@ def test_the_three_states_of_a_gradient() -> None:
     assert state(None) == "absent"
     assert state(np.zeros((2, 2))) == "zero"
     assert state(np.array([0.0, 1e-300])) == "value"
+
+
+def test_a_firing_knows_what_the_passes_before_met_of_its_call() -> None:
+    of_b = Backward((Y,), (V,), (Ref("net.b.weight"),), retain_graph=True)  # meets the root's outputs alone
+    leaked = Backward((LEAKED,), (V,), retain_graph=True)  # meets its inputs alone
+    e = expected(LEAKING, [CALLED, leaked, of_b, leaked, leaked], {"a": 2, "b": 3}, x=7, v=5)
+    of_root = [(firing.backward, firing.met) for firing in e.firings if firing.call.path == ""]
+    assert of_root == [(0, "nothing"), (2, "outputs alone"), (3, "both")]

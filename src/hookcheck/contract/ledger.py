@@ -33,7 +33,8 @@ else:
 DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
-    *("leaves", "asks", "roots", "ties", "writes", "layout", "inside", "fact", "legacy"),
+    *("leaves", "asks", "roots", "ties", "writes", "layout", "inside", "fact", "legacy", "order", "met"),
+    "boundaries",
     *("site", "sites", "lane", "trouble", "before", "between", "backward", "context", "host", "optimizer", "input"),
 )
 PATH = Path(__file__).with_name("known")
@@ -49,10 +50,11 @@ class Entry:
 
     It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the
     version specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of
-    the gaps ``instead``; of an exception or a warning, ``says`` is a part of the text. Of programs the family is
-    ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when
-    that was last looked at. Where a run shows now one thing and now another, ``varies`` says why: the verdict on the
-    program is then the set of all gaps ``instead``, or none, and records say that whatever a run saw of it.
+    the gaps ``instead``; ``says`` is a part of the text of what is observed, of an exception or a warning always. Of
+    programs the family is ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests
+    on, ``reviewed`` when that was last looked at. Where a run shows now one thing and now another, ``varies`` says why:
+    the verdict on the program is then the set of all gaps ``instead``, or none, and records say that whatever a run saw
+    of it.
     """
 
     id: str
@@ -265,8 +267,8 @@ def _names(raw: Mapping[str, Any], key: str, choices: Collection[str], label: st
 def _says(raw: Mapping[str, Any], label: str) -> str:
     says = raw.get("says", "")
     talks = {"raised", "new warning"} & set(raw["instead"])
-    if not isinstance(says, str) or bool(talks) is not bool(says.strip()):
-        raise LedgerError(f"{label}: 'says' is a part of the text of an exception or warning, needed for those alone")
+    if not isinstance(says, str) or (("says" in raw or talks) and not says.strip()):
+        raise LedgerError(f"{label}: 'says' is a part of the text of what is observed; exceptions and warnings need it")
     return says
 
 

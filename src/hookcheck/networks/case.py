@@ -43,7 +43,8 @@ class Pair:
 class Case:
     """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks.
 
-    ``measured`` is for a second look: what rounding does to this very network then counts beside the table.
+    ``measured`` is for a second look: what rounding does to this very network then counts beside the table. ``bounded``
+    is for that as well: the run without hooks, with identities of our own where a full hook has its own.
     """
 
     topology: Topology
@@ -53,6 +54,7 @@ class Case:
     observed: Observation
     plain: Observation
     measured: bool = False
+    bounded: Observation | None = None
 
     def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
         """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
@@ -206,7 +208,7 @@ class Case:
         In a pass through another one, each Node may run once whatever the oracle says.
         """
         due: dict[str, list[NodeCall]] = {call.path: [] for call in self.expected.trace.calls}
-        for call in self.expected.of_first_output:
+        for call in legacy.in_turn(self.expected.of_first_output, self.expected.trace.ended):
             due[call.call.path].append(call)
         looks = [partial(self._alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
         trace, ended = self.expected.trace, self.observed.raised is not None
@@ -217,11 +219,29 @@ class Case:
         return found
 
     def as_a_node(self, path: str | None) -> Features:
-        """How the legacy hook of the module at ``path`` was called, or those of all modules: one of `legacy.WORDS`."""
+        """How the legacy hook of the module at ``path`` was called, or those of all modules: one of `legacy.WORDS`; of
+        all modules also in which ``order``: ``of the Nodes`` or ``another``."""
         if self.kind.variant != "legacy":
             return {}
-        found = self.as_nodes.values() if path is None else [self.as_nodes[path]]
-        return {"legacy": frozenset(answers.word for answers in found)}
+        if path is not None:
+            return {"legacy": frozenset({self.as_nodes[path].word})}
+        place = {id(event): i for i, event in enumerate(self.observed.events)}
+        ordered = legacy.in_order(self.as_nodes.values(), place, self.expected.plain, self.expected.trace.ended)
+        return {
+            "legacy": frozenset(answers.word for answers in self.as_nodes.values()),
+            "order": frozenset({"of the Nodes" if ordered else "another"}),
+        }
+
+    @cached_property
+    def beside(self) -> Features:
+        """At a second look, what identities ``boundaries`` of our own show beside the hook's: ``the same`` values and
+        gradients, bit by bit, or ``others``."""
+        if self.bounded is None:
+            return {}
+        alike = same(self.bounded.values, self.observed.values) and same(
+            dict(self.bounded.gradients), dict(self.observed.gradients)
+        )
+        return {"boundaries": frozenset({"the same" if alike else "others"})}
 
     def carries_output(self, event: Event, gradient: Array) -> bool:
         """Whether the event's grad_output holds ``gradient``, of one of the outputs that the Node has."""

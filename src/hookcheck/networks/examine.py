@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import torch
 
@@ -13,15 +14,17 @@ from hookcheck.contract.explaining import explained
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.hooks.acts import NO_ACTS
-from hookcheck.hooks.kinds import KINDS
+from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import Judgements, judge
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
+from hookcheck.probe.boundaries import boundaries
 from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
+from hookcheck.topology.primitive import Array
 from hookcheck.topology.values import values
 
 
@@ -59,6 +62,7 @@ def examine(
         ran()
     worked_out = {NO_ACTS: Expected(topology, numbers, release=release(torch.__version__))}
     done: list[tuple[tuple[Clause, ...], Observation, Judgements]] = []
+    beside = Beside(topology, numbers, device)
     for kind in kinds:
         if plain is None or reasons[kind]:
             yield CaseResult(family, id, kind, origin, NOT_OFFERED, reasons[kind])
@@ -75,10 +79,27 @@ def examine(
             done.append((spoken, observed, judgement))
         deviations = explained(topology, family, kind, judgement.findings, ledger, evidence)
         if any(deviation.ledger is None for deviation in deviations):
-            again = Case(topology, KINDS[kind], device, expected, observed, plain, measured=True)
+            again = Case(topology, KINDS[kind], device, expected, observed, plain, True, beside.of(KINDS[kind]))
             judgement = judge(again, () if expected.overflows else spoken)
             deviations = explained(topology, family, kind, judgement.findings, ledger, evidence)
         yield CaseResult(family, id, kind, origin, RAN, "", judgement.judged, deviations, judgement.unjudged)
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """What a second look at a topology needs beside the runs: one with `boundaries` of our own, made when asked for."""
+
+    topology: Topology
+    numbers: Mapping[str, Array]
+    device: str
+
+    def of(self, kind: HookKind) -> Observation | None:
+        """That run, for hooks that have such boundaries and act on nothing."""
+        return self._bounded if kind.variant == "full" and kind.observes else None
+
+    @cached_property
+    def _bounded(self) -> Observation:
+        return observe(self.topology, self.numbers, None, self.device, boundaries)
 
 
 @lru_cache(maxsize=8)

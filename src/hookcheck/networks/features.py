@@ -43,10 +43,10 @@ def _while_alive(function: Callable[[Traced], Features]) -> Callable[[Traced], F
 
 
 def firing_features(firing: Firing) -> Features:
-    """The features of a firing: those of its call, and ``reached``: ``output``, or ``inside`` where the gradient of no
-    output is computed."""
+    """The features of a firing: those of its call, ``reached``: ``output``, or ``inside`` where the gradient of no
+    output is computed; and what passes before ``met`` of the call (see `Firing`)."""
     reached = "inside" if all(g is None for g in firing.grad_output) else "output"
-    return {**call_features(firing.call), "reached": frozenset({reached})}
+    return {**call_features(firing.call), "reached": frozenset({reached}), "met": frozenset({firing.met})}
 
 
 @_while_alive

@@ -101,4 +101,4 @@ def describe(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
     else:
         name = "run"
     whole = case.features if case.observed.raised or path is None else {**features, **case.own}
-    return name, {**whole, **case.as_a_node(path)}
+    return name, {**whole, **case.as_a_node(path), **case.beside}

@@ -5,7 +5,7 @@ Which call of the hook is for which run of the Node it is not told, so each goes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -13,7 +13,9 @@ from itertools import product
 import numpy as np
 
 from hookcheck.oracle.gradient import Gradient
+from hookcheck.oracle.graph import CallTrace, Node, origin
 from hookcheck.oracle.last_node import NodeCall
+from hookcheck.oracle.sweep import Sweep
 from hookcheck.probe.observation import Copy, Event, dtype_of
 from hookcheck.topology.primitive import Array
 
@@ -85,6 +87,46 @@ def answers(
     due = tuple((call, found.get(id(call))) for call in calls)
     taken = sum(not call.certain and event is not None for call, event in due)
     return Answers(due, tuple(left), max(0, room - taken), ended, looks[-1])
+
+
+def in_turn(calls: Iterable[NodeCall], ended: Sequence[CallTrace]) -> list[NodeCall]:
+    """The calls as they come where nothing but the order in which Nodes were made decides: the latest Node first, and
+    hooks on one Node in the order in which they were put there, which is that of ``ended``, the calls' ends."""
+    ends = {id(call): number for number, call in enumerate(ended)}
+    return sorted(calls, key=lambda due: (due.backward, -_node(due).index, ends[id(due.call)]))
+
+
+def in_order(
+    found: Iterable[Answers], place: Mapping[int, int], sweeps: Sequence[Sweep], ended: Sequence[CallTrace]
+) -> bool:
+    """Whether the calls that are known came as the Nodes ran: no Node before one that must run before it, and hooks on
+    one Node as `in_turn` has it.
+
+    ``place`` says which event came when, by its ``id``; ``sweeps`` are the passes without boundaries.
+    """
+    told = [(call, event) for answers in found for call, event in answers.due if call.known and event is not None]
+    happened = [call for call, event in sorted(told, key=lambda one: place[id(one[1])])]
+    ends = {id(call): number for number, call in enumerate(ended)}
+    return not any(
+        _comes_before(later, former, sweeps, ends) for i, former in enumerate(happened) for later in happened[i + 1 :]
+    )
+
+
+def _comes_before(one: NodeCall, other: NodeCall, sweeps: Sequence[Sweep], ends: Mapping[int, int]) -> bool:
+    """Whether the hook of ``one`` must be called before that of ``other``."""
+    if one.backward != other.backward:
+        return one.backward < other.backward
+    mine, its = _node(one), _node(other)
+    if mine is its:
+        return ends[id(one.call)] < ends[id(other.call)]
+    return bool(sweeps[one.backward].earlier[its.index] >> mine.index & 1)
+
+
+def _node(due: NodeCall) -> Node:
+    """The Node that made the first output."""
+    node = None if due.call.first is None else origin(due.call.first).node
+    assert node is not None
+    return node
 
 
 def carries(call: NodeCall, event: Event, alike: Alike) -> bool:

@@ -30,7 +30,9 @@ class Firing:
     ``grad_input`` has an entry for each positional argument of the module call, ``grad_output`` one for each output;
     an entry is None where the gradient is absent. ``early`` tells the rule under which it fires: False when the
     gradients with respect to the inputs are computed, True when those of the outputs are, since no input requires grad.
-    ``node`` is the node at which it fires, and ``earlier`` a bit mask of the nodes that run before that one.
+    ``node`` is the node at which it fires, and ``earlier`` a bit mask of the nodes that run before that one. ``met``
+    tells what the passes before met of the call: ``nothing``, ``outputs alone`` since they last met its inputs, or
+    ``both``.
 
     Joined boundaries make gradients that a run without hooks does not compute: an enclosing module of whose outputs one
     is used hands zeros to whatever made the others, or nothing, as the release has it. ``certain`` is False for a
@@ -46,6 +48,7 @@ class Firing:
     earlier: int
     certain: bool = True
     open: frozenset[int] = frozenset()
+    met: str = "nothing"
 
     def side(self, name: str) -> tuple[tuple[Gradient, ...], tuple[Tensor | None, ...], frozenset[int]]:
         """``grad_input`` or ``grad_output``: the gradients, of which tensors, and the places that are open."""
@@ -253,7 +256,7 @@ class Expected:
 
     def _firings(self, at: Callable[[CallTrace], Node | None]) -> tuple[Firing, ...]:
         return tuple(
-            _firing(call, node, number, swept, plain)
+            _firing(call, node, number, swept, plain, _met(call, self.hooked[:number]))
             for number, (swept, plain) in enumerate(zip(self.hooked, self.plain))
             for call in self.trace.calls
             for node in [at(call)]
@@ -370,7 +373,19 @@ class Expected:
         return known
 
 
-def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep) -> Firing:
+def _met(call: CallTrace, sweeps: tuple[Sweep, ...]) -> str:
+    """What passes have met of a call, as `Firing.met` has it."""
+    found = "nothing"
+    for swept in sweeps:
+        entered, left = (node is not None and node.index in swept.received for node in (call.entry, call.exit))
+        if left:
+            found = "both" if entered else "outputs alone"
+        elif entered and found != "nothing":
+            found = "both"
+    return found
+
+
+def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep, met: str) -> Firing:
     inputs = materialized(node, swept.received[node.index]) if node is call.entry else ()
     outputs = swept.received.get(call.exit.index, ()) if call.exit else ()
     without = plain.received.get(call.exit.index, (None,) * len(outputs)) if call.exit else ()
@@ -386,6 +401,7 @@ def _firing(call: CallTrace, node: Node, number: int, swept: Sweep, plain: Sweep
         earlier=swept.earlier[node.index],
         certain=node.index in plain.received,
         open=frozenset(places[i] for i in doubtful),
+        met=met,
     )
 
 

@@ -13,6 +13,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
+from hookcheck.networks.examine import Beside
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
@@ -74,7 +75,8 @@ def sightings(
         return first
     if expected.overflows:
         return []
-    return _seen(Case(topology, kind, device, expected, observed, plain, measured=True), family, clause, ledger)
+    beside = Beside(topology, numbers, device).of(kind)
+    return _seen(Case(topology, kind, device, expected, observed, plain, True, beside), family, clause, ledger)
 
 
 def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sighting]:
