@@ -37,11 +37,12 @@ def adds_one(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  
     return output + 1
 
 
-def ignored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
-    """A forward hook that scripts are told to ignore, and that they cannot compile."""
+def _floored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
+    """A forward hook that TorchScript cannot compile, and that adds 0."""
     import math
 
     return output + math.floor(0.5)
 
 
-torch.jit.ignore(ignored)  # type: ignore[no-untyped-call]
+ignored = torch.jit.ignore(_floored)  # type: ignore[no-untyped-call]
+"""A forward hook that scripts are told to ignore."""

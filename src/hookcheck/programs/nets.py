@@ -14,11 +14,7 @@ def net(forward: Callable[..., Any], **parts: Any) -> Any:
     A part is an attribute of the module: modules are its submodules, and numbers become parameters.
     """
 
-    class Net(nn.Module):
-        def forward(self, *args: Any, **kwargs: Any) -> Any:
-            return forward(self, *args, **kwargs)
-
-    made = Net()
+    made = type("Net", (nn.Module,), {"forward": forward})()
     for name, part in parts.items():
         setattr(made, name, nn.Parameter(torch.tensor(part)) if isinstance(part, float) else part)
     return made

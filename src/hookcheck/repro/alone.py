@@ -6,6 +6,7 @@ Sources are read, not imported: what they need need not be installed.
 from __future__ import annotations
 
 import ast
+import re
 import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,19 +15,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Union
 
+from hookcheck.repro.bare import bare
+
 PACKAGE = "hookcheck"
 LAZY = f"{PACKAGE}.probe.lazy"
 """What it offers is torch itself."""
 
-DECLARES = "program"
-"""The decorator that makes a function a clause, which the function can do without."""
+LATE = re.compile(rf'import_module\("({PACKAGE}[\w.]*)"\)\.(\w+)')
+"""How a program gets what it needs from a module of hookcheck that is imported late."""
+
+DECLARES = ("program", "fresh")
+"""Decorators that a script does without: its function is no clause, and its process has compiled nothing yet."""
 
 Import = Union[ast.Import, ast.ImportFrom]
 
 
 @dataclass
 class Alone:
-    """What a function needs: lines of ``imports``, and ``definitions`` in an order in which they can stand.
+    """What a function needs: lines of ``imports``, and bare ``definitions`` in an order in which they can stand.
 
     ``origins`` tells of each name that is defined the module that it is from.
     """
@@ -77,7 +83,7 @@ def _collect(
             text = room.text(place)
             for used in sorted(_used(text), key=lambda used: (room.defined.get(used, -1), used)):
                 _collect(module, used, given, found, seen)
-            found.definitions.append(text)
+            found.definitions.append(bare(text, room.typed))
 
 
 @lru_cache(maxsize=256)
@@ -85,15 +91,23 @@ def _room(module: str) -> _Room:
     spec = find_spec(module)
     assert spec is not None
     assert spec.origin is not None
-    return _Room(module, Path(spec.origin).read_text(encoding="utf-8"))
+    text = Path(spec.origin).read_text(encoding="utf-8")
+    late = {name: origin for origin, name in LATE.findall(text)}
+    return _Room(module, LATE.sub(r"\2", text), late)
 
 
 @dataclass(frozen=True)
 class _Room:
-    """One module of hookcheck: its text, taken apart."""
+    """One module of hookcheck: its text, taken apart, and from where it gets names ``late``."""
 
     name: str
     source: str
+    late: dict[str, str]
+
+    @property
+    def typed(self) -> bool:
+        """Whether its annotations are objects, which somebody reads as it runs."""
+        return not any(isinstance(n, ast.ImportFrom) and n.module == "__future__" for n in self.body)
 
     @cached_property
     def body(self) -> list[ast.stmt]:
@@ -104,7 +118,8 @@ class _Room:
         """What is imported, by name; inside of functions only what is hookcheck's own."""
         inside = (statement for node in self.body for statement in _own_imports(node))
         here = (node for node in self.body if isinstance(node, (ast.Import, ast.ImportFrom)))
-        return {a.asname or a.name: (statement, a) for statement in (*inside, *here) for a in statement.names}
+        late = [ast.ImportFrom(origin, [ast.alias(name)], 0) for name, origin in self.late.items()]
+        return {a.asname or a.name: (statement, a) for statement in (*inside, *here, *late) for a in statement.names}
 
     @cached_property
     def defined(self) -> dict[str, int]:
@@ -136,7 +151,7 @@ def _own_imports(node: ast.stmt) -> list[ast.ImportFrom]:
 
 
 def _declares(decorator: ast.expr) -> bool:
-    return isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == DECLARES
+    return isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id in DECLARES
 
 
 def _defines(node: ast.stmt) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import sys
 import warnings
 from collections.abc import Iterator
@@ -58,7 +59,9 @@ def executed(text: str) -> tuple[int | None, str]:
     """The exit code of a script that is run in this process, and what it says; None if its control fails, or if it
     raises anything else."""
     said = io.StringIO()
-    module = ModuleType(NAME)  # pickle looks up in its module what a script defines
+    module = ModuleType(NAME)  # pickle looks up in its module what a script defines, TorchScript reads it
+    module.__file__ = f"{NAME}.py"
+    linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
     with (
         preserved(),
         _known(module),
@@ -68,7 +71,7 @@ def executed(text: str) -> tuple[int | None, str]:
     ):
         warnings.simplefilter("ignore")
         try:
-            exec(compile(text, f"{NAME}.py", "exec"), vars(module))
+            exec(compile(text, module.__file__, "exec"), vars(module))
         except SystemExit as end:
             return int(end.code or 0) if not isinstance(end.code, str) else 1, said.getvalue()
         except Exception as error:
@@ -83,6 +86,7 @@ def _known(module: ModuleType) -> Iterator[None]:
         yield
     finally:
         del sys.modules[module.__name__]
+        linecache.cache.pop(f"{NAME}.py", None)
 
 
 def _ways(control: Control, asked: Question) -> Iterator[Way]:

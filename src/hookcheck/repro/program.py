@@ -1,49 +1,62 @@
-"""The script of a program: its own source with whatever it uses, bare of types and docstrings, and a short check.
+"""The script of a program: of its own source what one fact needs, bare of types and docstrings, and a short check.
 
-The facts that are so are its control.
+The facts that are stated on the way to it are its control.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import ALONE_LIMIT, Program
-from hookcheck.repro.alone import PACKAGE, alone
+from hookcheck.repro.alone import PACKAGE, Alone, alone
+from hookcheck.repro.editing import replaced
 from hookcheck.repro.heading import LACKS, header, since_guard
+from hookcheck.repro.inlining import inlined
 from hookcheck.repro.links import links
+from hookcheck.repro.slicing import sliced
+from hookcheck.repro.syntax import may_name
+from hookcheck.repro.turns import flat, one_turn
 from hookcheck.repro.wrapping import wrapped
 
 GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}
-"""What a script defines by itself."""
+"""What a script does without."""
 
 MORE = re.compile(rf"{PACKAGE}|^ *(?:from|import) (?:hypothesis|numpy)\b", re.MULTILINE)
-"""What shows that a program needs more than torch: a module that it gets late, or generated acts."""
+"""What shows that a program needs more than torch: generated acts."""
 
 DIGITS = 5
 """Digits that numbers are compared by: so many of what a program states are sure (`hookcheck.oracle.tolerance`)."""
 
-CHECK = """wrong = []
+CHECK = """def check(name, observed, expected):
+    print(f"{name}: expected {expected}, observed {observed}")
+    if observed != expected:
+        raise SystemExit(1)"""
 
+TENSOR = """def plain(value):
+    return value.tolist() if isinstance(value, torch.Tensor) else value"""
 
-def check(name, observed, expected):
-    if plain(observed) != plain(expected):
-        wrong.append(f"{name}: expected {plain(expected)}, observed {plain(observed)}")"""
+NESTED = """def plain(value):
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return value.tolist() if isinstance(value, torch.Tensor) else value"""
 
-PLAIN = """def plain(value):
+PLAIN = f"""def plain(value):
     if isinstance(value, torch.Tensor):
         value = value.tolist()
     if type(value) in (tuple, list):
-        return type(value)(map(plain, value))"""
-
-OF_DICTS = """
+        return type(value)(map(plain, value))
     if type(value) is dict:
-        return {key: plain(item) for key, item in value.items()}"""
-
-ROUNDED = f"""
+        return {{key: plain(item) for key, item in value.items()}}
     return float(f"{{value:.{DIGITS}g}}") if type(value) in (int, float) else value"""
+
+OF_PLAIN = CHECK.replace("    print", "    observed, expected = plain(observed), plain(expected)\n    print")
+"""The check where tensors or rounded numbers are compared, in containers of any depth."""
+
+ROUNDED = re.compile(r"tensor\(|\d\.\d*[1-9]|\de[-+]?\d|\b(?:nan|inf)\b|Parameter containing")
+"""What shows, in what a script without it says, that `PLAIN` is needed: tensors, and numbers that are rounded."""
 
 RAISED = """def raised(act):
     try:
@@ -70,7 +83,7 @@ STATED = {
     "equal": "check({0}, {1}, {2})",
     "true": "check({0}, bool({1}), True)",
     "calls": "check({0}, {1}, {2})",
-    "order": "check({0}, list({1}), list({2}))",
+    "order": "check({0}, list({1}), {2})",
     "raises": "check({0}, type(raised({2})), {1})",
     "works": "{1}()",
     "warns": "warns({0}, {1}, {2})",
@@ -86,6 +99,9 @@ SAYING = {
 }
 """The same where what is said matters."""
 
+FAILS = "check({0}, raised({1}), None)"
+"""How it states that something works, where that is what it is about."""
+
 WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it may crash or hang
     try:
         done = subprocess.run([sys.executable, __file__, "--run"], timeout={ALONE_LIMIT})
@@ -93,12 +109,15 @@ WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it m
         sys.exit("the program hangs")
     sys.exit(1 if done.returncode < 0 else done.returncode)"""
 
+Run = Callable[[str], "tuple[int | None, str]"]
+"""Runs a script and gives its exit code and what it says."""
 
-def program_script(program: Program, device: str | None = None) -> str:
+
+def program_script(program: Program, device: str | None = None, fact: str = "", run: Run | None = None) -> str:
     """The script that runs ``program`` on ``device`` (None: the one that it is about, or ``cpu``).
 
     It ends with exit code 1 where a fact is not so, 0 where all are, and 3 where its torch or its machine lacks what it
-    needs.
+    needs. With a ``fact`` it is about that alone, as far as it still shows that one where it is ``run``.
 
     Raises:
         HookcheckError: the program is about another device, or needs more than torch, as generated acts do.
@@ -107,61 +126,135 @@ def program_script(program: Program, device: str | None = None) -> str:
     device = device or about or "cpu"
     if about not in (None, device):
         raise HookcheckError(f"program {program.id} is about {about}; add --device {about}")
-    module, name = program.judge.__module__, program.judge.__name__
     more = HookcheckError(f"no script can be written yet for program {program.id}: it needs more than torch")
     try:
-        found = alone(module, name, GIVEN)
+        found = alone(program.judge.__module__, program.judge.__name__, GIVEN)
     except ValueError:
         raise more from None
     if any(map(MORE.search, (*found.imports, *found.definitions))):
         raise more
-    text = bare("\n\n\n".join(found.definitions))
-    body = stated(text)
-    lacking = [kind for kind in ("NotOffered", "NotRun") if re.search(rf"\b{kind}\b", body)]
-    helpers = [PLAIN + (OF_DICTS if "{" in body else "") + ROUNDED]
-    helpers += [RAISED] if "raised(" in body else []
-    helpers += [helper for helper, name in ((WARNS, "warns"), (SILENT, "silent")) if re.search(rf"\b{name}\(", body)]
-    imports = {line for line in found.imports if "annotations" not in line and _needed(line, body)} | {"import torch"}
-    imports |= {"import warnings"} if "catch_warnings" in "".join(helpers) else set()
-    imports |= {"import subprocess", "import sys"} if program.alone else set()
-    blocks = [
-        _header(program),
-        _imports(imports),
-        *filter(None, ["\n".join(_guards(program, device))]),
-        *([WATCHED] if program.alone else []),
-        *(f"\nclass {kind}(Exception):\n    pass" for kind in lacking),
-        CHECK,
-        *(f"\n{helper}" for helper in helpers),
-        f"\n{body}",
-        f"\n{_run(name, lacking, device, body)}",
-    ]
-    return wrapped(re.sub(r"\n{4,}", "\n\n\n", "\n\n".join(blocks)).rstrip("\n")) + "\n"
+    text = _lacking("\n\n\n".join(found.definitions))
+    written = _Written(program, device, found)
+    short = sliced(text, fact) if fact else None
+    if short is None:
+        return written.script(text, "")
+    if run is None:
+        return written.script(short, fact)
+
+    def shows(candidate: str, plain: str = PLAIN) -> bool:
+        code, said = run(written.script(candidate, fact, plain))
+        compared = said.partition(f"{fact}: expected None")[0]  # what an exception says is compared with nothing
+        return code == 1 and f"{fact}: expected" in said and (plain == PLAIN or not ROUNDED.search(compared))
+
+    if not shows(short):
+        return written.script(text, "")
+    short = one_turn(short, fact, shows)
+    changes = (lambda text: sliced(text, fact), lambda text: flat(text, program.judge.__name__), inlined)
+    for change in changes:
+        changed = change(short)
+        short = changed if changed and shows(changed) else short
+    plain = next(plain for plain in ("", TENSOR, NESTED, PLAIN) if shows(short, plain) or plain == PLAIN)
+    return written.script(short, fact, plain)
 
 
-def stated(text: str) -> str:
-    """A program whose facts are calls of one function, ``check(name, observed, expected)``."""
+class _Written:
+    """How definitions of a program become a script."""
+
+    def __init__(self, program: Program, device: str, found: Alone) -> None:
+        self.program, self.device, self.found = program, device, found
+
+    def script(self, text: str, fact: str, plain: str = PLAIN) -> str:
+        """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
+        program, name = self.program, self.program.judge.__name__
+        body = stated(text, fact)
+        helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
+        uses = {"raised": RAISED, "warns": WARNS, "silent": SILENT}
+        helpers += [helper for called, helper in uses.items() if re.search(rf"\b{called}\(", body)]
+        everything = "\n".join([body, *helpers])
+        imports = {line for line in self.found.imports if "annotations" not in line and _needed(line, everything)}
+        imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
+        imports |= {"import subprocess", "import sys"} if program.alone else set()
+        run = _run(f"def {name}(" in body, name, self.device, fact)
+        seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
+        blocks = [
+            _header(program),
+            _imports(imports),
+            *filter(None, ["\n".join(_guards(program, self.device))]),
+            *([WATCHED] if program.alone else []),
+            *(f"\n{helper}" for helper in helpers),
+            *(["\ntorch.manual_seed(0)"] if seeded else []),
+            f"\n{body}",
+            *([f"\n{run}"] if run else []),
+        ]
+        return wrapped(spaced("\n\n".join(blocks))) + "\n"
+
+
+def spaced(text: str) -> str:
+    """The text with two blank lines around definitions at its top, and at most one elsewhere."""
+    lines = text.strip("\n").split("\n")
+    body = ast.parse(text).body
+    starts = {}
+    for before, part in zip(body, body[1:]):
+        first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
+        while lines[first - 2].startswith("#"):
+            first -= 1
+        definition = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in (before, part))
+        starts[first] = 2 if definition else None
+    result: list[str] = []
+    for number, line in enumerate(lines, 1):
+        blank = starts.get(number)
+        if blank is not None:
+            while result and not result[-1]:
+                result.pop()
+            result += [""] * blank
+        if line or (result and result[-1]):
+            result.append(line)
+    return "\n".join(result)
+
+
+_OF_DICTS = """    if type(value) is dict:
+        return {key: plain(item) for key, item in value.items()}
+"""
+
+
+def stated(text: str, fact: str = "") -> str:
+    """A program whose facts are calls of one function, ``check(name, observed, expected)``; ``fact`` it is about."""
     while True:
         calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _of_check(node)]
         if not calls:
             break
         text = _rewritten(
-            text, max(calls, key=lambda call: (call.lineno, call.col_offset))
+            text, max(calls, key=lambda call: (call.lineno, call.col_offset)), fact
         )  # what is inside comes first
+    text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
     text = re.sub(r"\(check(?:, |(?=\)))", "(", text)  # what hands its check on, or is handed it
     return re.sub(r", check(?=[,)])", "", text).replace("check.device", '"cpu"')
 
 
-def _rewritten(text: str, call: ast.Call) -> str:
+def _lacking(text: str) -> str:
+    """The text with the exit code of a script in the place of the exceptions by which a program ends early."""
+    raises = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Raise) and re.match(r"(NotOffered|NotRun)\b", ast.unparse(node.exc) if node.exc else "")
+    ]
+    for node in sorted(raises, key=lambda node: -node.lineno):
+        lines = text.split("\n")
+        lines[node.lineno - 1 : node.end_lineno] = [f"{' ' * node.col_offset}raise SystemExit({LACKS})"]
+        text = "\n".join(lines)
+    return re.sub(r"(?m)^( *)if check\.device != .cpu.:\n.*\n", "", text)
+
+
+def _rewritten(text: str, call: ast.Call, fact: str) -> str:
     """The text with one call of the check written as a script does."""
     assert isinstance(call.func, ast.Attribute)
-    name, lines = call.func.attr, text.split("\n")
+    name = call.func.attr
     arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "says")]
     known = SAYING if name in SAYING and len(arguments) > STATED[name].count("{") else STATED
-    written = known[name].format(*(_source(text, argument) for argument in arguments))
-    (row, column), (end_row, end_column) = _start(call), _end(call)
-    ahead, behind = lines[row - 1].encode()[:column].decode(), lines[end_row - 1].encode()[end_column:].decode()
-    lines[row - 1 : end_row] = [f"{ahead}{written}{behind}"]
-    return "\n".join(lines)
+    about = name == "works" and bool(fact) and may_name(call, fact)
+    form = FAILS if about else known[name]
+    written = form.format(*(_source(text, a, f"{{{i}}}()" in form) for i, a in enumerate(arguments)))
+    return replaced(text, call, written)
 
 
 def _of_check(call: ast.Call) -> bool:
@@ -174,31 +267,21 @@ def _of_check(call: ast.Call) -> bool:
     )
 
 
-def _source(text: str, argument: ast.expr) -> str:
-    """An argument as it is written, on one line; a call by parts of its arguments as a lambda is."""
+def _source(text: str, argument: ast.expr, called: bool) -> str:
+    """An argument as it is written, on one line; in brackets where a lambda is called."""
     source = " ".join((ast.get_source_segment(text, argument) or "").split())
-    return f"({source})" if isinstance(argument, ast.Lambda) else source
+    return f"({source})" if called and isinstance(argument, ast.Lambda) else source
 
 
-def _run(name: str, lacking: list[str], device: str, text: str) -> str:
-    """The lines that run the program and end with what it says."""
-    act = [f"{name}()"] if device == "cpu" else [f'with torch.device("{device}"):', f"    {name}()"]
-    skipped = [
-        f"except {lacking[0] if len(lacking) == 1 else '(NotOffered, NotRun)'}:",
-        f"    raise SystemExit({LACKS})",
-    ]
-    return "\n".join(
-        [
-            *(["torch.manual_seed(0)"] if re.search("rand|Linear|Conv|LSTM|Transformer", text) else []),
-            "try:",
-            *(f"    {line}" for line in act),
-            *(skipped if lacking else []),
-            "except Exception as error:",
-            '    wrong.append(f"{type(error).__name__}: {error}")',
-            'print("\\n".join(wrong) or "as documented")',
-            "raise SystemExit(1 if wrong else 0)",
-        ]
-    )
+def _run(called: bool, name: str, device: str, fact: str) -> str:
+    """The lines that run the program, if its statements are not at the top; without a ``fact`` it may raise."""
+    act = [f"{name}()"] if called else []
+    if device != "cpu" and called:
+        act = [f'with torch.device("{device}"):', *(f"    {line}" for line in act)]
+    if fact:
+        return "\n".join(act)
+    fails = ["except Exception as error:", '    print(f"{type(error).__name__}: {error}")', "    raise SystemExit(1)"]
+    return "\n".join(["try:", *(f"    {line}" for line in act), *fails])
 
 
 def _header(program: Program) -> str:
@@ -213,10 +296,16 @@ def _needed(line: str, text: str) -> bool:
 
 
 def _imports(lines: Iterable[str]) -> str:
-    """Import statements in the order of PEP 8: those of the standard library, and those of torch."""
-    ordered = sorted(lines, key=lambda line: (line.startswith("from"), line))
+    """Import statements in the order of PEP 8, one a module: those of the standard library, and those of torch."""
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        module, _, name = line.partition(" import ")
+        names.setdefault(module if name else line, set()).update(filter(None, [name]))
+    merged = [f"{module} import {', '.join(sorted(found))}" if found else module for module, found in names.items()]
+    ordered = sorted(merged, key=lambda line: (line.startswith("from"), line))
     of_torch = [line for line in ordered if line.split()[1].partition(".")[0] == "torch"]
-    return "\n".join([*(line for line in ordered if line not in of_torch), "", *of_torch])
+    others = [line for line in ordered if line not in of_torch]
+    return "\n".join([*others, *([""] if others else []), *of_torch])
 
 
 def _guards(program: Program, device: str) -> list[str]:
@@ -224,52 +313,3 @@ def _guards(program: Program, device: str) -> list[str]:
     conditions = since_guard(program.since if device == "cpu" else max(program.since, "2.0"))
     conditions += ["not torch.cuda.is_available()"] if device == "cuda" else []
     return [f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})"] if conditions else []
-
-
-def bare(text: str) -> str:
-    """A definition without annotations and docstrings; comments stay."""
-    lines = text.split("\n")
-    for (row, column), (end_row, end_column), new in sorted(_cuts(ast.parse(text)), reverse=True):
-        ahead, behind = lines[row - 1].encode()[:column].decode(), lines[end_row - 1].encode()[end_column:].decode()
-        joined = f"{ahead}{new}{behind}"
-        lines[row - 1 : end_row] = [joined] if joined.strip() else []
-    text = re.sub(r"(?m)^ +$", "", "\n".join(lines))
-    return re.sub(r"(?m)^( *def .*:)\n\n", r"\1\n", text).strip("\n")
-
-
-Place = tuple[int, int]
-
-
-def _cuts(tree: ast.Module) -> Iterator[tuple[Place, Place, str]]:
-    """What is taken out: from where to where, and what stands there instead."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            arguments = node.args
-            every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-            for argument in every:
-                if argument is not None and argument.annotation is not None:
-                    yield _start(argument), _end(argument), argument.arg
-            if node.returns is not None:
-                yield _arrow(node), _end(node.returns), ""
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
-            yield _start(node.body[0]), _end(node.body[0]), "" if len(node.body) > 1 else "pass"
-        if isinstance(node, ast.AnnAssign) and node.value is not None:
-            yield _end(node.target), _start(node.value), " = "
-        if isinstance(node, ast.Expr) and node in tree.body and isinstance(node.value, ast.Constant):
-            yield _start(node), _end(node), ""
-
-
-def _arrow(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Place:
-    """Where ``-> type`` begins, the space before it included; it stands on the line of the type."""
-    assert node.returns is not None
-    return node.returns.lineno, node.returns.col_offset - len(" -> ")
-
-
-def _start(node: ast.stmt | ast.expr | ast.arg) -> Place:
-    return node.lineno, node.col_offset
-
-
-def _end(node: ast.stmt | ast.expr | ast.arg) -> Place:
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    return node.end_lineno, node.end_col_offset

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 import tokenize
 from collections.abc import Iterator
 
 WIDTH = 100
+STRING = re.compile(r'"[^"]*"')
 
 
 def wrapped(text: str) -> str:
@@ -25,26 +27,56 @@ def _line(line: str) -> list[str]:
         return [line]
     above = [f"{indent}{comment}"] if comment else []
     if not code:
-        return above
+        return textwrap.wrap(comment, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}# ")
     if comment and len(indent) + len(code) <= WIDTH:
         return [*above, indent + code]
+    opened = re.match(r"(?:if|elif|while|return|[\w, ]+ =) ", code)
+    if opened and not (pairs and re.fullmatch(r"[)\]}:,]*", code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
+        inside, colon = code[opened.end() :].rstrip(":"), ":" if code.endswith(":") else ""
+        parts = _split(inside, "or|and|if|else", [(a - opened.end(), b - opened.end()) for a, b in pairs])
+        if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
+            parts = [inside]  # what is between its commas
+        lines = [piece for part in parts for piece in _line(f"{indent}    {part}")]
+        return [*above, f"{indent}{opened[0]}(", *lines, f"{indent}){colon}"]
+    apart = [-1, *(place for place, depth in commas if not depth and not _of_lambda(code, place)), len(code)]
+    items = [item for a, b in zip(apart, apart[1:]) if (item := code[a + 1 : b].strip())]
+    if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", code)):
+        return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
     for start, end in pairs:
         if not re.fullmatch(r"[)\]}:,]*", code[end + 1 :]) or start == end - 1:
             continue
         inside = code[start + 1 : end]
-        opened, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"
+        head, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"
         if len(inside) + len(indent) + 4 <= WIDTH:
-            return [*above, opened, f"{indent}    {inside}", closed]
+            return [*above, head, f"{indent}    {inside}", closed]
         places = [
             start,
             *(place for place, depth in commas if start < place < end and depth == _depth(pairs, start)),
             end,
         ]
-        parts = [code[a + 1 : b].strip() for a, b in zip(places, places[1:])] if " for " not in inside else [inside]
+        parts = [code[a + 1 : b].strip() for a, b in zip(places, places[1:])]
+        if " for " in STRING.sub("", inside):
+            parts = _split(
+                inside, "for|if", [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
+            )
+            return [*above, head, *(f"{indent}    {part}" for part in parts), closed]
         more = "," if len(parts) > 1 else ""
         lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}")]
-        return [*above, opened, *lines, closed]
-    return [*above, indent + code]
+        return [*above, head, *lines, closed]
+    return [*above, *(f"{indent}{part}" for part in _split(code, "for|if", pairs))]  # inside of brackets
+
+
+def _of_lambda(code: str, place: int) -> bool:
+    """Whether a comma is between the parameters of a lambda."""
+    return any(m.start() < place < m.end() for m in re.finditer(r"\blambda\b[^:]*:", code))
+
+
+def _split(text: str, words: str, pairs: list[tuple[int, int]]) -> list[str]:
+    """The parts of an expression that begin with one of the words, outside of pairs of brackets and of strings."""
+    held = [*pairs, *((m.start(), m.end()) for m in STRING.finditer(text))]
+    places = [m.start() for m in re.finditer(rf" (?=(?:{words}) )", text)]
+    cuts = [place for place in places if not any(a < place < b for a, b in held)]
+    return [text[a:b].strip() for a, b in zip([0, *cuts], [*cuts, len(text)])]
 
 
 def _depth(pairs: list[tuple[int, int]], start: int) -> int:

@@ -210,10 +210,10 @@ def a_shared_parameter_has_one_gradient(check: Check) -> None:
 
 def non_reentrant() -> Callable[..., Any]:
     """``checkpoint`` in its non-reentrant form."""
-    forms = variants()
-    if NON_REENTRANT not in forms:
+    checkpoint = tool("checkpoint")
+    if "use_reentrant" not in inspect.signature(checkpoint).parameters:
         raise NotOffered("checkpoint has one form only, the reentrant one")
-    return forms[NON_REENTRANT]
+    return partial(checkpoint, use_reentrant=False)
 
 
 @program("own_ckpt_shared_param_nonreentrant", PROMISE, since="1.11", source="pytorch#69027")

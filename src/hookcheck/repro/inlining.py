@@ -1,0 +1,124 @@
+"""Calls of functions that only return something, with what they return in their place."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from hookcheck.repro.editing import replaced, written
+
+SIMPLE = (ast.Constant, ast.Name)
+"""What may stand in several places, or in a function, for the argument that it was."""
+
+
+def inlined(text: str) -> str:
+    """The text without its functions of one expression, as far as calls can have that expression instead."""
+    kept: set[str] = set()
+    while True:
+        tree = ast.parse(text)
+        function = next((f for f in _functions(tree) if f.name not in kept), None)
+        if function is None:
+            return text
+        changed = _without_calls(text, function.name)
+        if changed is None:
+            kept.add(function.name)
+        else:
+            text = changed
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    for node in tree.body:
+        if (
+            isinstance(node, ast.FunctionDef)
+            and not node.decorator_list
+            and not (node.args.kwonlyargs or node.args.kwarg or node.args.posonlyargs)
+            and len(node.body) == 1
+            and isinstance(node.body[0], ast.Return)
+            and node.body[0].value is not None
+        ):
+            yield node
+
+
+def _without_calls(text: str, name: str) -> str | None:
+    """The text without a function, or None where it must stay."""
+    while True:
+        tree = ast.parse(text)
+        function = next(node for node in _functions(tree) if node.name == name)
+        uses = [n for part in tree.body if part is not function for n in ast.walk(part) if _is(n, name)]
+        calls = [n for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Call) and _is(n.func, name)]
+        if not calls and not uses:
+            lines = text.split("\n")
+            return "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno or 0 :]])
+        if len(calls) != len(uses):
+            return None
+        call = max(calls, key=lambda node: (node.lineno, node.col_offset))
+        value = _value(function, call, tree)
+        if value is None:
+            return None
+        text = replaced(text, call, written(value))
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _value(function: ast.FunctionDef, call: ast.Call, tree: ast.Module) -> ast.expr | None:
+    """What a call gives, as an expression in the place of the call; None where that would be another one."""
+    arguments = _arguments(function, call)
+    (returned,) = function.body
+    assert isinstance(returned, ast.Return)
+    assert returned.value is not None
+    if arguments is None:
+        return None
+    value = returned.value
+    uses = Counter(n.id for n in ast.walk(value) if isinstance(n, ast.Name))
+    inner = [n for n in ast.walk(value) if isinstance(n, (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.DictComp))]
+    deferred = {n.id for part in inner for n in ast.walk(part) if isinstance(n, ast.Name)}
+    bound = {n.arg for n in ast.walk(value) if isinstance(n, ast.arg)}
+    bound |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    others = [n for part in tree.body if part is not function for n in ast.walk(part)]
+    stored = Counter(n.id for n in others if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    stored.update(n.arg for n in others if isinstance(n, ast.arg))
+    turned = {n.id for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While)) for n in _stored(loop)}
+    free = set(uses) - set(arguments) - bound
+    if any(stored[name] for name in free):
+        return None
+    for name, argument in arguments.items():
+        names = {n.id for n in ast.walk(argument) if isinstance(n, ast.Name)}
+        again = uses[name] > 1 or name in deferred
+        changing = any(stored[n] != 1 or n in turned for n in names)
+        if names & bound or (again and not (isinstance(argument, SIMPLE) and not (name in deferred and changing))):
+            return None
+    result: ast.expr = _Put(arguments).visit(ast.parse(ast.unparse(value), mode="eval").body)
+    return ast.fix_missing_locations(result)
+
+
+def _stored(loop: ast.AST) -> Iterator[ast.Name]:
+    return (n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+
+
+def _arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr] | None:
+    """What each parameter is in a call."""
+    names = [argument.arg for argument in function.args.args]
+    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg not in names for k in call.keywords):
+        return None
+    found: dict[str, ast.expr] = dict(zip(reversed(names), reversed(function.args.defaults)))
+    found.update(zip(names, call.args))
+    found.update({k.arg: k.value for k in call.keywords if k.arg})
+    more = call.args[len(names) :]
+    if function.args.vararg is not None:
+        found[function.args.vararg.arg] = ast.List(more, ast.Load())
+    elif more:
+        return None
+    return found if set(names) <= set(found) else None
+
+
+class _Put(ast.NodeTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, expressions: dict[str, ast.expr]) -> None:
+        self.expressions = expressions
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.expressions.get(node.id, node)

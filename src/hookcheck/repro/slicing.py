@@ -1,0 +1,221 @@
+"""What one fact of a program needs: the statements that may matter to it, and of each loop the turn that shows it.
+
+A statement matters to a fact where it touches a name that the fact depends on, or one whose value has to do with it; so
+does what acts on all of torch. Nothing is left out because the fault shows without it: that it does would prove
+nothing of a hook that is not called. Everything is read from the text; only turns of loops are tried.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hookcheck.repro.syntax import (
+    CHECK,
+    LEAVES,
+    aims_of,
+    called,
+    checked,
+    checking,
+    checks,
+    dedented,
+    defined,
+    holders,
+    is_fact,
+    lines_of,
+    outside_of_functions,
+    reads,
+    states,
+    stored,
+    without,
+)
+
+GLOBAL = re.compile(r"\bregister_module_|\b_?set_\w+\(|\bmanual_seed\(|\bfresh\(|\breset\(")
+"""What acts on all of torch, whatever it is given."""
+
+
+def sliced(text: str, fact: str) -> str | None:
+    """Definitions of which one states ``fact``, with what matters to it alone; None where none does."""
+    text = _without_ends(text, fact)
+    tree = ast.parse(text)
+    aims = aims_of(tree, fact)
+    if not aims:
+        return None
+    holding = holders(tree, aims)
+    lines: set[int] = set()
+    for function in tree.body:
+        if isinstance(function, ast.FunctionDef) and checks(function):
+            if function.name in holding:
+                lines |= Function(function, text, aims, holding).left_out()
+            else:
+                lines |= lines_of(function)
+    return used(without(text, lines))
+
+
+def _without_ends(text: str, fact: str) -> str:
+    """The text without ``try`` and ``finally`` around the fact: a script ends with it."""
+    while True:
+        tree = ast.parse(text)
+        aims = aims_of(tree, fact)
+        ended = (n for n in ast.walk(tree) if isinstance(n, ast.Try) and not n.handlers and not n.orelse)
+        found = next((n for n in ended if any(states(part, aims) for part in n.body)), None)
+        if found is None:
+            return text
+        lines = text.split("\n")
+        first, last = found.lineno, found.body[-1].end_lineno
+        lines[first - 1 : found.end_lineno] = dedented(lines[first:last])
+        text = "\n".join(lines)
+
+
+def used(text: str) -> str:
+    """The text without the definitions at its top that nothing after them uses; the last statement is used."""
+    while True:
+        body = ast.parse(text).body
+        names = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in body]
+        unused: set[int] = set()
+        for place, part in enumerate(body[:-1]):
+            others = set[str]().union(*(names[i] for i in range(len(body)) if i != place))
+            own = defined(part)
+            if own and not own & others and not checks(part):
+                unused |= lines_of(part)
+        if not unused:
+            return text
+        text = without(text, unused)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in which facts are stated, of which ``aims`` matter; ``holding`` are functions in which these are."""
+
+    node: ast.FunctionDef
+    text: str
+    aims: frozenset[int]
+    holding: frozenset[str]
+
+    @property
+    def functions(self) -> set[str]:
+        """The functions that it defines: to call one changes nothing but what it names."""
+        return {part.name for part in ast.walk(self.node) if isinstance(part, ast.FunctionDef)}
+
+    def left_out(self) -> set[int]:
+        """The lines of what does not matter."""
+        local = stored(self.node)
+        related = self._related(local)
+        needed = set[str]()
+        while True:
+            before = len(needed)
+            for statement in _statements(self.node.body):
+                if self._matters(statement, needed, local, related):
+                    needed |= self._touched(statement, local)
+            if len(needed) == before:
+                break
+        return self._lines(self.node.body, needed, local, related, False)[0]
+
+    def _lines(
+        self, body: Sequence[ast.stmt], needed: set[str], local: set[str], related: dict[str, set[str]], again: bool
+    ) -> tuple[set[int], bool]:
+        """The lines of a block that do not matter, and whether the aim is in it; ``again`` says that it is a loop's."""
+        lines: set[int] = set()
+        behind = again
+        for statement in reversed(body):
+            if self._aimed(statement):
+                behind = True
+                for block in _blocks(statement):
+                    inner, aimed = self._lines(
+                        block, needed, local, related, isinstance(statement, (ast.For, ast.While))
+                    )
+                    lines |= inner if aimed else set()
+            elif not behind or not self._matters(statement, needed, local, related):
+                lines |= lines_of(statement)
+        return lines, any(map(self._aimed, body))
+
+    def _aimed(self, statement: ast.stmt) -> bool:
+        return any(self._is_aim(node) for node in ast.walk(statement))
+
+    def _is_aim(self, node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call):
+            return False
+        return (
+            (node.lineno in self.aims and is_fact(node))
+            or checking(node) in self.holding
+            or called(node) in self.stating
+        )
+
+    @cached_property
+    def stating(self) -> frozenset[str]:
+        """The functions that it defines in which the aims are."""
+        inner = (part for part in ast.walk(self.node) if isinstance(part, ast.FunctionDef) and part is not self.node)
+        return frozenset(part.name for part in inner if states(part, self.aims))
+
+    def _matters(self, statement: ast.stmt, needed: set[str], local: set[str], related: dict[str, set[str]]) -> bool:
+        if self._aimed(statement):
+            return True
+        if any(isinstance(node, LEAVES) for node in outside_of_functions(statement)):
+            return True
+        fact = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and checked(statement.value)
+        if fact and reads(statement):
+            return False
+        touched = self._touched(statement, local)
+        if not fact and GLOBAL.search(ast.unparse(statement)):
+            return True
+        if isinstance(statement, ast.Expr) and touched <= self.functions:
+            return True
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            return statement.name in needed
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            if not stored(statement):  # an attribute or an item, of what may be known elsewhere too
+                return True
+            if reads(statement):
+                return bool(stored(statement) & needed)
+        data = touched - self.functions
+        return bool(set[str]().union(*(related[name] for name in data)) & needed)
+
+    def _touched(self, statement: ast.stmt, local: set[str]) -> set[str]:
+        """The local names in a statement, those in the functions that it names too; of a block those of its head."""
+        parts: Iterable[ast.AST] = [statement]
+        if _blocks(statement) and self._aimed(statement):
+            parts = _head(statement)
+        names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)} & local
+        inner = {d.name: d for d in ast.walk(self.node) if isinstance(d, (ast.FunctionDef, ast.ClassDef))}
+        while True:
+            more = {
+                n.id
+                for name in names & set(inner)
+                for n in ast.walk(inner[name])
+                if isinstance(n, ast.Name) and n.id in local
+            }
+            if more <= names:
+                return names - {CHECK}
+            names |= more
+
+    def _related(self, local: set[str]) -> dict[str, set[str]]:
+        """Of each name those that its value was made with, or that were made with it, however indirectly."""
+        related = {name: {name} for name in local}
+        for statement in ast.walk(self.node):
+            if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.For, ast.With)):
+                names = (self._touched(statement, local) - self.functions) | (stored(statement) & local)
+                joined = set[str]().union(*(related[name] for name in names))
+                related.update(dict.fromkeys(joined, joined))
+        return related
+
+
+def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return []
+    handlers = [handler.body for handler in getattr(statement, "handlers", [])]
+    return [b for b in (*(getattr(statement, n, []) for n in ("body", "orelse", "finalbody")), *handlers) if b]
+
+
+def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block, and of the blocks in it, but not of the functions."""
+    for statement in body:
+        yield statement
+        for block in _blocks(statement):
+            yield from _statements(block)
+
+
+def _head(statement: ast.stmt) -> list[ast.AST]:
+    return [n for n in ast.iter_child_nodes(statement) if not isinstance(n, (ast.stmt, ast.ExceptHandler))]

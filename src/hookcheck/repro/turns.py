@@ -1,0 +1,121 @@
+"""What a program does in turns, done once; and its statements without a function around them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from hookcheck.repro.editing import replaced, written
+from hookcheck.repro.heading import LACKS
+from hookcheck.repro.slicing import Function
+from hookcheck.repro.syntax import (
+    aims_of,
+    called,
+    checks,
+    comments_above,
+    dedented,
+    defined,
+    holders,
+    lines_of,
+    outside_of_functions,
+    states,
+    without,
+)
+
+TURNS = 20
+"""So often something is left out of the turns of loops and calls."""
+
+
+def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
+    """What is done in turns is done once, if that ``shows`` it: a loop over what is listed, calls that state facts."""
+    for _ in range(TURNS):
+        found = next(filter(shows, _shorter(text, fact)), None)
+        if found is None:
+            break
+        text = found
+    while True:
+        tree = ast.parse(text)
+        loop = next((node for node in _loops(tree, fact) if _once(node, tree)), None)
+        if loop is None:
+            return text
+        text = _unrolled(text, loop, _listed(loop, tree)[0])
+
+
+def _shorter(text: str, fact: str) -> Iterator[str]:
+    """The text with one turn of a loop alone, or without a call of a function in which the fact is stated."""
+    tree = ast.parse(text)
+    for loop in _loops(tree, fact):
+        listed = _listed(loop, tree)
+        if len(listed) > 1:
+            yield from (replaced(text, loop.iter, f"({element},)") for element in listed)
+            return
+    aims = aims_of(tree, fact)
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and checks(node)):
+        of = Function(function, text, aims, holders(tree, aims))
+        calls = [n for n in ast.walk(function) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)]
+        again = [n for n in calls if called(n.value) in of.stating | of.holding]  # type: ignore[arg-type]
+        if len(again) > 1:
+            yield from (without(text, lines_of(call)) for call in again)
+
+
+def flat(text: str, name: str) -> str | None:
+    """The text with the statements of its last function, ``name``, at its top; None where they need a function."""
+    body = ast.parse(text).body
+    function = body[-1]
+    if not isinstance(function, ast.FunctionDef) or function.name != name or function.decorator_list:
+        return None
+    needs = (ast.Return, ast.Yield, ast.Nonlocal, ast.YieldFrom)
+    own = [node for part in function.body for node in outside_of_functions(part)]
+    locals_ = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    locals_ |= {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    inner = [node for part in function.body for node in ast.walk(part)]
+    taken = set[str]().union(*map(defined, body[:-1])) | {"torch", "nn", "plain", "raised", "warns", "silent"}
+    if any(isinstance(n, needs) for n in own) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
+        return None
+    lines = text.split("\n")
+    first = min(function.body[0].lineno, *(d.lineno for d in getattr(function.body[0], "decorator_list", [])), 10**9)
+    comments = comments_above(lines, first)
+    return "\n".join([*lines[: function.lineno - 1], *dedented(lines[comments - 1 : function.end_lineno])])
+
+
+def _loops(tree: ast.Module, fact: str) -> list[ast.For]:
+    """The loops over what is listed in which the fact is stated."""
+    aims = aims_of(tree, fact)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and _listed(node, tree)]
+    return [loop for loop in loops if states(loop, aims)]
+
+
+def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
+    """What a loop is over, one a turn, if that is listed in it or in a constant; else nothing."""
+    over = loop.iter
+    constants = {name: n.value for n in tree.body if isinstance(n, ast.Assign) for name in defined(n)}
+    if isinstance(over, ast.Name):
+        over = constants.get(over.id, over)
+    if isinstance(over, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in over.elts):
+        return [written(element) for element in over.elts]
+    if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items":
+        of = over.func.value
+        pairs = constants.get(of.id) if isinstance(of, ast.Name) else of
+        if isinstance(pairs, ast.Dict) and all(pairs.keys):
+            return [f"({written(k)}, {written(v)})" for k, v in zip(pairs.keys, pairs.values) if k]
+    return []
+
+
+def _once(loop: ast.For, tree: ast.Module) -> bool:
+    leaves = (node for part in loop.body for node in outside_of_functions(part))
+    return len(_listed(loop, tree)) == 1 and not loop.orelse and not any(isinstance(n, ast.Break) for n in leaves)
+
+
+def _unrolled(text: str, loop: ast.For, element: str) -> str:
+    lines = text.split("\n")
+    indent = " " * loop.col_offset
+    if isinstance(loop.target, ast.Tuple) and element.startswith("("):
+        element = element[1:-1].rstrip(",") if element.endswith(")") else element
+    head = f"{indent}{ast.unparse(loop.target).strip('()')} = {element}"
+    assert loop.end_lineno is not None
+    first = comments_above(lines, loop.body[0].lineno)
+    for node in (node for part in loop.body for node in outside_of_functions(part)):
+        if isinstance(node, ast.Continue):  # what has no turn here is not offered
+            lines[node.lineno - 1] = f"{' ' * node.col_offset}raise SystemExit({LACKS})"
+    body = dedented(lines[first - 1 : loop.end_lineno])
+    return "\n".join([*lines[: loop.lineno - 1], head, *body, *lines[loop.end_lineno :]])

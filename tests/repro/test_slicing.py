@@ -1,0 +1,121 @@
+"""What of a program matters to one of its facts? What may act on it stays, even where the fault shows without it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.verdict import RAN
+from hookcheck.programs.running import examine_program
+from hookcheck.repro.inlining import inlined
+from hookcheck.repro.program import program_script
+from hookcheck.repro.slicing import sliced
+from hookcheck.repro.turns import flat, one_turn
+
+from .cases import PROGRAMS, executed
+
+PROGRAM = """
+def noting(log, word):
+    return lambda *arguments: log.append(word)
+
+
+def other(check):
+    check.true("another matter", True)
+
+
+def judge(check):
+    log, seen = [], []
+    net, aside = nn.Linear(1, 1), nn.Linear(1, 1)
+    aside.register_forward_hook(noting(seen, "aside"))
+    aside(torch.ones(1, 1))
+    check.equal("calls aside", seen, ["aside"])
+    net.register_forward_hook(noting(log, "hook"))
+    handle = nn.modules.module.register_module_forward_hook(noting(seen, "global"))
+    y = net(torch.ones(1, 1))
+    check.works("backward", y.sum().backward)
+    other(check)
+    check.equal("calls", log, ["hook"])
+    handle.remove()
+    check.equal("calls at last", log, ["hook"])
+"""
+
+
+def test_what_may_act_on_a_fact_stays() -> None:
+    text = sliced(PROGRAM.strip("\n"), "calls")
+    assert text is not None
+    assert 'net.register_forward_hook(noting(log, "hook"))' in text
+    assert "y = net(torch.ones(1, 1))" in text
+    assert 'check.works("backward", y.sum().backward)' in text  # what a hook on the way might note
+
+
+def test_what_acts_on_all_modules_stays() -> None:
+    text = sliced(PROGRAM.strip("\n"), "calls")
+    assert text is not None
+    assert "register_module_forward_hook" in text
+
+
+def test_what_comes_after_it_and_other_facts_go() -> None:
+    text = sliced(PROGRAM.strip("\n"), "calls aside")
+    assert text is not None
+    assert "y = net" not in text
+    assert "other" not in text
+    assert text.endswith('check.equal("calls aside", seen, ["aside"])')
+
+
+def test_a_fact_that_is_not_stated() -> None:
+    assert sliced(PROGRAM, "no such fact") is None
+
+
+def test_a_value_that_was_made_with_another_is_followed() -> None:
+    text = "def judge(check):\n    x = leaf(1.0)\n    y = 2 * x\n    y.backward()\n    check.equal('g', x.grad, [2])"
+    assert sliced(text, "g") == text
+
+
+def test_an_act_that_is_handed_on_is_no_mere_reading() -> None:
+    text = "def judge(check):\n    x = leaf()\n    check.works('b', x.sum().backward)\n    check.equal('g', x.grad, 1)"
+    assert sliced(text, "g") == text
+
+
+LOOP = "def judge(check):\n    for n, of in ((1, f), (2, g)):\n        check.equal(f'fact {n}', of(n), 3)"
+
+
+def test_the_turn_that_shows_it() -> None:
+    text = one_turn(LOOP, "fact 2", lambda candidate: "(2, g)" in candidate)
+    assert text == "def judge(check):\n    n, of = 2, g\n    check.equal(f'fact {n}', of(n), 3)"
+    assert flat(text, "judge") == "n, of = 2, g\ncheck.equal(f'fact {n}', of(n), 3)"
+
+
+def test_all_turns_stay_where_one_alone_does_not_show_it() -> None:
+    assert one_turn(LOOP, "fact 2", lambda candidate: False) == LOOP
+
+
+@pytest.mark.parametrize(
+    ("call", "result"),
+    [
+        ('note(log, "a")', 'lambda *args: log.append("a")'),
+        ("note(made(), 'a')", None),  # it would be made at each call
+        ("take(note)", None),
+    ],
+)
+def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> None:
+    text = f"def note(log, word):\n    return lambda *args: log.append(word)\n\n\nlog = []\nhook = {call}"
+    assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
+
+
+LONG = {"DS-10": 85, "GL-11": 75, "HD-02": 70, "MT-01": 95, "own_ddp_full_hook_sees_param_grad": 80}
+"""Programs that need more than 60 lines, or process groups, and how many."""
+
+
+@pytest.mark.parametrize("id", [id for id in PROGRAMS if not PROGRAMS[id].alone and id[:2] not in ("SI", "SM")][::7])
+def test_a_deviating_program_has_a_short_script(id: str) -> None:
+    result = examine_program(PROGRAMS[id], Ledger(()), "cpu")
+    if result.outcome != RAN or not result.deviations:
+        pytest.skip("it conforms here, or does not run")
+    fact = result.deviations[0].subject
+    text = program_script(PROGRAMS[id], None, fact, executed)
+    code, words = executed(text)
+    assert code == 1
+    assert words.strip().split("\n")[-1].startswith(fact) or fact == "program"
+    lines = text.split("\n")
+    assert len(lines) <= LONG.get(id, 75)
+    assert max(map(len, lines)) <= 100
