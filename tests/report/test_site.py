@@ -108,6 +108,35 @@ def test_a_front_page_says_what_is_new_and_what_was_cut_short() -> None:
     assert "From 1.13.1 to 2.13.0" in text
 
 
+def test_a_change_that_several_releases_share_stands_once_with_all_of_them() -> None:
+    pages = drawn([*records(), record("2.2.2", records()[1].cases)], entry())
+    text = pages["compare/2.13.0-cpu.html"]
+    assert text.count("net.fc") == 0
+    assert 'data-from="1:1 2:1 "' in text
+    assert "1 case, coming from 2.2.2 to 1.13.1" in text
+    assert "compare/1.7.1-cpu.html" not in pages
+
+
+def test_every_pair_has_an_address_that_leads_to_its_changes() -> None:
+    pages = drawn(records(), entry())
+    pairs = [("1.7.1", "1.13.1"), ("1.7.1", "2.13.0"), ("1.13.1", "2.13.0")]
+    for before, after in pairs:
+        text = pages[f"compare/{before}-cpu-to-{after}-cpu.html"]
+        assert f'content="0; url={after}-cpu.html?from={before}-cpu"' in text
+        assert f'<option value="{before}-cpu"' in pages[f"compare/{after}-cpu.html"]
+
+
+def test_the_pages_of_all_pairs_grow_with_the_releases_not_with_the_pairs() -> None:
+    newest, older, _ = records()
+
+    def size(count: int) -> int:
+        others = [record(f"2.{minor}.0", older.cases) for minor in range(count)]
+        pages = drawn([newest, *others], entry())
+        return max(len(text) for address, text in pages.items() if address.startswith("compare/"))
+
+    assert size(10) < 2 * size(1)
+
+
 def test_what_a_page_says_of_a_change_is_what_diff_says() -> None:
     from hookcheck.record.compare import compare
 

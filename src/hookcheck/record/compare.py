@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from hookcheck.contract.evidence import order
 from hookcheck.contract.verdict import COST_CLASSES, NOT_OFFERED, PROGRAM, RAN, CaseResult
@@ -101,8 +101,7 @@ def compare(
     return replace(found, left_out=(*found.left_out, *_programs_left_out(after, wanted)))
 
 
-@dataclass(frozen=True)
-class Pair:
+class Pair(NamedTuple):
     """What became of a case in two records, None in one that lacks it; or of all ``cases`` for which that is the same.
 
     ``key`` is the smallest of them; ``others`` are the families and hook kinds of all, empty where it stands alone.
@@ -119,11 +118,6 @@ class Pair:
         """The families of the cases."""
         return {family for family, _ in self.others} or {self.key[0]}
 
-    @property
-    def kinds(self) -> set[str]:
-        """The hook kinds of the cases."""
-        return {kind for _, kind in self.others} or {self.key[2]}
-
 
 def compare_pairs(
     pairs: Iterable[Pair], before: Header, after: Header, size: Size, known: dict[tuple[int, int], Changes]
@@ -131,9 +125,9 @@ def compare_pairs(
     """The difference between the runs ``before`` and ``after``, of which ``pairs`` holds every case once.
 
     ``known`` keeps what has changed from one result to another, by their identities, for comparisons of other runs in
-    which the same objects meet. It must be empty at first, and serve records with the same clauses alone.
+    which the same objects meet. It must be empty at first, and serve runs with the same `common_ranks` alone.
     """
-    ranks = _common_ranks(before, after)
+    ranks = common_ranks(before, after)
     compared = 0
     sightings: list[tuple[Cause, Example, Pair]] = []
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
@@ -141,13 +135,12 @@ def compare_pairs(
         was, now = pair.was, pair.now
         if was is not None and now is not None and was.outcome == RAN == now.outcome:
             compared += pair.cases
-            if was is not now and (was.deviations != now.deviations or was.judged != now.judged):
+            if was is not now:
                 pairing = id(was), id(now)
                 if pairing not in known:
-                    known[pairing] = tuple(changes(was, now, ranks))
-                for cause, words in known[pairing]:
-                    family, topology, kind = pair.key
-                    sightings.append((cause, replace(words, family=family, topology=topology, kind=kind), pair))
+                    alike = was.deviations == now.deviations and was.judged == now.judged
+                    known[pairing] = () if alike else tuple(changes(was, now, ranks))
+                sightings += [(cause, words, pair) for cause, words in known[pairing]]
             continue
         if change := _availability(pair, before, after):
             sightings.append((*change, pair))
@@ -159,7 +152,7 @@ def compare_pairs(
     return Comparison(before, after, compared, _grouped(sightings, size), (*clauses, *left_out))
 
 
-def _common_ranks(before: Header, after: Header) -> dict[str, str]:
+def common_ranks(before: Header, after: Header) -> dict[str, str]:
     """The class of each clause that both runs judge."""
     ranks = {clause.id: clause.rank for clause in after.plan.clauses}
     return {clause.id: ranks[clause.id] for clause in before.plan.clauses if clause.id in ranks}
@@ -207,23 +200,28 @@ def _grouped(sightings: Iterable[tuple[Cause, Example, Pair]], size: Size) -> tu
     grouped: dict[Cause, list[tuple[Example, Pair]]] = {}
     for cause, example, pair in sightings:
         grouped.setdefault(cause, []).append((example, pair))
-    return tuple(sorted((_group(cause, items, size) for cause, items in grouped.items()), key=_cost_order))
+    return tuple(sorted((_group(cause, items, size) for cause, items in grouped.items()), key=cost_order))
 
 
 def _group(cause: Cause, items: list[tuple[Example, Pair]], size: Size) -> Group:
     pairs = {pair.key: pair for _, pair in items}.values()
-    examples = [example for example, _ in items]
+    words, smallest = min(items, key=lambda item: (not item[0].expected, size(item[1].key[1]), item[1].key))
+    family, topology, kind = smallest.key
+    others = set().union(*(pair.others or {(pair.key[0], pair.key[2])} for pair in pairs))
     return Group(
         cause=cause,
         cases=sum(pair.cases for pair in pairs),
-        families=tuple(sorted(set().union(*(pair.families for pair in pairs)))),
-        kinds=tuple(sorted(set().union(*(pair.kinds for pair in pairs)))),
-        example=min(examples, key=lambda e: (not e.expected, size(e.topology), e.family, e.topology, e.kind)),
+        families=tuple(sorted({family for family, _ in others})),
+        kinds=tuple(sorted({kind for _, kind in others})),
+        example=replace(words, family=family, topology=topology, kind=kind),
     )
 
 
-def _cost_order(group: Group) -> tuple[Any, ...]:
-    """What disappeared may have been of any cost and comes first; then by cost; what concerns no clause comes last."""
+def cost_order(group: Group) -> tuple[Any, ...]:
+    """A key that puts groups in the order of their readers.
+
+    What disappeared may have been of any cost and comes first; then by cost; what concerns no clause comes last.
+    """
     cause = group.cause
     place = COST_CLASSES.index(cause.cost) if cause.cost else len(COST_CLASSES)
     first = cause.status != DISAPPEARED

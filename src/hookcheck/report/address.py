@@ -36,13 +36,19 @@ def of_kind(kind: str) -> str:
 
 def of_run(run: Run) -> str:
     """The page of a release on a device."""
-    return f"releases/{_run(run)}.html"
+    return f"releases/{run_slug(run)}.html"
+
+
+def of_arrival(after: Run) -> str:
+    """The page that says what changed on the way to a release, from each of those before it."""
+    return f"compare/{run_slug(after)}.html"
 
 
 def of_comparison(before: Run, after: Run) -> str:
-    """The page that compares two releases."""
-    return f"compare/{_run(before)}-to-{_run(after)}.html"
+    """The address of two releases, which leads to their place on the page of the later one."""
+    return f"compare/{run_slug(before)}-to-{run_slug(after)}.html"
 
 
-def _run(run: Run) -> str:
+def run_slug(run: Run) -> str:
+    """A release on a device, as a part of an address."""
     return f"{slug(run.version)}-{slug(run.device)}"

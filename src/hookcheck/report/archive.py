@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from packaging.version import Version
 from hookcheck.contract.verdict import PROGRAM, RAN, CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.record.changes import Changes
-from hookcheck.record.compare import Comparison, Pair, Size, compare_pairs, sizes
+from hookcheck.record.compare import Comparison, Pair, Size, common_ranks, compare_pairs, sizes
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
 from hookcheck.record.reading import read_folded, record_files
@@ -59,15 +59,29 @@ class Run:
 class Stratum:
     """``cases`` cases of one family and hook kind that had the same result as each other in every record.
 
-    ``history`` holds a number of `Archive.results` for each run, or -1 where the record lacks the cases. ``topology``
-    is the smallest of them by what the counterexamples tell, of others the first by id.
+    ``topology`` is the smallest of them by what the counterexamples tell, of others the first by id.
     """
 
     family: str
     kind: str
-    history: tuple[int, ...]
     topology: str
     cases: int
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A result that cases of one family and hook kind had; of programs, those of one program.
+
+    ``cases`` says how many had it in each run; ``topology`` is the smallest of them, and ``place`` the newest run in
+    which that one had it.
+    """
+
+    family: str
+    kind: str
+    result: CaseResult
+    cases: tuple[int, ...]
+    topology: str
+    place: int
 
 
 @dataclass(frozen=True)
@@ -75,16 +89,18 @@ class Archive:
     """Everything that records say; ``runs`` begin with the newest torch.
 
     A result stands for cases of many names, so its own family, topology and hook kind are empty. The ``strata`` of the
-    smallest networks come first.
+    smallest networks come first; ``histories`` has for each of them and each run a number of ``results``, or -1 where
+    the record lacks the cases.
     """
 
     runs: tuple[Run, ...]
     results: tuple[CaseResult, ...]
     strata: tuple[Stratum, ...]
+    histories: Array = field(repr=False, compare=False)
     networks: Mapping[str, Counterexample]
     faults: tuple[Fault, ...] = ()
-    _changes: dict[tuple[int, int], Changes] = field(default_factory=dict, repr=False)
-    _seen: dict[int, list[tuple[str, str, CaseResult, int, str]]] = field(default_factory=dict, repr=False)
+    _changes: dict[frozenset[tuple[str, str]], dict[tuple[int, int], Changes]] = field(default_factory=dict, repr=False)
+    _others: dict[bytes, frozenset[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
@@ -113,25 +129,30 @@ class Archive:
     def compare(self, before: int, after: int) -> Comparison:
         """The difference between the runs at two places."""
         earlier, later = self.runs[before].header, self.runs[after].header
-        alike = earlier.plan.clauses == later.plan.clauses == self.runs[0].header.plan.clauses
-        known = self._changes if alike else {}
+        ranks = common_ranks(earlier, later)
+        known = self._changes.setdefault(frozenset(ranks.items()), {})
         return compare_pairs(self._pairs(before, after), earlier, later, self.size, known)
 
-    def seen(self, place: int) -> Sequence[tuple[str, str, CaseResult, int, str]]:
-        """For the run at ``place``, family and hook kind, a result, how many cases had it, and the smallest of them."""
-        if place not in self._seen:
-            now = self._histories[:, place]
-            rows = np.flatnonzero(now >= 0)
-            pairings = now[rows] * len(self._names) + self._places[rows]
-            _, firsts, groups = np.unique(pairings, return_index=True, return_inverse=True)
-            counts = np.bincount(groups, self._cases[rows], len(firsts))
-            found = [(self.strata[row], int(count)) for row, count in zip(rows[firsts].tolist(), counts.tolist())]
-            self._seen[place] = [(s.family, s.kind, self.results[s.history[place]], n, s.topology) for s, n in found]
-        return self._seen[place]
+    @cached_property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """Every result with each family and hook kind that had it, in some run."""
+        rows, places = np.nonzero(self.histories >= 0)
+        results = self.histories[rows, places]
+        # the smallest stratum first, and of its runs the newest
+        pairings, firsts, groups = np.unique(
+            self._places[rows] * len(self.results) + results, return_index=True, return_inverse=True
+        )
+        counts = np.zeros((len(pairings), len(self.runs)), np.int64)
+        np.add.at(counts, (groups, places), self._cases[rows])
+        found = zip(rows[firsts].tolist(), places[firsts].tolist(), results[firsts].tolist(), counts.tolist())
+        return tuple(
+            Sighting(s.family, s.kind, self.results[result], tuple(cases), s.topology, place)
+            for s, place, result, cases in ((self.strata[row], *rest) for row, *rest in found)
+        )
 
     def _pairs(self, before: int, after: int) -> Iterator[Pair]:
         """The cases of two runs; of those that did not run in both, only how they ended is as it was."""
-        was, now = self._histories[:, before], self._histories[:, after]
+        was, now = self.histories[:, before], self.histories[:, after]
         both = (was >= 0) & (now >= 0) & self._ran[was] & self._ran[now]
         same = np.flatnonzero(both & (was == now))
         other = np.flatnonzero(both & (was != now))
@@ -140,36 +161,40 @@ class Archive:
         # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
         lacking = np.where((was[some] < 0) | (now[some] < 0), some + 1, 0)
         pairings = (ends[was[some]] * len(self.results) + ends[now[some]]) * (len(self.strata) + 1) + lacking
-        if len(same):
-            yield self._pair(same, before, after)
-        for group in self._groups(other, was[other] * len(self.results) + now[other]):
-            yield self._pair(group, before, after)
-        for group in self._groups(some, pairings):
-            yield self._pair(group, before, after)
+        nothing = np.zeros(len(same), np.int64)
+        for rows, what in (
+            (same, nothing),
+            (other, was[other] * len(self.results) + now[other]),
+            (some, pairings),
+        ):
+            yield from self._groups(rows, what, before, after)
 
-    def _pair(self, rows: Array, before: int, after: int) -> Pair:
-        first = self.strata[rows[0]]
-        was, now = first.history[before], first.history[after]
-        return Pair(
-            key=(first.family, first.topology, first.kind),
-            was=self.results[was] if was >= 0 else None,
-            now=self.results[now] if now >= 0 else None,
-            cases=int(self._cases[rows].sum()),
-            others=frozenset(self._names[place][:2] for place in set(self._places[rows].tolist())),
-        )
-
-    @staticmethod
-    def _groups(rows: Array, what: Array) -> list[Array]:
-        """``rows`` in groups, in each of which ``what`` is the same; each in order."""
+    def _groups(self, rows: Array, what: Array, before: int, after: int) -> Iterator[Pair]:
+        """The strata ``rows`` in groups, in each of which ``what`` is the same; the first of a group stands for it."""
         if not len(rows):
-            return []
+            return
         order = np.argsort(what, kind="stable")
-        return np.split(rows[order], np.flatnonzero(np.diff(what[order])) + 1)
+        rows = rows[order]
+        starts = np.flatnonzero(np.diff(what[order], prepend=what[order[0]] - 1))
+        cases = np.add.reduceat(self._cases[rows], starts).tolist()
+        firsts, places = rows[starts], self._places[rows]
+        was, now = self.histories[firsts, before].tolist(), self.histories[firsts, after].tolist()
+        ends = [*starts.tolist(), len(rows)]
+        for number, row in enumerate(firsts.tolist()):
+            first = self.strata[row]
+            yield Pair(
+                key=(first.family, first.topology, first.kind),
+                was=self.results[was[number]] if was[number] >= 0 else None,
+                now=self.results[now[number]] if now[number] >= 0 else None,
+                cases=cases[number],
+                others=self._families_and_kinds(places[ends[number] : ends[number + 1]]),
+            )
 
-    @cached_property
-    def _histories(self) -> Array:
-        rows = [stratum.history for stratum in self.strata]
-        return np.array(rows, np.int64).reshape(len(rows), len(self.runs))
+    def _families_and_kinds(self, places: Array) -> frozenset[tuple[str, str]]:
+        key = places.tobytes()
+        if key not in self._others:
+            self._others[key] = frozenset(self._names[place][:2] for place in set(places.tolist()))
+        return self._others[key]
 
     @cached_property
     def _cases(self) -> Array:
@@ -216,9 +241,10 @@ def read_folder(folder: Path) -> Archive:
 def _sound(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Folded]:
     """The records in the files ``paths``; what is wrong with the others is added to ``faults``."""
     seen: dict[tuple[str, str], str] = {}
+    known: dict[bytes, Alike] = {}
     for path in paths:
         try:
-            record = read_folded(path)
+            record = read_folded(path, known)
         except RecordError as fault:
             line = "" if fault.line is None else f"line {fault.line}: "
             faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
@@ -235,51 +261,68 @@ def _sound(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Folded]:
 def archive(records: Iterable[Folded], faults: Collection[Fault] = ()) -> Archive:
     """``records``, of which no two are of one torch and device, as an archive; each is needed only for a moment."""
     runs: list[Run] = []
-    results: dict[Any, tuple[int, CaseResult]] = {}
-    places: dict[tuple[str, str], dict[str, list[int]]] = {}
+    columns: list[list[tuple[Array, int]]] = []
+    numbers = _Numbers()
     networks: dict[str, Counterexample] = {}
     for record in records:
         # what is in the corpus goes before what exploration came upon too
-        for alike in sorted(record.alike, key=lambda a: a.origin == CORPUS):
-            number = _number(alike, results)
-            for kind in alike.kinds:
-                histories = places.setdefault((alike.family, kind), {})
-                for topology in alike.topologies:
-                    history = histories.setdefault(topology, [])
-                    history += [-1] * (len(runs) + 1 - len(history))
-                    history[len(runs)] = number
+        columns.append([numbers.of(alike) for alike in sorted(record.alike, key=lambda a: a.origin == CORPUS)])
         for network in record.counterexamples:
             networks.setdefault(network.topology, network)
         runs.append(Run(record.header, record.footer))
     order = sorted(range(len(runs)), key=lambda i: (Version(runs[i].header.torch.version), runs[i].device))[::-1]
-    size = sizes(networks.values())
-    strata = [
-        stratum for (family, kind), found in places.items() for stratum in _strata(family, kind, found, order, size)
-    ]
+    histories = np.full((len(numbers.cases), len(runs)), -1, np.int64)
+    for column, place in enumerate(order):
+        for cases, number in columns[place]:
+            histories[cases, column] = number
+    strata, firsts = _strata(list(numbers.cases), histories, sizes(networks.values()))
     return Archive(
         runs=tuple(runs[i] for i in order),
-        results=tuple(result for _, result in results.values()),
-        strata=tuple(sorted(strata, key=lambda s: (size(s.topology), s.family, s.topology, s.kind))),
+        results=tuple(numbers.results.values()),
+        strata=strata,
+        histories=histories[firsts],
         networks=networks,
         faults=tuple(faults),
     )
 
 
-def _number(alike: Alike, results: dict[Any, tuple[int, CaseResult]]) -> int:
-    """The number of the result of ``alike``, the same for equal results."""
-    counts = frozenset(alike.judged.items()), frozenset(alike.unjudged.items())
-    key = alike.origin, alike.outcome, alike.reason, *counts, alike.deviations
-    if key not in results:
-        rest = alike.origin, alike.outcome, alike.reason, alike.judged, alike.deviations, alike.unjudged
-        results[key] = len(results), CaseResult("", "", "", *rest)
-    return results[key][0]
+class _Numbers:
+    """A number for each case, by family, hook kind and topology, and for each result, the same for equal results."""
+
+    def __init__(self) -> None:
+        self.cases: dict[tuple[str, str, str], int] = {}
+        self.results: dict[Any, CaseResult] = {}
+        self._places: dict[Any, int] = {}
+        self._known: dict[int, tuple[Alike, tuple[Array, int]]] = {}
+
+    def of(self, alike: Alike) -> tuple[Array, int]:
+        """The numbers of the cases of ``alike``, and that of their result; records share what came out alike."""
+        if id(alike) not in self._known:
+            names = ((alike.family, kind, topology) for kind in alike.kinds for topology in alike.topologies)
+            cases = np.array([self.cases.setdefault(name, len(self.cases)) for name in names], np.int64)
+            self._known[id(alike)] = alike, (cases, self._result(alike))
+        return self._known[id(alike)][1]
+
+    def _result(self, alike: Alike) -> int:
+        counts = frozenset(alike.judged.items()), frozenset(alike.unjudged.items())
+        key = alike.origin, alike.outcome, alike.reason, *counts, alike.deviations
+        if key not in self.results:
+            rest = alike.origin, alike.outcome, alike.reason, alike.judged, alike.deviations, alike.unjudged
+            self._places[key] = len(self.results)
+            self.results[key] = CaseResult("", "", "", *rest)
+        return self._places[key]
 
 
-def _strata(family: str, kind: str, found: Mapping[str, list[int]], order: list[int], size: Size) -> Iterator[Stratum]:
-    grouped: dict[tuple[int, ...], list[str]] = {}
-    for topology, short in found.items():
-        grouped.setdefault(tuple(short), []).append(topology)
-    for history, topologies in grouped.items():
-        padded = (*history, *[-1] * (len(order) - len(history)))
-        smallest = min(topologies, key=lambda topology: (size(topology), topology))
-        yield Stratum(family, kind, tuple(padded[i] for i in order), smallest, len(topologies))
+def _strata(names: list[tuple[str, str, str]], histories: Array, size: Size) -> tuple[tuple[Stratum, ...], Array]:
+    """The strata of the cases ``names``, in their order, and the number of the smallest case of each."""
+    ranks = {name: rank for rank, name in enumerate(sorted({name[2] for name in names}, key=lambda t: (size(t), t)))}
+    scopes: dict[tuple[str, str], int] = {}
+    groups = np.array([scopes.setdefault(name[:2], len(scopes)) for name in names], np.int64)
+    for column in histories.T:
+        _, groups = np.unique(groups * (histories.max(initial=0) + 2) + column + 1, return_inverse=True)
+    order = np.argsort(np.array([ranks[name[2]] for name in names], np.int64), kind="stable")
+    _, firsts, counts = np.unique(groups[order], return_index=True, return_counts=True)
+    found = [(names[first], count, first) for first, count in zip(order[firsts].tolist(), counts.tolist())]
+    found.sort(key=lambda item: (size(item[0][2]), item[0][0], item[0][2], item[0][1]))
+    strata = tuple(Stratum(family, kind, topology, count) for (family, kind, topology), count, _ in found)
+    return strata, np.array([first for _, _, first in found], np.int64)

@@ -61,23 +61,23 @@ class _Seen:
 def causes(archive: Archive) -> dict[str, tuple[Cause, ...]]:
     """The causes by clause: what nobody explains first, then what costs most."""
     found: dict[tuple[str, str | None, str], _Seen] = {}
-    for place in range(len(archive.runs)):
-        for family, kind, result, cases, topology in archive.seen(place):
-            if result.outcome != RAN:
-                continue
-            here = set()
-            for deviation in result.deviations:
-                key = deviation.clause, deviation.ledger, "" if deviation.ledger else deviation.gap
-                seen = found.setdefault(key, _Seen())
-                seen.gaps.add(deviation.gap)
-                seen.kinds[kind] = seen.families[family] = None
-                if key not in here:
-                    seen.cases[place] += cases
-                    here.add(key)
-                known = topology in archive.networks
-                rank = not deviation.told, not known, archive.size(topology), place, topology, GAPS.index(deviation.gap)
-                if not seen.best or rank < seen.best:
-                    seen.best, seen.example = rank, (family, kind, place, deviation, topology)
+    for sighting in archive.sightings:
+        if sighting.result.outcome != RAN:
+            continue
+        topology, place = sighting.topology, sighting.place
+        here = set()
+        for deviation in sighting.result.deviations:
+            key = deviation.clause, deviation.ledger, "" if deviation.ledger else deviation.gap
+            seen = found.setdefault(key, _Seen())
+            seen.gaps.add(deviation.gap)
+            seen.kinds[sighting.kind] = seen.families[sighting.family] = None
+            if key not in here:
+                seen.cases.update({run: cases for run, cases in enumerate(sighting.cases) if cases})
+                here.add(key)
+            known = topology in archive.networks
+            rank = not deviation.told, not known, archive.size(topology), place, topology, GAPS.index(deviation.gap)
+            if not seen.best or rank < seen.best:
+                seen.best, seen.example = rank, (sighting.family, sighting.kind, place, deviation, topology)
     by_clause: dict[str, list[Cause]] = {}
     for (clause, ledger, _), seen in found.items():
         assert seen.example is not None

@@ -13,13 +13,14 @@ from hookcheck.contract.verdict import COST_CLASSES, COSTS
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import PlannedClause
 from hookcheck.report import address
+from hookcheck.report.arrival import Shared, arrival
 from hookcheck.report.causes import Cause
 from hookcheck.report.headlines import LEADING, headlines, summed, tally
 from hookcheck.report.prose import between, is_web_link, listed, many, prose, source
 from hookcheck.report.scopes import chapters, title
 from hookcheck.report.signs import ABSENT, BY_COST, SIGNS, UNRUN
 from hookcheck.report.standing import Verdict, is_program, says_something
-from hookcheck.report.view import Row, View, changes, command, is_claim, sign_of
+from hookcheck.report.view import Changes, Row, View, changes, command, is_claim, sign_of
 
 ASSETS = ("site.css", "site.js", "icon.svg")
 """What pages load, beside the templates."""
@@ -50,9 +51,7 @@ class _Site:
             "latest": started[-1] if started else "",
         }
         before = [view.archive.previous(place) for place in range(len(self.runs))]
-        self.changed = [
-            None if b is None else changes(view.archive.compare(b, place)) for place, b in enumerate(before)
-        ]
+        self.changed = [None if b is None else self.compared(b, place) for place, b in enumerate(before)]
         self.before = before
 
     def pages(self) -> Iterator[Page]:
@@ -184,16 +183,30 @@ class _Site:
         )
 
     def comparisons(self) -> Iterator[Page]:
+        """One page for each run that others go before, and one that leads there for each pair."""
         for after, run in enumerate(self.runs):
-            for before in range(after + 1, len(self.runs)):
+            pairs = {
+                before: self.changed[after] if before == self.before[after] else self.compared(before, after)
+                for before in self.befores(after)
+            }
+            if not pairs:
+                continue
+            heading = f"What changed on the way to torch {self.view.name(run)}"
+            found = arrival({before: changed for before, changed in pairs.items() if changed})
+            yield address.of_arrival(run), self.draw("arrival", heading, after=run, found=found, costs=COST_CLASSES)
+            for before, changed in found.pairs.items():
                 earlier = self.runs[before]
-                if earlier.device != run.device:
-                    continue
-                near = self.changed[after] if before == self.before[after] else None
-                changed = near or changes(self.view.archive.compare(before, after))
                 heading = f"From torch {self.view.name(earlier)} to {self.view.name(run)}"
-                facts: dict[str, Any] = {"before": earlier, "after": run, "changed": changed, "costs": COST_CLASSES}
+                facts: dict[str, Any] = {"before": earlier, "after": run, "changed": changed}
                 yield address.of_comparison(earlier, run), self.draw("comparison", heading, **facts)
+
+    def compared(self, before: int, after: int) -> Changes:
+        return changes(self.view.archive.compare(before, after))
+
+    def befores(self, after: int) -> list[int]:
+        """The places of the runs that go before one on its device, the newest first."""
+        device = self.runs[after].device
+        return [place for place in range(after + 1, len(self.runs)) if self.runs[place].device == device]
 
     def lists(self) -> Iterator[Page]:
         view = self.view
@@ -213,21 +226,9 @@ class _Site:
         yield "kinds.html", draw("kinds", "Hook kinds and chapters")
         releases = [{"run": run, "changed": self.changed[place]} for place, run in enumerate(self.runs)]
         yield "releases.html", draw("releases", "Releases", releases=releases)
-        yield "compare.html", draw("compare", "Compare two releases", pairs=self.pairs())
+        yield "compare.html", draw("compare", "Compare two releases", befores=self.befores)
         claims = [row for clause in view.archive.clauses.values() if is_claim(clause) for row in view.across(clause)]
         yield "claims.html", draw("claims", "Claims", rows=sorted(claims, key=lambda r: SIGNS.index(r.newest.sign)))
-
-    def pairs(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for after, run in enumerate(self.runs):
-            befores = [
-                {"place": place, "run": self.runs[place]}
-                for place in range(after + 1, len(self.runs))
-                if self.runs[place].device == run.device
-            ]
-            if befores:
-                found.append({"place": after, "after": run, "befores": befores})
-        return found
 
 
 def _environment(view: View) -> Environment:
@@ -245,11 +246,14 @@ def _environment(view: View) -> Environment:
         "kind_title": title,
         "listed": listed,
         "many": many,
+        "coming_from": partial(_coming_from, view),
+        "of_arrival": address.of_arrival,
         "of_clause": address.of_clause,
         "of_comparison": address.of_comparison,
         "of_kind": address.of_kind,
         "of_run": address.of_run,
         "prose": prose,
+        "run_slug": address.run_slug,
         "sign_of": sign_of,
         "slug": address.slug,
         "source": source,
@@ -259,6 +263,25 @@ def _environment(view: View) -> Environment:
     environment.filters.update(filters)
     environment.tests["web_link"] = is_web_link
     return environment
+
+
+def _coming_from(view: View, item: Shared) -> str:
+    """From which releases a change is met, in words: those that are neighbours as a span.
+
+    A page that shows one of them alone says the number of its cases.
+    """
+    device = view.archive.runs[min(item.cases)].device
+    places = [place for place, run in enumerate(view.archive.runs) if run.device == device]
+    spans: list[list[int]] = []
+    for here in sorted(map(places.index, item.cases)):
+        if spans and spans[-1][-1] == here - 1:
+            spans[-1].append(here)
+        else:
+            spans.append([here])
+    names = [between(view.names(places[here] for here in (span[0], span[-1])[: len(span)])) for span in spans]
+    least, most = min(item.cases.values()), max(item.cases.values())
+    cases = many(most, "case") if least == most else f"{least:,} to {many(most, 'case')}"
+    return f"{f'{cases}, ' if most else ''}coming from {listed(names, 12, 'spans')}"
 
 
 def _judged_on(view: View, row: Row) -> str:

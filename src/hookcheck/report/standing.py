@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hookcheck.contract.clause import CLAIM, UNSPECIFIED
-from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult
+from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import PlannedClause
 from hookcheck.report.archive import Archive
@@ -86,41 +86,55 @@ def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
     of_kind: dict[str, list[str]] = {}
     for clause, kind in found:
         of_kind.setdefault(kind, []).append(clause)
-    for place in range(len(archive.runs)):
-        silent: Counter[tuple[str, str, str, str]] = Counter()
-        for family, kind, result, cases, topology in archive.seen(place):
-            if result.outcome == RAN:
-                _add(found, kind, place, result, cases)
-            else:
-                silent[kind, topology if family == PROGRAM else "", result.outcome, result.reason] += cases
-        for (kind, program, *outcome), cases in silent.items():
-            for clause in [program] if program else of_kind.get(kind, ()):
-                if (clause, kind) in found:
-                    found[clause, kind][place].outcomes[outcome[0], outcome[1]] += cases
+    silent: Counter[tuple[str, str, str, str, int]] = Counter()
+    together: dict[tuple[str, int], tuple[CaseResult, list[int]]] = {}
+    for seen in archive.sightings:
+        if seen.result.outcome == RAN:  # how a clause stands is no matter of the family
+            _, sums = together.setdefault((seen.kind, id(seen.result)), (seen.result, [0] * len(archive.runs)))
+            sums[:] = map(int.__add__, sums, seen.cases)
+        else:
+            program = seen.topology if seen.family == PROGRAM else ""
+            for place, cases in enumerate(seen.cases):
+                if cases:
+                    silent[seen.kind, program, seen.result.outcome, seen.result.reason, place] += cases
+    for (kind, _), (result, sums) in together.items():
+        _add(found, kind, result, [(place, cases) for place, cases in enumerate(sums) if cases])
+    for (kind, program, outcome, reason, place), cases in silent.items():
+        for clause in [program] if program else of_kind.get(kind, ()):
+            if (clause, kind) in found:
+                found[clause, kind][place].outcomes[outcome, reason] += cases
     return found
 
 
 def _add(
-    found: Mapping[tuple[str, str], Sequence[Standing]], kind: str, place: int, result: CaseResult, cases: int
+    found: Mapping[tuple[str, str], Sequence[Standing]], kind: str, result: CaseResult, seen: Sequence[tuple[int, int]]
 ) -> None:
+    """Add a result that so many cases had: ``seen`` has their number for each place of a run."""
     for clause, count in result.judged.items():
         if (clause, kind) in found:
-            standing = found[clause, kind][place]
-            standing.cases += cases
-            standing.subjects += cases * count
+            standings = found[clause, kind]
+            for place, cases in seen:
+                standing = standings[place]
+                standing.cases += cases
+                standing.subjects += cases * count
     for clause in result.unjudged:
         if (clause, kind) in found:
-            found[clause, kind][place].unjudged += cases
-    by_clause: dict[str, set[tuple[str, str | None]]] = {}
+            for place, cases in seen:
+                found[clause, kind][place].unjudged += cases
+    deviating: dict[str, list[Deviation]] = {}
     for deviation in result.deviations:
-        by_clause.setdefault(deviation.clause, set()).add((deviation.gap, deviation.ledger))
-    for clause, ways in by_clause.items():
+        deviating.setdefault(deviation.clause, []).append(deviation)
+    for clause, deviations in deviating.items():
         if (clause, kind) in found:
-            standing = found[clause, kind][place]
-            standing.wrong += cases
-            standing.wrong_subjects += cases * len({d.subject for d in result.deviations if d.clause == clause})
-            standing.new += cases * any(ledger is None for _, ledger in ways)
-            standing.gaps.update(dict.fromkeys({gap for gap, _ in ways}, cases))
+            gaps = {deviation.gap for deviation in deviations}
+            subjects = len({deviation.subject for deviation in deviations})
+            new = any(deviation.ledger is None for deviation in deviations)
+            for place, cases in seen:
+                standing = found[clause, kind][place]
+                standing.wrong += cases
+                standing.wrong_subjects += cases * subjects
+                standing.new += cases * new
+                standing.gaps.update(dict.fromkeys(gaps, cases))
 
 
 def verdict(clause: PlannedClause, standing: Standing) -> Verdict:

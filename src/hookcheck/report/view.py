@@ -150,10 +150,11 @@ class View:
         """What did not run, and why: crashes first, then by the number of cases."""
         counted: Counter[tuple[str, str]] = Counter()
         kinds: dict[tuple[str, str], dict[str, None]] = {}
-        for _, kind, result, cases, _ in self.archive.seen(place):
-            if result.outcome != RAN:
-                counted[result.outcome, result.reason] += cases
-                kinds.setdefault((result.outcome, result.reason), {})[kind] = None
+        for sighting in self.archive.sightings:
+            end = sighting.result.outcome, sighting.result.reason
+            if sighting.result.outcome != RAN and sighting.cases[place]:
+                counted[end] += sighting.cases[place]
+                kinds.setdefault(end, {})[sighting.kind] = None
         found = [Account(*key, tuple(kinds[key]), cases) for key, cases in counted.items()]
         return sorted(found, key=lambda a: (VERDICTS.index(a.outcome), -a.cases, a.reason))
 
