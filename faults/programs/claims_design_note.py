@@ -10,6 +10,7 @@ import torch
 from torch.nn.modules._functions import BackwardHookFunction
 
 from ..engine import Fault, added, engine, fetched, receiving, replaced, tensors, told
+from ..registering import call
 
 
 def _call(change: Callable[..., Any]) -> AbstractContextManager[None]:
@@ -142,6 +143,19 @@ FAULTS = (
         "BackwardHook raises under no_grad, as in 1.8",
         lambda: engine("_apply_on_tensors", _raising_without_grad_mode),
         ("P2-10",),
+        kinds=(),
+    ),
+    Fault(
+        "legacy hooks are on the last output",
+        lambda: call(("var = var[0]", "var = var[-1]")),
+        ("P2-11-legacy",),
+        kinds=(),
+        since="2.4",
+    ),
+    Fault(
+        "legacy hooks get the gradient of Linear's input first",
+        lambda: told(lambda hook, module, gi, go: hook(module, gi[::-1], go) and None),
+        ("P2-11-legacy",),
         kinds=(),
     ),
 )

@@ -303,3 +303,34 @@ def silent_without_grad_mode(check: Check) -> None:
 
         found = check.works(f"{name}: the call", evaluated)
         check.equal(f"{name}: output, whether it requires grad, calls of the hook", found, (plain, False, 0))
+
+
+@program("P2-11-legacy", CLAIM, since="1.8", source=f"{NOTE}; torch.nn.Module.register_backward_hook")
+def legacy_hooks_are_on_a_node(check: Check) -> None:
+    """A legacy hook captures the own gradients of the grad_fn of the first output that has one, one level of a dict
+    opened: so it is right for a module of a single Node (Conv2d), and wrong for any other (Linear)."""
+
+    def seen(forward: Any) -> list[Any]:
+        net: Any = nn.Module()
+        net.forward = forward
+        found: list[Any] = []
+        net.register_backward_hook(lambda module, grad_input, grad_output: found.append((grad_input, grad_output)))
+        output = net(1 * _leaf(1.0))
+        tensors = output.values() if isinstance(output, dict) else output
+        sum(factor * t.sum() for factor, t in zip((3, 5), tensors) if t.requires_grad).backward()
+        return found
+
+    check.equal("of two outputs, the first", seen(lambda x: (-x, x.neg())), [(([-3],), ([3],))])
+    check.equal("of a dict, the first", seen(lambda x: {"a": -x, "b": x.neg()}), [(([-3],), ([3],))])
+    check.equal("where the first has no grad_fn, the next", seen(lambda x: (torch.ones(1), -x)), [(([-5],), ([5],))])
+
+    found: list[Any] = []
+    for module, shape in ((nn.Conv2d(1, 1, 1), (1, 1, 1, 1)), (nn.Linear(1, 1), (1, 1))):
+        with torch.no_grad():
+            module.weight.fill_(2.0)
+        module.register_backward_hook(lambda module, grad_input, grad_output: found.append(grad_input))
+        module(torch.full(shape, 7.0, requires_grad=True)).backward(torch.full(shape, 3.0))
+    conv, linear = found
+    check.equal("the first gradient of Conv2d is its input's", conv[0], [[[[6]]]])
+    check.calls("gradients of Conv2d, of one input", len(conv), 1)
+    check.true("the first gradient of Linear is not its input's", linear[0].flatten().tolist() != [6])
