@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,14 @@ from packaging.specifiers import SpecifierSet
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.finding import CLOSE, ORDER, PROCESS, VALUE, WARNS, Finding, Site
-from hookcheck.contract.ledger import Entry, Ledger, LedgerError, applying, load
-from hookcheck.contract.verdict import RAN, CaseResult, Deviation
+from hookcheck.contract.ledger import Entry, Idle, Ledger, LedgerError, applying, load
+from hookcheck.contract.verdict import NOT_RUN, PROGRAM, RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD_PRE, KINDS
+from hookcheck.record.reading import read
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.corpus import digest
+from hookcheck.topology.corpus import read as read_corpus
 
 TEXT = """[[deviation]]
 id = "some-entry"
@@ -269,36 +274,77 @@ ELSEWHERE = replace(result("bb", KNOWN), family="residual")
 
 
 @pytest.mark.parametrize(
-    ("results", "idle"),
+    ("results", "claims"),
     [
-        ([], False),
-        ([result("aa")], True),
-        ([result("aa", KNOWN)], False),
-        ([result("aa"), ELSEWHERE], False),
-        ([result("aa", replace(KNOWN, clause="BW-07"))], False),
-        ([result("aa", replace(KNOWN, ledger="another"))], True),
-        ([result("aa", replace(KNOWN, ledger=None))], True),
-        ([replace(result("aa", KNOWN), kind="full_backward")], False),
-        ([replace(result("aa", KNOWN), kind="full_backward"), result("bb")], True),
+        ([], ()),
+        ([result("aa")], ("wrong values", "backward")),
+        ([result("aa", KNOWN)], ()),
+        ([result("aa"), ELSEWHERE], ()),
+        ([result("aa", replace(KNOWN, clause="BW-07"))], ()),
+        ([result("aa", replace(KNOWN, ledger="another"))], ("wrong values", "backward")),
+        ([result("aa", replace(KNOWN, ledger=None))], ("wrong values", "backward")),
+        ([replace(result("aa", KNOWN), kind="full_backward")], ()),
+        ([replace(result("aa", KNOWN), kind="full_backward"), result("bb")], ("backward",)),
     ],
 )
 def test_an_entry_without_families_that_explains_nothing_in_any_is_idle(
-    tmp_path: Path, results: list[CaseResult], idle: bool
+    tmp_path: Path, results: list[CaseResult], claims: tuple[str, ...]
 ) -> None:
     entry = loaded(tmp_path, ANYWHERE)
-    assert Ledger((entry,)).idle(results) == ([(entry, "backward")] if idle else [])
+    assert Ledger((entry,)).idle(results) == [Idle(entry, claim) for claim in claims]
 
 
 def test_it_must_show_with_each_of_its_hook_kinds(tmp_path: Path) -> None:
     entry = replace(loaded(tmp_path, ANYWHERE), clauses=("GI-01",), kinds=("backward", "global_backward"))
     silent = replace(result("aa"), kind="global_backward")
-    assert Ledger((entry,)).idle([result("aa", KNOWN), silent]) == [(entry, "global_backward")]
+    assert Ledger((entry,)).idle([result("aa", KNOWN), silent]) == [Idle(entry, "global_backward")]
     lacking = replace(silent, outcome="not offered")
     assert Ledger((entry,)).idle([result("aa", KNOWN), lacking]) == []
 
 
-def test_an_entry_with_families_is_never_idle(tmp_path: Path) -> None:
-    assert Ledger((loaded(tmp_path),)).idle([]) == []
+def test_each_gap_of_an_entry_must_show(tmp_path: Path) -> None:
+    entry = replace(loaded(tmp_path, ANYWHERE), instead=("wrong values", "wrong shape"))
+    assert Ledger((entry,)).idle([result("aa", KNOWN)]) == [Idle(entry, "wrong shape")]
+    assert Ledger((entry,)).idle([result("aa", KNOWN, replace(KNOWN, gap="wrong shape"))]) == []
+
+
+def test_each_gap_must_show_in_each_family_that_the_entry_names_and_that_ran(tmp_path: Path) -> None:
+    entry = replace(loaded(tmp_path), families=("multi-node", "residual"), instead=("wrong values", "wrong shape"))
+    known = (KNOWN, replace(KNOWN, gap="wrong shape"))
+    assert Ledger((entry,)).idle([result("aa", *known)]) == []
+    assert Ledger((entry,)).idle([result("aa", KNOWN)]) == [Idle(entry, "wrong shape", "multi-node")]
+    there = replace(result("bb", KNOWN), family="residual")
+    assert Ledger((entry,)).idle([result("aa", *known), there]) == [Idle(entry, "wrong shape", "residual")]
+
+
+def test_of_a_program_that_did_not_run_nothing_need_show() -> None:
+    entry = next(e for e in load() if e.families == (PROGRAM,) and len(e.instead) == 1 and not e.varies)
+    (id, *_), (chapter, *_) = entry.clauses, entry.kinds
+    ran = CaseResult(PROGRAM, id, chapter, "corpus", RAN, judged={id: 1})
+    assert Ledger((entry,)).idle([ran]) == [Idle(entry, entry.instead[0], PROGRAM)]
+    assert Ledger((entry,)).idle([replace(ran, topology="another")]) == []
+    assert Ledger((entry,)).idle([replace(ran, outcome=NOT_RUN, reason="no")]) == []
+
+
+@cache
+def of_today(family: str) -> str:
+    """The digest of the corpus of a family."""
+    return digest(read_corpus(conformance_folder() / "corpus", family))
+
+
+RECORDS = sorted((Path(__file__).parents[2] / "reports" / "records").glob("*.jsonl.gz"))
+
+
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_what_the_ledger_claims_of_a_release_its_record_shows(path: Path) -> None:
+    """As far as it tells: of entries that were reviewed before that day, and if it ran the networks of today."""
+    made = read(path)
+    header = made.header
+    if any(file.digest != of_today(family) for family, file in header.plan.corpus.items()):
+        pytest.skip("it ran other networks")
+    ledger = applying(load(), header.torch.version, header.device)
+    older = tuple(entry for entry in ledger.entries if entry.reviewed.isoformat() < header.started[:10])
+    assert [(i.entry.id, i.claim, i.family) for i in Ledger(older).idle(made.cases)] == []
 
 
 @pytest.mark.parametrize(("key", "word"), [("reached", "inside"), ("leaves", "joined")])

@@ -1,8 +1,8 @@
 """Which deviations do we know, and why do they happen? The ledger: data in ``known/*.toml``, strict both ways.
 
 An entry matches a deviation if all its fields do. On a run, a deviation that no entry matches is unexplained; an entry
-that applies to this torch and device but matches nothing in one of its cells is stale, and one for all families is idle
-if it matches nothing in any. All three fail the run.
+that applies to this torch and device but matches nothing in one of its cells is stale; and one is idle with a gap or a
+hook kind of its own that none of what it explains has. All three fail the run.
 """
 
 from __future__ import annotations
@@ -90,6 +90,15 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Idle:
+    """What an entry claims and a run does not show: one of its gaps or hook kinds, in a family where it names any."""
+
+    entry: Entry
+    claim: str
+    family: str = ""
+
+
+@dataclass(frozen=True)
 class Ledger:
     """The entries that apply to one torch on one device."""
 
@@ -119,19 +128,30 @@ class Ledger:
         """The entries by which the verdict on a program is a set of outcomes."""
         return (e for e in self.entries if e.varies and clause in e.clauses)
 
-    def idle(self, results: Iterable[CaseResult]) -> list[tuple[Entry, str]]:
-        """The entries for all families that match nothing in ``results`` (all cases of a run), each with the hook kind.
+    def idle(self, results: Iterable[CaseResult]) -> list[Idle]:
+        """What entries claim and nothing in ``results`` shows (all cases of a run, or of any record of this torch).
 
-        Which of its clauses an entry shows under depends on what networks a release can run, so one will do; and of
-        kinds that it does not have nothing can show.
+        An entry with families must show each of its gaps in each of those that ran, unless it `varies`. One for all
+        families must show each gap in some family, and each hook kind that ran: which of its clauses it shows under
+        depends on what networks a release can run, so one will do.
         """
-        results = tuple(results)
-        seen = {(d.ledger, result.kind) for result in results for d in result.deviations}
-        ran = {result.kind for result in results if result.outcome == RAN}
-        anywhere = (entry for entry in self.entries if not entry.families)
-        return [
-            (entry, kind) for entry in anywhere for kind in entry.kinds if kind in ran and (entry.id, kind) not in seen
-        ]
+        ran = [result for result in results if result.outcome == RAN]
+        names = {(result.family, result.topology if result.family == PROGRAM else result.kind) for result in ran}
+        kinds = {result.kind for result in ran}
+        seen: dict[str, set[tuple[str, str]]] = {entry.id: set() for entry in self.entries}
+        for result in ran:
+            for d in result.deviations:
+                if d.ledger in seen:
+                    seen[d.ledger].update([("", d.gap), ("", result.kind), (result.family, d.gap)])
+        found = []
+        for entry in self.entries:
+            if not entry.families and kinds.intersection(entry.kinds):
+                claims = [("", claim) for claim in (*entry.instead, *(kind for kind in entry.kinds if kind in kinds))]
+            else:
+                on = [f for f in entry.families if any((f, name) in names for name in (*entry.clauses, *entry.kinds))]
+                claims = [(family, gap) for family in on for gap in entry.instead if not entry.varies]
+            found += [Idle(entry, claim, family) for family, claim in claims if (family, claim) not in seen[entry.id]]
+        return found
 
     @cached_property
     def _anywhere(self) -> dict[tuple[str, str], list[Entry]]:

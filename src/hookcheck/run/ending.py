@@ -33,11 +33,12 @@ def tables(made: Record, width: int, colours: bool) -> str:
 
 
 def idle(ledger: Ledger, made: Record) -> list[str]:
-    """What is to be said of entries for all families that explain nothing in a whole run."""
+    """What is to be said of what entries claim and a whole run does not show."""
     return [
-        f"ledger: {entry.id} says that {', '.join(entry.clauses)} deviate under {kind} hooks, and no family shows it: "
-        "narrow the entry, or remove it if the deviation is gone"
-        for entry, kind in ledger.idle(made.cases)
+        f"ledger: {found.entry.id} says that {', '.join(found.entry.clauses)} deviate ({found.claim}), and "
+        f"{found.family or 'no family'} {'does not show' if found.family else 'shows'} it: narrow the entry, or remove "
+        "it if the deviation is gone"
+        for found in ledger.idle(made.cases)
     ]
 
 
