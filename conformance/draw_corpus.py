@@ -30,7 +30,8 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Apply, Topology, needs, size, statements, walk
+from hookcheck.topology.model import Apply, Topology, needs, size, statements, tensor_classes, walk
+from hookcheck.topology.ops.tensors import AsDense
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
 
@@ -98,6 +99,7 @@ def combinations(topology: Topology) -> Combinations:
         (("dtype", topology.dtype), ("training", topology.training)),
         *meeting(own),
         *kind(topology),
+        *classes(topology),
         *settings_used,
         *(tuple((key, tuple(sorted(each))) for key, each in sorted(found.items())) for found in features),
         *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in expected.trace.calls),
@@ -127,6 +129,15 @@ def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
     root = topology.module
     ranks = tuple(len(i.shape) for i in topology.inputs)
     return ((("root", type(root).__name__), ("bias", getattr(root, "bias", None)), ("ranks", ranks)),)
+
+
+def classes(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
+    """Of what classes tensors are, and where: inputs that require grad or not, parameters, values, the net's output."""
+    if not tensor_classes(topology):
+        return ()
+    given = tuple((i.tensor, i.requires_grad) for i in topology.inputs)
+    read = any(isinstance(statement, Apply) and isinstance(statement.op, AsDense) for statement in topology.main)
+    return ((("given", given), ("of parameters", topology.classes), ("read", read), ("all", tensor_classes(topology))),)
 
 
 def adding(worth: Mapping[Topology, Set[Hashable]], room: int) -> list[Topology]:

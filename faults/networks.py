@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.layers.embedding import Embedding
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import (
     Apply,
@@ -24,6 +25,7 @@ from hookcheck.topology.model import (
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.joining import Split
+from hookcheck.topology.ops.tensors import AsDense, AsTensor
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 
 X, H, Y, V, Z, U = Ref("x"), Ref("h"), Ref("y"), Ref("v"), Ref("z"), Ref("u")
@@ -166,6 +168,22 @@ BY_HAND = {
     ),
     "an input written to in place": run(
         Sequential((Linear(3, 3), net(("x",), Apply("t", AddInplace(), (X, Ref("self.fc.bias"))), FC)))
+    ),
+    "a sparse tensor given to a module": run(
+        net(("x",), Apply("d", AsDense("sparse COO"), (X,)), Call("h", "fc", (Ref("d"),))),
+        inputs=(Input("x", (2, 3), requires_grad=True, tensor="sparse COO"), INPUTS[1]),
+    ),
+    "a tensor that holds another": run(
+        net(
+            ("x",),
+            Apply("w", AsTensor("wrapper"), (X,)),
+            Call("g", "fc", (Ref("w"),)),
+            Apply("h", AsDense("wrapper"), (Ref("g"),)),
+        )
+    ),
+    "a tensor of a subclass": run(Tanh(), inputs=(replace(INPUTS[0], tensor="subclass"), INPUTS[1])),
+    "a sparse gradient": run(
+        Embedding(4, 3, sparse=True), inputs=(Input("x", (2,), domain="index", below=4), INPUTS[1])
     ),
     "a backward before a write in place": run(
         Linear(3, 3),

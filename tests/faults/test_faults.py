@@ -34,11 +34,14 @@ SHOWN = {
     ("a list", "OB-05"),
     ("a dict", "OB-05"),
     ("an input that is not used", "OB-04"),
+    ("a sparse tensor given to a module", "BW-02"),
+    ("a sparse tensor given to a module", "OB-01"),
+    ("a sparse gradient", "OB-05"),
     ("a backward of a backward", "BW-02"),
     ("a backward of a backward", "BW-05"),
 }
-"""What full hooks are known to do on the networks by hand: two warnings, a gradient of zeros where there was none, and
-silence in the outer of two backwards."""
+"""What full hooks are known to do on the networks by hand: two warnings, a gradient of zeros where there was none, an
+exception for a sparse tensor, and silence in the outer of two backwards."""
 
 
 @pytest.mark.skipif(release(torch.__version__) < (2, 8), reason="one of the warnings came with 2.8")

@@ -16,11 +16,23 @@ from hookcheck.topology.families import (
     keyword_input,
     multi_output,
     non_tensor_argument,
+    tensor_class,
     view,
 )
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Topology, Within, statements, walk
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Topology,
+    Within,
+    statements,
+    tensor_classes,
+    walk,
+)
 from hookcheck.topology.ops.views import Detach
 from hookcheck.topology.primitive import Layer, Op, Primitive, SingleStep
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
@@ -140,6 +152,7 @@ PROMISES: dict[ModuleType, Condition] = {
     view: makes_a_view,
     inplace: lambda t: writes(t) or named("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")(t),
     detached_inside: cuts,
+    tensor_class: lambda t: bool(tensor_classes(t)) or named("Embedding")(t),
 }
 
 every = pytest.mark.parametrize("family", PROMISES, ids=lambda family: family.__name__.rpartition(".")[2])
@@ -252,6 +265,19 @@ def returned_literal(topology: Topology) -> bool:
 
 def passed_on_literal(topology: Topology) -> bool:
     return any(isinstance(tree, Ref) and tree.name.startswith("n") for tree in passed(topology))
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_tensors_of_every_class_are_drawn_wherever_they_can_be(name: str) -> None:
+    """As an input that requires grad and one that does not, made inside, and as a parameter."""
+    found = TENSORS[name]
+    assert reaches(tensor_class.topologies, lambda t: any(i.tensor == name and not i.requires_grad for i in t.inputs))
+    if not found.constant:
+        assert reaches(tensor_class.topologies, lambda t: any(i.tensor == name and i.requires_grad for i in t.inputs))
+    if not found.constant and not found.leaf:
+        assert reaches(tensor_class.topologies, lambda t: any(getattr(s, "tensor", "") == name for s in steps(t)))
+    if found.parameter:
+        assert reaches(tensor_class.topologies, lambda t: name in dict(t.classes).values())
 
 
 def only_views(topology: Topology) -> bool:

@@ -33,8 +33,8 @@ else:
 DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
-    *("leaves", "asks", "roots", "ties", "writes", "layout", "inside", "fact", "legacy", "order", "met"),
-    "boundaries",
+    *("leaves", "asks", "roots", "ties", "writes", "layout", "tensor", "inside", "fact", "legacy"),
+    *("order", "met", "boundaries"),
     *("site", "sites", "lane", "trouble", "before", "between", "backward", "context", "host", "optimizer", "input"),
 )
 PATH = Path(__file__).with_name("known")

@@ -17,8 +17,8 @@ import torch
 from hookcheck.errors import HookcheckError
 from hookcheck.models.containers import mapped
 from hookcheck.models.keeping import Snapshot, as_before, seeded
-from hookcheck.probe.copying import copied, fields_of, is_container, standings, view_of
-from hookcheck.probe.observation import Event, Layout, Observation, Raised
+from hookcheck.probe.copying import copied, fields_of, is_container, layouts, standings, view_of
+from hookcheck.probe.observation import Event, Observation, Raised
 
 TORCH = str(Path(torch.__file__).parent)
 OURS = str(Path(__file__).parents[1])
@@ -122,8 +122,8 @@ def _taken(
         warnings=(),
         raised=None if error is None else Raised(type(error).__name__, str(error)),
         random=torch.default_generator.get_state().numpy().tobytes(),
-        standings=standings({name: t for name, t in named.items() if not t.is_sparse}),
-        layouts={n: Layout(g.stride(), g.requires_grad) for n, g in grads.items() if g is not None and not g.is_sparse},
+        standings=standings(named),
+        layouts=layouts(grads),
     )
     kept = {**inputs, **tensors}
     own = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}

@@ -13,7 +13,17 @@ from hookcheck.contract.explaining import Features
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.trace import writes
-from hookcheck.topology.model import GRAD_MODES, Apply, Call, Composite, Sequential, Within, statements, walk
+from hookcheck.topology.model import (
+    GRAD_MODES,
+    Apply,
+    Call,
+    Composite,
+    Sequential,
+    Within,
+    statements,
+    tensor_classes,
+    walk,
+)
 from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
@@ -22,6 +32,9 @@ Traced = TypeVar("Traced", Expected, CallTrace)
 
 REORDERING = (Permute, Transpose)
 """Operations that hand a gradient on with its strides in another order."""
+
+CHANNELS_LAST = ("channels last", "channels last, 3-D")
+"""The classes of tensors (see `hookcheck.topology.tensors`) that are laid out so."""
 
 OF_IMAGES = ("BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "InstanceNorm3d")
 """Layers that know an image's channels-last layout, and work through batch_norm."""
@@ -56,8 +69,8 @@ def network_features(expected: Expected) -> Features:
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
     works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
     another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
-    channels-last, and ``plain`` where neither is; ``inside`` holds what the network runs inside of (see `CALLERS` and
-    `CONTEXTS`), grad modes left out, or ``nothing``.
+    channels-last, and ``plain`` where neither is; ``tensor`` holds the classes of tensors in it; ``inside`` holds what
+    the network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
     """
     topology = expected.topology
     compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
@@ -66,19 +79,22 @@ def network_features(expected: Expected) -> Features:
     contexts = {s.mode for s in statements(topology) if isinstance(s, Within)}
     inside = (callers | contexts).difference(GRAD_MODES, [""])
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
+    tensors = frozenset(tensor_classes(topology))
     modules = {type(module).__name__ for _, module in walk(topology.module)}
     orders = {
         "reordered": not ops.isdisjoint(REORDERING) and not modules.isdisjoint(OF_IMAGES),
         "ambiguous": any(
             isinstance(node.primitive, REORDERING) and len(node.shapes[0]) in (4, 5) and 1 in node.shapes[0]
             for node in expected.trace.nodes
-        ),
+        )
+        or (not tensors.isdisjoint(CHANNELS_LAST) and any(1 in i.shape for i in topology.inputs)),
     }
     return {
         "ties": frozenset({"yes" if ties else "no"}),
         "writes": frozenset({"yes" if writes(topology) else "no"}),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
         "inside": frozenset(inside or {"nothing"}),
+        "tensor": tensors or frozenset({"plain"}),
     }
 
 

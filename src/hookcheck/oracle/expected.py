@@ -19,8 +19,9 @@ from hookcheck.oracle.sweep import Sweep, materialized, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.last_node import LATEST, Release
-from hookcheck.topology.model import Topology, walk
+from hookcheck.topology.model import Topology, tensor_classes, walk
 from hookcheck.topology.primitive import Array, Layer
+from hookcheck.topology.tensors import TENSORS
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +121,13 @@ class Expected:
         """Whether the oracle has a say on the hooks of this run.
 
         Not where a gradient that they change is itself differentiated, nor where an argument that they scale leaves the
-        domain that a layer's formula is for.
+        domain that a layer's formula is for, or is one that cannot be scaled.
         """
         if self.acts.backward:
             return not self.trace.doubled
         layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
-        return self.acts == NO_ACTS or all(layer.scalable for layer in layers)
+        constant = any(TENSORS[i.tensor].constant for i in self.topology.inputs if i.tensor)
+        return self.acts == NO_ACTS or (not constant and all(layer.scalable for layer in layers))
 
     @cached_property
     def overflows(self) -> bool:
@@ -266,8 +268,13 @@ class Expected:
 
     @cached_property
     def of_first_output(self) -> tuple[NodeCall, ...]:
-        """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook."""
-        return tuple(node_calls(self.trace, self.plain, self.release))
+        """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook.
+
+        Where a class wraps what functions give, it does so by a Node of its own, of which nothing is known here.
+        """
+        due = node_calls(self.trace, self.plain, self.release)
+        wraps = any(TENSORS[name].wraps for name in tensor_classes(self.topology))
+        return tuple(replace(call, forms=()) if wraps else call for call in due)
 
     @cached_property
     def acted(self) -> tuple[Sweep, ...]:

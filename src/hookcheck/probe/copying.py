@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hookcheck.probe.observation import Array, Copy, Standing
+from hookcheck.probe.observation import Array, Copy, Layout, Standing
 
 
 def copied(value: Any, tensor: Callable[[torch.Tensor], Array] | None = None) -> Copy:
@@ -60,8 +60,8 @@ def array_of(tensor: torch.Tensor) -> Array:
 def view_of(tensor: torch.Tensor) -> Array:
     """The tensor's numbers as `array_of` has them, in the memory of the tensor itself where that can be."""
     plain = tensor.detach()  # the array must not keep the tensor itself alive
-    if plain.is_sparse:
-        plain = plain.to_dense()
+    if type(plain) is not torch.Tensor or plain.layout is not torch.strided or _odd(plain):
+        plain = dense(plain)
     if plain.device.type != "cpu":
         plain = plain.cpu()
     if plain.dtype == torch.bfloat16:
@@ -70,6 +70,44 @@ def view_of(tensor: torch.Tensor) -> Array:
         plain = plain.resolve_conj().resolve_neg()
     array: Array = plain.numpy()
     return array
+
+
+def _odd(plain: torch.Tensor) -> bool:
+    """Whether it is quantised, or nested though its layout is strided."""
+    return plain.is_quantized or (_NESTED and plain.is_nested)
+
+
+_NESTED = hasattr(torch.Tensor, "is_nested")
+"""Whether this torch has tensors of tensors."""
+
+
+def dense(plain: torch.Tensor) -> torch.Tensor:
+    """The numbers of a detached tensor of any class and layout in a strided one; rows of nested ones padded with 0."""
+    if hasattr(plain, "is_nested") and plain.is_nested:
+        padded: torch.Tensor = torch.nested.to_padded_tensor(plain, 0.0)
+        return padded
+    if hasattr(plain, "__tensor_flatten__"):  # torch's own protocol of tensors that hold others
+        names, _ = plain.__tensor_flatten__()
+        return dense(getattr(plain, names[0]))
+    if plain.is_quantized:
+        return plain.dequantize()
+    return plain if plain.layout is torch.strided else plain.to_dense()
+
+
+def strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The strides of a tensor; none of one whose layout has none."""
+    plain = tensor.layout is torch.strided and not (_NESTED and tensor.is_nested)
+    return tensor.stride() if plain else ()
+
+
+def kind(tensor: torch.Tensor) -> str:
+    """The class and the layout of a tensor."""
+    return f"{type(tensor).__name__}, {tensor.layout}"
+
+
+def layouts(gradients: Mapping[str, torch.Tensor | None]) -> dict[str, Layout]:
+    """What each ``.grad`` that there is is beside its numbers."""
+    return {n: Layout(strides(g), g.requires_grad, kind(g)) for n, g in gradients.items() if g is not None}
 
 
 def asks(values: Iterable[Any]) -> bool:
@@ -96,7 +134,8 @@ def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
             tensor._is_view(),
             tensor.is_leaf,
             None if _MODE and tensor.is_inference() else tensor._version,
-            tensor.stride(),
+            strides(tensor),
+            kind(tensor),
         )
         for name, tensor in tensors.items()
     }

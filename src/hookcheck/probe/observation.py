@@ -62,7 +62,8 @@ class Standing(NamedTuple):
     """What a tensor is beside its numbers.
 
     ``object`` is the first name of the very same object: a parameter's (``net.weight``), an input's, that of a value
-    before it, or its own. ``version`` is None where torch counts none, for a tensor made in inference mode.
+    before it, or its own. ``version`` is None where torch counts none, for a tensor made in inference mode, and there
+    are no ``strides`` where the layout has none. ``kind`` is its class and its layout.
     """
 
     object: str
@@ -70,13 +71,15 @@ class Standing(NamedTuple):
     leaf: bool
     version: int | None
     strides: tuple[int, ...]
+    kind: str = "Tensor, torch.strided"
 
 
 class Layout(NamedTuple):
-    """What a ``.grad`` is beside its numbers."""
+    """What a ``.grad`` is beside its numbers: ``kind`` as in `Standing`."""
 
     strides: tuple[int, ...]
     requires_grad: bool
+    kind: str = "Tensor, torch.strided"
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ import torch
 
 from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
-from hookcheck.probe.copying import array_of, copied, fields_of, is_container, standings
+from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
 from hookcheck.probe.cuda import random_state, seed
-from hookcheck.probe.observation import Array, Event, Layout, Observation, Raised
+from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
@@ -101,7 +101,7 @@ def _observed(
             random=random_state(device),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
             standings=standings(standing),
-            layouts={n: Layout(g.stride(), g.requires_grad) for n, g in gradients.items() if g is not None},
+            layouts=layouts(gradients),
         )
         made = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.

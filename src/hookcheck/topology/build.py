@@ -12,7 +12,7 @@ import torch
 
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.source import definitions_source, main_source, modules_source
+from hookcheck.topology.source import as_leaf, definitions_source, main_source, modules_source
 from hookcheck.topology.values import WHOLE
 
 
@@ -61,12 +61,17 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(torch.from_numpy(numbers[name]))
-    inputs = {
-        i.name: torch.tensor(numbers[i.name], dtype=_dtype(i, topology), device=device, requires_grad=i.requires_grad)
-        for i in topology.inputs
-    }
+    inputs = {i.name: _leaf(i, topology, numbers[i.name], device, names) for i in topology.inputs}
     names.update(inputs)
     return Built(net, parameters, inputs, names, main)
+
+
+def _leaf(i: Input, topology: Topology, array: Array, device: str, names: Mapping[str, Any]) -> torch.Tensor:
+    dense = torch.tensor(
+        array, dtype=_dtype(i, topology), device=device, requires_grad=i.requires_grad and not i.tensor
+    )
+    leaf: torch.Tensor = eval(as_leaf(i, "dense"), {**names, "dense": dense}) if i.tensor else dense
+    return leaf
 
 
 def _dtype(i: Input, topology: Topology) -> torch.dtype | None:

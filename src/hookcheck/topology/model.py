@@ -19,6 +19,7 @@ from typing import Any, Union
 import numpy as np
 
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref, Tree
 
 
@@ -172,7 +173,7 @@ class Input:
 
     ``shape`` in elements; the numbers come from the topology's seed, the name and the ``domain`` (see `values`), of
     which integer ones are less than ``below``. ``dtype`` is that of the topology where it is empty and the domain is
-    not one of integers or masks.
+    not one of integers or masks. ``tensor`` is its class or layout, one of `TENSORS`; empty for a plain one.
     """
 
     name: str
@@ -181,6 +182,7 @@ class Input:
     domain: str = "real"
     below: int = 0
     dtype: str = ""
+    tensor: str = ""
 
 
 @dataclass(frozen=True)
@@ -189,9 +191,10 @@ class Topology:
 
     ``ties`` are pairs of dotted paths below the root: after construction the first is made the very object that the
     second is (a shared module or a shared parameter), which must come earlier in torch's order of registration.
-    ``frozen`` are parameters that do not require grad. ``dtype`` is one of `DTYPES`. ``device`` is ``any`` or the one
-    kind of device that the topology is about. ``counting`` gives real tensors the numbers 1, 2, 3, … in place of drawn
-    ones, which people like to read.
+    ``classes`` are the parameters that are of a class or layout of `TENSORS`, each with that. ``frozen`` are parameters
+    that do not require grad. ``dtype`` is one of `DTYPES`. ``device`` is ``any`` or the one kind of device that the
+    topology is about. ``counting`` gives real tensors the numbers 1, 2, 3, … in place of drawn ones, which people like
+    to read.
     """
 
     module: Module
@@ -204,6 +207,7 @@ class Topology:
     frozen: tuple[str, ...] = ()
     ties: tuple[tuple[str, str], ...] = ()
     counting: bool = False
+    classes: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def _hash(self) -> int:
@@ -257,6 +261,13 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
         yield statement
         if isinstance(statement, Within):
             yield from _flat(statement.body)
+
+
+def tensor_classes(topology: Topology) -> tuple[str, ...]:
+    """The classes and layouts of `TENSORS` that inputs, parameters and values are of, each once."""
+    made = (getattr(s.op, "tensor", "") for s in statements(topology) if isinstance(s, Apply))
+    every = [*(i.tensor for i in topology.inputs), *(name for _, name in topology.classes), *made]
+    return tuple(dict.fromkeys(name for name in every if name))
 
 
 CONTEXTS = {
@@ -328,6 +339,7 @@ def needs(topology: Topology) -> tuple[str, str]:
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.9" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, type(step).__name__) for step in steps]
+    used += [(TENSORS[name].since, name) for name in tensor_classes(topology)]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
     ]

@@ -30,9 +30,11 @@ from hookcheck.topology.model import (
     Within,
     children,
     statements,
+    tensor_classes,
     walk,
 )
 from hookcheck.topology.primitive import Array, Layer, Shape
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
@@ -57,9 +59,11 @@ class Source:
 
 
 def definitions_source(topology: Topology) -> str:
-    """The classes that its layers name besides those of torch, each once."""
+    """The classes that its layers and tensors name besides those of torch, each once."""
     layers = (module for _, module in walk(topology.module) if isinstance(module, Layer))
-    return "\n\n\n".join(dict.fromkeys(text for layer in layers for text in layer.definitions()))
+    texts = [text for layer in layers for text in layer.definitions()]
+    texts += [TENSORS[name].definitions for name in tensor_classes(topology)]
+    return "\n\n\n".join(filter(None, dict.fromkeys(texts)))
 
 
 def modules_source(topology: Topology) -> str:
@@ -70,11 +74,12 @@ def modules_source(topology: Topology) -> str:
     ties = [f"{attribute('net', target)} = {attribute('net', source)}" for target, source in topology.ties]
     mode = [] if topology.training else ["net.eval()"]
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
+    converted = [f"{attribute('net', name)} = {_converted(name, tensor)}" for name, tensor in topology.classes]
     frozen = [f"{attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
     callers = [CALLERS[s.through] for s in statements(topology) if isinstance(s, Call) and s.through]
     imports = [f"import {name}" for name in dict.fromkeys(caller.imports for caller in callers)]
     containers = list(dict.fromkeys(_containers(topology)))
-    net = "\n".join([construction, *ties, *mode, *dtype, *frozen])
+    net = "\n".join([construction, *ties, *mode, *dtype, *converted, *frozen])
     return "\n\n\n".join([*imports, *containers, *definitions, net])
 
 
@@ -101,7 +106,21 @@ def source(topology: Topology) -> Source:
 
 def _input(i: Input, array: Array, topology: Topology) -> str:
     dtype = (i.dtype or topology.dtype) if array.dtype.kind in "fc" else ""
-    return literal(array, dtype if dtype != "float32" else "", ", requires_grad=True" if i.requires_grad else "")
+    dtype = dtype if dtype != "float32" else ""
+    if i.tensor:
+        return as_leaf(i, literal(array, dtype))
+    return literal(array, dtype, ", requires_grad=True" if i.requires_grad else "")
+
+
+def as_leaf(i: Input, dense: str) -> str:
+    """The expression that makes an input of its class, given that of a dense tensor."""
+    made = TENSORS[i.tensor].made.format(dense)
+    return made if TENSORS[i.tensor].constant else f"{made}.requires_grad_({'' if i.requires_grad else False})"
+
+
+def _converted(name: str, tensor: str) -> str:
+    """A parameter of that class instead of the plain one of that name."""
+    return TENSORS[tensor].parameter.format(f"{attribute('net', name)}.detach()")
 
 
 def literal(array: Array, dtype: str = "", more: str = "") -> str:

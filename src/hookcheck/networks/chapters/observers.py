@@ -113,9 +113,10 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
 
 @clause("OB-07", PROMISE, Subject.RUN, "1.8", VIEWS, of=_observing)
 def changes_no_object(case: Case, _: None) -> Judgement:
-    """An observing hook leaves which object each tensor is, its version and strides, and whether it is a view and a
-    leaf, and the strides of each ``.grad`` and whether it requires grad; but a full backward hook puts a view in the
-    place of what goes into or comes out of a module, the stride of an axis of one entry means nothing, nor do those of
+    """An observing hook leaves which object each tensor is, its class and layout, its version and strides, and whether
+    it is a view and a leaf, and class, layout and strides of each ``.grad`` and whether it requires grad; but a full
+    backward hook puts a view in the place of what goes into or comes out of a module, which of a parameter is none, the
+    stride of an axis of one entry means nothing, nor do those of
     a tensor without entries, and what ``torch.autograd.grad`` gives, or a backward leaves in the ``.grad`` of an
     intermediate, is whatever backward came to, be it the cotangent itself."""
     if case.observed.raised or case.plain.raised:
@@ -126,7 +127,8 @@ def changes_no_object(case: Case, _: None) -> Judgement:
         if name.partition("[")[0] in case.asked:
             continue
         if hooked.view and not views.isdisjoint((name, hooked.object)):
-            plain = hooked._replace(version=plain.version, strides=plain.strides)
+            kind = hooked.kind if "Parameter" in plain.kind else plain.kind
+            plain = hooked._replace(version=plain.version, strides=plain.strides, kind=kind)
         apart = plain != hooked and _apart(plain, hooked, dict(_flat(case.plain.values)).get(name))
         if apart:
             return Finding(Site(ARGUMENT, name), AS_WITHOUT_HOOKS, *apart)

@@ -62,6 +62,7 @@ FAMILIES = {
         "double-backward": "A gradient that has a graph of its own, a loss on it, and a second backward.",
         "parameter-as-input": "A parameter is an argument of a module call: one's own, a child's, or the net's.",
         "context": "A network inside of what must change nothing: a checkpoint, autocast, functional_call and others.",
+        "tensor-class": "Tensors that are sparse, nested, quantised, strided otherwise or of another class.",
         "random-graph": "Anything that the grammar allows, modules in modules, values used more than once.",
     }.items()
 }

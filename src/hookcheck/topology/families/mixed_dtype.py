@@ -74,6 +74,7 @@ DISTANCES = ("L1Loss", "PairwiseDistance", "TripletMarginLoss", "TripletMarginWi
 
 APART = {
     **dict.fromkeys(DISTANCES, "no further step would be complex"),
+    **dict.fromkeys(("AsTensor", "AsDense"), "the family tensor-class is about them"),
     "To": "it is drawn where the dtype of what follows is known",
     "Detach": "nothing before it would have a gradient",
     "View": "it takes only what lies in order in memory",

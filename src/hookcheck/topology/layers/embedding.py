@@ -42,8 +42,9 @@ class Embedding(_Table):
     """``nn.Embedding``: indices ``x`` (...) to ``y`` (..., embedding_dim), ``y[i] = W[x[i]]``.
 
     ``dW[k]`` is the sum of ``v[i]`` over all ``i`` with ``x[i] = k``: zero for ``padding_idx``, and with
-    ``scale_grad_by_freq`` divided by the number of such ``i``. ``max_norm`` is left out, since it changes the weight
-    in forward, and ``sparse``, since hooks then get sparse tensors.
+    ``scale_grad_by_freq`` divided by the number of such ``i``. With ``sparse`` its gradient is a sparse tensor of the
+    same numbers, without ``scale_grad_by_freq``; the family ``tensor-class`` is about it. ``max_norm`` is left out,
+    since it changes the weight in forward.
 
     Source: the documentation of ``torch.nn.Embedding``.
     """
@@ -52,6 +53,7 @@ class Embedding(_Table):
     embedding_dim: int
     padding_idx: int | None = None
     scale_grad_by_freq: bool = False
+    sparse: bool = False
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
@@ -99,7 +101,7 @@ class EmbeddingBag(_Table):
     where the last one ends); and for a sum, if ``weighted``, a factor for each index as ``per_sample_weights``. Indices
     equal to ``padding_idx`` are in no bag; an empty bag gives zeros. With ``M[b, i]`` the factor of index ``i`` in bag
     ``b``, ``y = M W[x]``: the rows read have the gradient ``Mᵀ v``, the factors ``v[b] · W[x[i]]``. A maximum has its
-    gradient where it was read, the first time. ``max_norm`` and ``sparse`` are left out as in `Embedding`. Source: the
+    gradient where it was read, the first time. ``max_norm`` and ``sparse`` are left out. Source: the
     documentation of ``torch.nn.EmbeddingBag``.
     """
 

@@ -1,0 +1,134 @@
+"""tensor-class: tensors that are sparse, nested, quantised, of another layout or class, as inputs, inside and outputs.
+
+One is given to a module or made by it, and read back to a dense one behind it or inside of it; or a parameter is one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from hookcheck.topology.families.drawing import SEEDS, Draw, convolutions, losses
+from hookcheck.topology.families.grammar import Value, Writer
+from hookcheck.topology.layers.activation import Sigmoid, Tanh
+from hookcheck.topology.layers.convolution import Conv3d
+from hookcheck.topology.layers.embedding import Embedding
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Apply, Backward, Call, Input, Statement, Topology
+from hookcheck.topology.ops.tensors import AsDense, AsTensor
+from hookcheck.topology.primitive import Layer, Operand, Shape
+from hookcheck.topology.tensors import TENSORS, TensorClass
+from hookcheck.topology.tree import Ref
+
+SPARSE_GRADIENT = "sparse gradient"
+"""What is drawn beside the classes: an Embedding whose weight gets a sparse gradient."""
+
+PLACES = ("input", "inside", "output")
+"""Where a tensor of a class is: what the net is given, what a module in it is given, or what one gives."""
+
+
+@st.composite
+def topologies(draw: Draw) -> Topology:
+    """A class, and where a tensor of it is."""
+    name = draw(st.sampled_from([*TENSORS, SPARSE_GRADIENT]))
+    if name == SPARSE_GRADIENT:
+        return _embedded(draw)
+    found = TENSORS[name]
+    places = PLACES[:1] if found.leaf or found.constant else PLACES
+    place = draw(st.sampled_from([*places, *(["parameter"] if found.parameter else [])]))
+    return _of_class(draw, name, found, place)
+
+
+def _of_class(draw: Draw, name: str, found: TensorClass, place: str) -> Topology:
+    layer, shape = _first(draw, found, place == "parameter")
+    writer = Writer(draw, shape)
+    value = writer.inputs[0]
+    if place in ("inside", "output"):
+        inner = Writer(draw, shape)
+        if place == "inside":  # made here, and given to a module
+            (value,) = writer.op(AsTensor(name), value)
+            end = _steps(draw, inner, layer, inner.inputs[0], name if found.opaque else "")
+        else:  # a module gives it
+            (end,) = inner.op(AsTensor(name), _steps(draw, inner, layer, inner.inputs[0]))
+        value = Value(Ref(writer.inner(inner, end.ref, value)), end.shape)
+    else:
+        value = _steps(draw, writer, layer, value, name if found.opaque and place == "input" else "")
+    main: tuple[Statement, ...] = (Call("y", "", (Ref("x"),)),)
+    read = place == "output" and bool(found.read)
+    if read and draw(st.booleans()):  # main gets it, and reads it
+        main += (Apply("z", AsDense(name), (Ref("y"),)),)
+        out = "z"
+    else:
+        if read:
+            (value,) = writer.op(AsDense(name), value)
+        if draw(st.booleans()):
+            value = _called(writer, Tanh(), value)
+        out = "y"
+    given = Input("x", shape, not found.constant and draw(st.sampled_from([True, True, False])))
+    if place == "input":
+        given = replace(given, tensor=name)
+    inputs, backward = _backed(draw, out, value.shape, found.dtype)
+    weight = (
+        next(f"m{i}.weight" for i, (_, m) in enumerate(writer.children) if m == layer) if place == "parameter" else ""
+    )
+    return Topology(
+        writer.module(value.ref),
+        (given, *inputs),
+        (*main, *backward),
+        training=draw(st.booleans()),
+        dtype=found.dtype or draw(st.sampled_from(["float64", "float64", "float32"])),
+        seed=draw(SEEDS),
+        classes=((weight, name),) if weight else (),
+    )
+
+
+def _first(draw: Draw, found: TensorClass, parameter: bool) -> tuple[Layer, Shape]:
+    """The layer that a tensor of the class is for, and the shape of its input."""
+    if found.ranks == (4,):
+        layer, shape = draw(convolutions())
+        return layer, shape
+    if found.ranks == (5,):
+        channels = draw(st.integers(1, 2))
+        return Conv3d(channels, 2, (2, 1, 2)), (2, channels, 3, 2, 2)
+    rank = draw(st.sampled_from(found.ranks))
+    shape = tuple(draw(st.lists(st.integers(2, 3), min_size=rank, max_size=rank)))
+    return Linear(shape[-1], draw(st.integers(1, 3)), draw(st.booleans())), shape
+
+
+def _steps(draw: Draw, writer: Writer, layer: Layer, value: Value, read: str = "") -> Value:
+    """The layer on ``value``, which is read first where it must be, and perhaps an activation."""
+    if read:
+        (value,) = writer.op(AsDense(read), value)
+    value = _called(writer, layer, value)
+    return _called(writer, Sigmoid(), value) if draw(st.booleans()) else value
+
+
+def _called(writer: Writer, layer: Layer, value: Value) -> Value:
+    (result,) = writer.call(writer.child(layer), layer, (value.ref,), (Operand(value.shape),))
+    return result
+
+
+def _backed(draw: Draw, out: str, shape: Shape, dtype: str) -> tuple[tuple[Input, ...], tuple[Statement, ...]]:
+    """A backward from ``out``; of complex numbers no scalar is a loss."""
+    if dtype.startswith("complex"):
+        return (Input("v", shape),), (Backward((Ref(out),), (Ref("v"),)),)
+    return draw(losses(((out, Ref(out), shape),)))
+
+
+def _embedded(draw: Draw) -> Topology:
+    """An Embedding with a sparse gradient, on indices that may be repeated, and perhaps a Linear on it."""
+    rows, width, shape = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.sampled_from([(3,), (2, 2)]))
+    table = Embedding(rows, width, sparse=True)
+    writer = Writer(draw, shape)
+    (value,) = writer.call(writer.child(table), table, (Ref("x"),), (Operand(shape, "index", rows),))
+    if draw(st.booleans()):
+        value = _called(writer, Linear(width, 2), value)
+    inputs, backward = draw(losses((("y", Ref("y"), value.shape),)))
+    return Topology(
+        writer.module(value.ref),
+        (Input("x", shape, domain="index", below=rows), *inputs),
+        (Call("y", "", (Ref("x"),)), *backward),
+        dtype=draw(st.sampled_from(["float64", "float32"])),
+        seed=draw(SEEDS),
+    )
