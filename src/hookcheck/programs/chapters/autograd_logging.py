@@ -35,9 +35,9 @@ class Messages(logging.Handler):
 
 
 @contextmanager
-def logging_at(level: int) -> Iterator[list[str]]:
-    """Has autograd log from ``level`` on, here and nowhere else."""
-    logger, messages = logging.getLogger("torch.autograd.graph"), Messages()
+def logging_at(level: int, name: str = "torch.autograd.graph") -> Iterator[list[str]]:
+    """Has the logger of that name log from ``level`` on, here and nowhere else."""
+    logger, messages = logging.getLogger(name), Messages()
     before = logger.level, logger.propagate
     logger.addHandler(messages)
     logger.setLevel(level)

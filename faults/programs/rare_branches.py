@@ -1,0 +1,46 @@
+"""Faults where torch's hook code seldom comes: branches of it that are always or never taken."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import partial
+
+from ..branches import ALWAYS, NEVER, SKIPPED, branches
+from ..engine import Fault
+
+HOOKS, MODULE, TRACKER, GRAPH = (
+    "torch.utils.hooks", "torch.nn.modules.module", "torch.utils.module_tracker", "torch.autograd.graph",
+)  # fmt: skip
+
+
+def _taken(module: str, function: str, forced: str, text: str) -> AbstractContextManager[None]:
+    """A branch of torch's code that is taken always or never."""
+    found = next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.text)
+    return found.fault.patch()
+
+
+def _fault(clause: str, module: str, function: str, forced: str, text: str) -> Fault:
+    what = f"rare branches: {forced}: {text} in {function}"
+    return Fault(what, partial(_taken, module, function, forced, text), (clause,), since="2.13")
+
+
+FAULTS = (
+    _fault("RB-01", HOOKS, "RemovableHandle.__getstate__", SKIPPED, "self.extra_dict_ref"),
+    _fault("RB-01", HOOKS, "RemovableHandle.__setstate__", ALWAYS, "len(state) < 3 or state[2] is None"),
+    _fault("RB-02", MODULE, "Module.add_module", ALWAYS, "output is not None"),
+    _fault("RB-03", MODULE, "Module._call_impl", ALWAYS, "hook_result is not None"),
+    _fault("RB-04", TRACKER, "ModuleTracker._maybe_set_engine_callback", ALWAYS, "self._has_callback"),
+    _fault("RB-04", TRACKER, "ModuleTracker._get_append_fn.fn", NEVER, "name in self.parents"),
+    _fault("RB-04", TRACKER, "ModuleTracker._get_pop_fn.fn", ALWAYS, "is_bw"),
+    _fault("RB-05", MODULE, "_has_any_global_hook", NEVER, "_global_forward_pre_hooks in"),
+    _fault("RB-06", GRAPH, "Node.__subclasshook__", ALWAYS, "cls is Node in"),
+    _fault("RB-07", GRAPH, "increment_version", NEVER, "isinstance(tensor, torch.Tensor)"),
+    _fault("RB-08", HOOKS, "BackwardHook.setup_output_hook.fn.hook", ALWAYS, "isinstance(res, tuple) in"),
+    _fault("RB-09", HOOKS, "BackwardHook.setup_output_hook.fn.hook", NEVER, "local_grad_outputs is not None"),
+    _fault("RB-10", GRAPH, "_register_logging_hooks_on_whole_graph.fmt", NEVER, "t is None"),
+    _fault("RB-10", GRAPH, "_register_logging_hooks_on_whole_graph.iter_graph", NEVER, "fn in seen in"),
+    _fault("RB-11", GRAPH, "_CloneArgBeforeMutateMode.__torch_dispatch__.maybe_clone", NEVER, "handle in ctx.cloned"),
+    _fault("RB-12", MODULE, "Module._call_impl.inner", ALWAYS, "isinstance(v, torch.Tensor)"),
+    _fault("RB-13", MODULE, "Module.load_state_dict.load", NEVER, "out is not None"),
+    _fault("RB-14", MODULE, "_WrappedHook.__setstate__", NEVER, "state['module'] is None"),
+)
