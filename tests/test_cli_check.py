@@ -34,6 +34,7 @@ class Faulty(nn.Linear):
 def faulty(): return Faulty(2, 2), torch.randn(2, 2)
 def failing(): raise ValueError("no model today")
 def bare(): return nn.Linear(2, 2)
+def watch(model): return model[0].register_forward_hook(lambda *_: None)
 number = 1
 """
 
@@ -64,13 +65,14 @@ def test_keyword_arguments() -> None:
 
 
 def test_json() -> None:
-    code, out, _ = asked("own_models:make", "--kinds", "full_backward", "--format", "json", "--contexts", "no_grad")
+    code, out, _ = asked("own_models:make", "--kinds", "full_backward", "--format", "json", "--contexts", "no_grad",
+                         "--hooks", "own_models:watch")  # fmt: skip
     rows = [json.loads(line) for line in out.splitlines()]
     for row in rows:
         (schema,) = (s for s in SCHEMAS["check"] if set(s["required"]) == set(row))
         Draft202012Validator(schema).validate(row)
     assert code == 0
-    assert {row["what"] for row in rows} == {"verdict", "remark"}
+    assert {row["what"] for row in rows} == {"verdict", "remark", "hook"}
     assert any(row.get("topic") == "in the context no_grad" for row in rows)
 
 
@@ -85,7 +87,7 @@ def test_exit_codes() -> None:
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        ("own_models", "'own_models' is not MODULE:MAKE"),
+        ("own_models", "'own_models' is not MODULE:FUNCTION"),
         ("no_such_module:make", "no_such_module cannot be imported"),
         ("own_models:absent", "own_models has no function absent"),
         ("own_models:number", "own_models has no function number"),

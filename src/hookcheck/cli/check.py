@@ -40,6 +40,20 @@ _SCHEMAS = [
         modules=("array", "the paths of the modules that it is about"),
         kinds=("array", "the hook kinds that it is about"),
     ),
+    fields(
+        what=("string", "hook"),
+        kind=("string", "the hook kind of one of your own hooks"),
+        on=("string", "the module, leaf or output that it is on"),
+        function=("string", "its function"),
+        place=("string", "where it was registered"),
+        called=("integer", "how often it was called"),
+        due=(["integer", "null"], "how often it must be called; null where that is not known"),
+        returned=("integer", "at how many calls it returned something"),
+        wrote=("integer", "at how many calls it wrote to a tensor that it was given"),
+        changed=("array", "the outputs and gradients that are others by what it returned or wrote"),
+        left=("boolean", "whether it was still there at the end"),
+        received=("string", "what it received, in words"),
+    ),
 ]
 
 
@@ -47,12 +61,13 @@ _SCHEMAS = [
 @click.argument("target", metavar="MODULE:MAKE")
 @click.option("--kinds", multiple=True, help="Only these hook kinds; may be given several times, or with commas.")
 @click.option("--contexts", multiple=True, help="Compare what hooks see in these contexts with eager mode.")
+@click.option("--hooks", metavar="MODULE:FUNCTION", help="A function that registers your own hooks on the model.")
 @click.option("--modules", multiple=True, help="Only modules whose path matches, such as 'encoder.*'.")
 @click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
 @click.option("--known", is_flag=True, help="End with 1 for deviations that the ledger knows, too.")
 def check(
-    target: str, kinds: tuple[str, ...], contexts: tuple[str, ...], modules: tuple[str, ...], seed: int, known: bool,
-    shape: str,
+    target: str, kinds: tuple[str, ...], contexts: tuple[str, ...], hooks: str | None, modules: tuple[str, ...],
+    seed: int, known: bool, shape: str,
 ) -> int:  # fmt: skip
     """Run a model with each hook kind on each sub-module, and say what the hooks see.
 
@@ -69,13 +84,16 @@ def check(
         result = check_module(
             model, args, kwargs,
             kinds=_listed(kinds) or None, contexts=_listed(contexts) or ("eager",), modules=modules or "*", seed=seed,
-            progress=progress,
+            hooks=_named(hooks, "registers hooks on the model that it is given") if hooks else None, progress=progress,
         )  # fmt: skip
     if shape == "json":
         for verdict in result.judged:
             click.echo(json.dumps({"what": "verdict", **asdict(verdict)}))
         for remark in result.remarks:
             click.echo(json.dumps({"what": "remark", **asdict(remark)}))
+        for hook in result.hooks:
+            row = {name: value for name, value in asdict(hook).items() if name != "judged"}
+            click.echo(json.dumps({"what": "hook", **row, "received": hook.received}))
     else:
         click.echo(str(result))
     wrong = {NEW, KNOWN} if known else {NEW}
@@ -86,11 +104,11 @@ def _listed(given: tuple[str, ...]) -> list[str]:
     return [name.strip() for part in given for name in part.split(",")]
 
 
-def _named(target: str) -> Callable[[], Any]:
+def _named(target: str, use: str = "returns (model, args)") -> Callable[..., Any]:
     """The function of that name; modules of the working directory are found as ``python -m`` finds them."""
     name, colon, attribute = target.partition(":")
     if not name or not colon or not attribute:
-        raise HookcheckError(f"{target!r} is not MODULE:MAKE; write as package.module:make")
+        raise HookcheckError(f"{target!r} is not MODULE:FUNCTION; write as package.module:make")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -99,7 +117,7 @@ def _named(target: str) -> Callable[[], Any]:
         raise HookcheckError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     make: Any = getattr(module, attribute, None)
     if not callable(make):
-        raise HookcheckError(f"{name} has no function {attribute}; write one that returns (model, args)")
+        raise HookcheckError(f"{name} has no function {attribute}; write one that {use}")
     return make  # type: ignore[no-any-return]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -12,15 +12,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from hookcheck.contract.ledger import applying, load
+from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, kind_named
 from hookcheck.models.contexts import EAGER, compared, usable_contexts
-from hookcheck.models.judging import Truth, cut_step, judge_kind
+from hookcheck.models.judging import Judging, Truth, cut_step, judge_kind
 from hookcheck.models.keeping import Snapshot
+from hookcheck.models.own import Register, judge_own, presence, receive
 from hookcheck.models.reference import Crossings
-from hookcheck.models.result import ModelCheck, Remark
+from hookcheck.models.result import Judged, ModelCheck, OwnHook, Remark
 from hookcheck.models.step import Step, Subject, take, tensors_in
+from hookcheck.models.words import presence as presence_of
 from hookcheck.models.words import remarks, said_once
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.observation import dtype_of, numbers
@@ -42,6 +44,7 @@ def check_module(
     loss: Callable[[Any], torch.Tensor] | None = None,
     kinds: Sequence[str] | None = None,
     contexts: Sequence[str] = (EAGER,),
+    hooks: Register | None = None,
     modules: str | Sequence[str] = "*",
     seed: int = 0,
     progress: Progress | None = None,
@@ -51,6 +54,8 @@ def check_module(
     ``loss`` makes one number of the output; without it backward starts at all output tensors with random numbers, drawn
     by ``seed``. ``kinds`` are names of `hookcheck.hooks.kinds.KINDS` (None: the usual ones that this torch has).
     ``contexts`` are those of `hookcheck.models.same_under.CONTEXTS`: what hooks see there is compared with eager mode.
+    ``hooks`` registers one's own hooks on the model that it is given: they are judged, and without ``kinds`` no others.
+    It may return what removes them (handles, a function, a context manager): it is told which are left then.
     ``modules`` are patterns of paths as ``named_modules`` gives them, such as ``encoder.*``; hooks are on these alone.
     What hooks must see comes from steps without hooks (see `hookcheck.models.cutting`). Parameters, buffers, ``.grad``,
     hooks, training mode, random state and grad mode are as before afterwards, also after an exception.
@@ -62,42 +67,74 @@ def check_module(
     check_torch()
     args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
     _usable(model, args, kwargs or {})
-    names, others = usable_kinds(kinds), usable_contexts(contexts)
+    names = [] if hooks and kinds is None else usable_kinds(kinds)
+    others = usable_contexts(contexts)
     patterns = [modules] if isinstance(modules, str) else [*modules]
     chosen = _chosen(model, patterns)
     subject = Subject(model, args, kwargs or {}, loss, seed, chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
-    forward = [name for name in names if KINDS[name].call in (FORWARD, FORWARD_PRE)]
-    told = _Told(progress, 4 + bool(forward) + len(names) * (2 if others else 1))
-    beside: list[Remark] = []
-    found = []
+    last = bool(hooks) or any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names)
+    told = _Told(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
     with torch.enable_grad():
         truth = _truth(subject, told)
         ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
-        # What forward hooks must see takes as much memory as what others must: one after the other.
-        for name in sorted(names, key=forward.__contains__):
-            if forward and name == forward[0]:
-                told("a step that keeps what goes in and out")
-                truth.crossings.joined.forget()
-                _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, forward=True)
-                truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
-            told(name)
-            found.append(judge_kind(subject, name, truth, ledger, "cpu" if device == "cpu" else "cuda"))
+        found = _judge(subject, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", told)
+        beside: list[Remark] = []
         for name in names if others else ():
             told(f"{name} in {', '.join(others)}")
             beside += compared(subject, name, others)
     told("done")
     matching = {path for path in chosen if _matches(path, patterns)}
-    judged = (verdict for judging in found for verdict in judging.judged)
+    judged = (verdict for judging in found.kinds for verdict in judging.judged)
     return ModelCheck(
         model=type(model).__name__,
         torch=torch.__version__,
         device=device,
         kinds=tuple(names),
-        judged=tuple(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
-        remarks=(*remarks(subject, truth, found), *said_once(beside)),
+        judged=(
+            *(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
+            *found.whole,
+            *(verdict for hook in found.own for verdict in hook.judged),
+        ),
+        remarks=said_once((*remarks(subject, truth, found.kinds), *presence_of(found.whole), *beside)),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
+        hooks=found.own,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What became of the hook kinds, of one's own hooks, and of the step with the latter."""
+
+    kinds: tuple[Judging, ...]
+    own: tuple[OwnHook, ...]
+    whole: tuple[Judged, ...]
+
+
+def _judge(
+    subject: Subject, names: list[str], hooks: Register | None, truth: Truth, ledger: Ledger, device: str, told: _Told
+) -> _Found:
+    """What forward hooks must see takes as much memory as what others must: one after the other."""
+    found: list[Judging] = []
+    own: list[OwnHook] = []
+    whole: list[Judged] = []
+    received = None
+    if hooks:
+        told("your hooks")
+        received = receive(subject, hooks, truth.plain)
+        whole += presence(subject, received, truth, ledger, device)
+    for forward in (False, True):
+        those = [name for name in names if (KINDS[name].call in (FORWARD, FORWARD_PRE)) is forward]
+        if forward and (those or received):
+            told("a step that keeps what goes in and out")
+            truth.crossings.joined.forget()
+            _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, forward=True)
+            truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
+        for name in those:
+            told(name)
+            found.append(judge_kind(subject, name, truth, ledger, device))
+        own += judge_own(subject, received, truth, ledger, device, forward) if received else ()
+    return _Found(tuple(found), tuple(own), tuple(whole))
 
 
 class _Told:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -104,7 +104,7 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         step = hooked(subject, hook, [*refused])
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, refused)
         reference.trace.allowed = 0
-        judged += _verdicts(hook, reference, step, truth, ledger, device, only="BW-12")
+        judged += verdicts(hook, reference, step, truth, ledger, device, clauses=[CLAUSES["BW-12"]])
         line = step.line
         told = f" at {line}" if line else ""
         why = f"a full backward hook refuses the in-place operation{told}"
@@ -112,13 +112,13 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
     paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
-    nodes = _node_runs(subject) if hook.variant == "legacy" else ()
+    nodes = node_runs(subject) if hook.variant == "legacy" else ()
     step = hooked(subject, hook, paths)
     if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
     else:
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes)
-        judged += _verdicts(hook, reference, step, truth, ledger, device)
+        judged += verdicts(hook, reference, step, truth, ledger, device, clauses_of(hook))
     called = {call.path for call in truth.crossings.joined.calls if call.way == CALLED}
     judged += [
         Judged(path, None, kind, "", result.NOT_REACHED, why="the model does not call it through __call__")
@@ -155,13 +155,18 @@ def hooked(
     return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules, call)
 
 
-def _verdicts(
-    hook: HookKind, reference: Reference, step: Step, truth: Truth, ledger: Ledger, device: str, only: str = ""
+def verdicts(
+    hook: HookKind,
+    reference: Reference,
+    step: Step,
+    truth: Truth,
+    ledger: Ledger,
+    device: str,
+    clauses: Iterable[Clause],
 ) -> Iterator[Judged]:
+    """What ``clauses`` say of what hooks of a kind saw in a step."""
     case = Case(reference.topology, hook, device, reference, step.seen, truth.plain.seen)
-    for clause in clauses_of(hook):
-        if only and clause.id != only:
-            continue
+    for clause in clauses:
         for subject in subjects_of(case, clause.subject):
             judgement = clause.judge(case, subject)
             if judgement is NOTHING:
@@ -202,7 +207,7 @@ def _named(clause: Clause, subject: Any) -> tuple[str, int | None]:
     return "", None
 
 
-def _node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
+def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
     """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told."""
     runs: list[NodeRun] = []
     counts: dict[str, int] = {}

@@ -82,11 +82,11 @@ def _traced(places: dict[Any, str], opened: list[str]) -> Iterator[None]:
 
     def noted(self: Any, *arguments: Any, **options: Any) -> None:
         begin(self, *arguments, **options)
-        places[self.id] = _caller()
+        places[self.id] = caller()
 
     def entered(self: Any) -> Any:
         result = enter(self)  # type: ignore[misc]
-        opened.append(_caller())
+        opened.append(caller())
         return result
 
     def left(self: Any, *arguments: Any) -> Any:
@@ -105,13 +105,13 @@ def _traced(places: dict[Any, str], opened: list[str]) -> Iterator[None]:
             pairs.__enter__, pairs.__exit__ = enter, leave
 
 
-def _caller() -> str:
-    """``file:line`` of the innermost frame that is neither torch's nor this module's."""
-    library = str(Path(torch.__file__).parent)
+def caller() -> str:
+    """``file:line`` of the innermost frame that is neither torch's nor hookcheck's."""
+    libraries = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if name != __file__ and not name.startswith(library):
+        if not name.startswith(libraries):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return UNKNOWN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -76,14 +76,17 @@ class Reference(Expected):
         modules: Mapping[str, torch.nn.Module],
         paths: Iterable[str],
         nodes: Iterable[NodeRun] = (),
+        names: Collection[str] | None = None,
     ) -> None:
-        """``plain`` is the step without cuts; ``nodes`` are known where legacy hooks are judged."""
+        """``plain`` is the step without cuts; ``nodes`` are known where legacy hooks are judged; ``names`` are the
+        leaves and outputs that are looked at, None for all."""
         super().__init__(_NOTHING, {})
         self.crossings = crossings
         self.seen = plain
         self.modules = modules
         self.paths = frozenset(paths)
         self.nodes = tuple(nodes)
+        self.names = names
         self._single = {(call.path, call.number): call for call in crossings.single.calls}
 
     @cached_property
@@ -198,7 +201,7 @@ class Reference(Expected):
     @cached_property
     def leaf_calls(self) -> tuple[TensorCall, ...]:
         """One for each leaf that has a gradient."""
-        return tuple(TensorCall(name, 0, array) for name, array in self.leaf_gradients.items())
+        return tuple(TensorCall(name, 0, array) for name, array in self.leaf_gradients.items() if self._asked(name))
 
     @cached_property
     def accumulations(self) -> tuple[TensorCall, ...]:
@@ -215,9 +218,14 @@ class Reference(Expected):
             unknown = alone is None or cut.passes or bool(cut.overwritten)
             gradients = _placed(call.made, cut.exit, cut.exit.crossed(0))
             for place, gradient in enumerate(gradients):
+                if not self._asked(f"{cut.path}[{place}]"):
+                    continue
                 if unknown or (gradient is not None and there[place] is not None):
                     found.append(TensorCall(f"{cut.path}[{place}]", 0, gradient, cut.number, False, unknown))
         return tuple(found)
+
+    def _asked(self, name: str) -> bool:
+        return self.names is None or name in self.names
 
     @property
     def retained(self) -> tuple[TensorCall, ...]:

@@ -45,6 +45,73 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class OwnHook:
+    """What became of one hook of the user's own function.
+
+    ``kind`` is its hook kind; ``on`` the path of its module, the name of its parameter, input or output, ``all
+    modules`` or ``another tensor``; ``place`` is where it was registered (``file:line``). It was ``called`` so often,
+    and ``due`` so often (None: that is not known). At ``returned`` calls it returned something, at ``wrote`` it wrote
+    to a tensor that it was given; ``changed`` are the outputs and gradients that are others by that. ``left`` says that
+    it was still there at the end. ``judged`` are the verdicts on what it received, as if no hook returned anything.
+    """
+
+    kind: str
+    on: str
+    function: str
+    place: str
+    called: int
+    due: int | None
+    returned: int
+    wrote: int
+    changed: tuple[str, ...]
+    left: bool
+    judged: tuple[Judged, ...]
+
+    @property
+    def received(self) -> str:
+        """What it received, in words."""
+        wrong = [v for v in self.judged if v.verdict in (NEW, KNOWN)]
+        if wrong:
+            worst = next((v for v in wrong if v.verdict == NEW), wrong[0])
+            why = f" ({worst.why})" if worst.why else ""
+            return f"received {worst.gap}: {worst.observed} instead of {worst.expected}{why}"
+        if any(v.verdict == CONFORMS for v in self.judged):
+            return "received what it must"
+        left = next((v.why for v in self.judged if v.verdict in (NOT_JUDGED, NOT_REACHED)), "nothing speaks of it")
+        return f"not judged, since {left}"
+
+    @property
+    def answered(self) -> str:
+        """What it returned and what that did, in words; what it wrote; whether it stayed behind."""
+        did = [f"returned something at {_calls(self.returned)}"] if self.returned else []
+        did += [f"wrote to what it was given at {_calls(self.wrote)}"] if self.wrote else []
+        if did:
+            more = f" and {len(self.changed) - 3} more" if len(self.changed) > 3 else ""
+            did.append(
+                f"which changes {', '.join(self.changed[:3])}{more}" if self.changed else "which changes nothing"
+            )
+        return ", ".join([*did, *(["was not removed"] if self.left else [])])
+
+    @property
+    def called_as_due(self) -> str:
+        """How often it was called, in words."""
+        due = "" if self.due in (None, self.called) else f" and not {_times(self.due or 0)}"
+        return f"called {_times(self.called)}{due}"
+
+    def __str__(self) -> str:
+        """All of it."""
+        return "; ".join(filter(None, (self.called_as_due, self.received, self.answered)))
+
+
+def _calls(count: int) -> str:
+    return "one call" if count == 1 else f"{count} calls"
+
+
+def _times(count: int) -> str:
+    return {0: "never", 1: "once"}.get(count, f"{count} times")
+
+
+@dataclass(frozen=True)
 class Remark:
     """Something that its user should know of a model: about ``topic``, in a sentence, with the modules and the hook
     kinds that it is about."""
@@ -66,7 +133,8 @@ class Remark:
 class ModelCheck:
     """The result of `hookcheck.check_module`.
 
-    ``kinds`` are the hook kinds that ran; ``judged`` every verdict; ``remarks`` the sentences, most costly first.
+    ``kinds`` are the hook kinds that ran; ``judged`` every verdict; ``remarks`` the sentences, most costly first;
+    ``hooks`` what became of the user's own, whose verdicts are among ``judged`` as well.
     """
 
     model: str
@@ -76,6 +144,7 @@ class ModelCheck:
     judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
     calls: Mapping[str, int] = field(default_factory=dict)
+    hooks: tuple[OwnHook, ...] = ()
 
     @property
     def deviations(self) -> tuple[Judged, ...]:
@@ -113,6 +182,7 @@ class ModelCheck:
                 topic = remark.topic
                 lines += ["", topic]
             lines.append(_folded(str(remark)))
+        lines += ["", "your hooks", *map(_folded, _together(self.hooks))] if self.hooks else []
         new = self.deviations
         if new:
             lines += ["", "new deviations, which the ledger does not know", *map(_folded, map(_line, new[:10]))]
@@ -130,11 +200,23 @@ class ModelCheck:
             for kind, counts in self._counts().items()
         )
         told = "".join(f"<li><b>{escape(r.topic)}</b> {escape(str(r))}</li>" for r in self.remarks)
+        told += "".join(f"<li>{escape(text)}</li>" for text in _together(self.hooks))
         new = "".join(f"<li>{escape(_line(verdict))}</li>" for verdict in self.deviations)
         return (
             f"<p>{escape(self.model)} on {escape(self.device)}, torch {escape(self.torch)}</p>"
             f"<table><tr><th>hook kind</th>{head}</tr>{rows}</table><ul>{told}{new}</ul>"
         )
+
+
+def _together(hooks: Iterable[OwnHook]) -> Iterable[str]:
+    """A sentence for each function that was registered somewhere and what became of it, with the modules or tensors."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for hook in hooks:
+        key = (f"{hook.kind} hook {hook.function} ({hook.place})", str(hook))
+        found.setdefault(key, []).append(hook.on or "the model")
+    for (head, text), on in found.items():
+        shown = ", ".join(on[:4]) + (f" and {len(on) - 4} more" if len(on) > 4 else "")
+        yield f"{head} on {shown}: {text}"
 
 
 def _folded(text: str) -> str:

@@ -11,7 +11,7 @@ from hookcheck.contract.verdict import GAPS
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.cuts import CALLED, CutCall
 from hookcheck.models.judging import Judging, Truth
-from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Remark, by_module
+from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Judged, Remark, by_module
 from hookcheck.models.step import Subject
 
 NEVER_CALLED = "hooks on these modules are never called"
@@ -37,7 +37,7 @@ def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> tuple[R
         *_hidden(truth),
         *_refused(found),
         *_legacy(found),
-        *_presence(found),
+        *presence(verdict for judging in found for verdict in judging.judged),
         *_order(found),
         *_model(truth),
     )
@@ -197,14 +197,14 @@ def _legacy(found: Sequence[Judging]) -> Iterator[Remark]:
             yield Remark(LEGACY, text, by_module(those), (judging.kind,))
 
 
-def _presence(found: Sequence[Judging]) -> Iterator[Remark]:
-    for judging in found:
-        for verdict in judging.judged:
-            if verdict.clause.startswith("OB-") and verdict.verdict in (KNOWN, NEW):
-                seen = verdict.observed.partition(". ")[0]
-                why = f" ({verdict.why})" if verdict.why else ""
-                text = f"{verdict.gap}: {seen} instead of {verdict.expected}{why}"
-                yield Remark(PRESENCE, text, kinds=(judging.kind,))
+def presence(verdicts: Iterable[Judged]) -> Iterator[Remark]:
+    """What is otherwise only because hooks are there."""
+    for verdict in verdicts:
+        if verdict.clause.startswith("OB-") and verdict.verdict in (KNOWN, NEW):
+            seen = verdict.observed.partition(". ")[0]
+            why = f" ({verdict.why})" if verdict.why else ""
+            text = f"{verdict.gap}: {seen} instead of {verdict.expected}{why}"
+            yield Remark(PRESENCE, text, kinds=(verdict.kind,))
 
 
 def _order(found: Sequence[Judging]) -> Iterator[Remark]:
