@@ -72,7 +72,7 @@ def test_json() -> None:
         (schema,) = (s for s in SCHEMAS["check"] if set(s["required"]) == set(row))
         Draft202012Validator(schema).validate(row)
     assert code == 0
-    assert {row["what"] for row in rows} == {"verdict", "remark", "hook"}
+    assert {row["what"] for row in rows} == {"model", "seen", "verdict", "remark", "hook"}
     assert any(row.get("topic") == "in the context no_grad" for row in rows)
 
 

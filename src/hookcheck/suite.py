@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hookcheck import __version__
 from hookcheck.errors import HookcheckError
 
 
@@ -39,3 +40,9 @@ def published_reports() -> Path:
     """The folder with the records that come with hookcheck, and what is drawn from them; it may be missing."""
     package = Path(__file__).resolve().parent
     return next((f for f in (package / "reports", package.parents[1] / "reports") if f.is_dir()), package / "reports")
+
+
+def requirement() -> str:
+    """What pip and uv install as this very hookcheck: the clone, or the version of the wheel."""
+    clone = conformance_folder().parent
+    return str(clone) if (clone / "pyproject.toml").is_file() else f"torch-hookcheck=={__version__}"

@@ -42,7 +42,7 @@ def test_it_has_the_release_its_pins_and_what_is_asked_for(uv: Path) -> None:
 
 
 def test_what_cannot_be_made_is_one_line(uv: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = r"torch 9\.9\.9 on Python 3\.11: No solution there is no torch==9\.9\.9; make the record yourself"
+    said = r"torch 9\.9\.9 on Python 3\.11: No solution there is no torch==9\.9\.9$"
     with pytest.raises(EnvironmentFailed, match=said), environment(Release("9.9.9", "3.11", ()), []):
         pass
     monkeypatch.setenv("PATH", "")

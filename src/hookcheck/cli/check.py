@@ -34,6 +34,33 @@ _SCHEMAS = [
         link=("string", "what the reason rests on"),
     ),
     fields(
+        what=("string", "model"),
+        model=("string", "the class of the model"),
+        torch=("string", "the version of torch"),
+        device=("string", "the device that it ran on"),
+        kinds=("array", "the hook kinds that ran"),
+        calls=("object", "how often each module was called, by its path"),
+    ),
+    fields(
+        what=("string", "seen"),
+        kind=("string", "the hook kind"),
+        on=("string", "the module, leaf or output"),
+        times=("integer", "how often its hook was called"),
+        given=("string", "the dtypes and shapes of what it was given, equal calls once"),
+    ),
+    fields(
+        what=("string", "difference"),
+        worse=("boolean", "whether it is worse on the later torch"),
+        cost=("string", "what it means for who uses the hook; silent: nothing but the numbers shows it"),
+        kind=("string", "the hook kind; empty where it is about none"),
+        clause=("string", "the clause's id; empty where it is about none"),
+        modules=("array", "the paths of the modules, or the names of the leaves"),
+        before=("string", "what there is on the earlier torch"),
+        after=("string", "what there is on the later one"),
+        why=("string", "the ledger's reason"),
+        link=("string", "what the reason rests on"),
+    ),
+    fields(
         what=("string", "remark"),
         topic=("string", "what it is about"),
         text=("string", "a sentence"),
@@ -65,15 +92,30 @@ _SCHEMAS = [
 @click.option("--modules", multiple=True, help="Only modules whose path matches, such as 'encoder.*'.")
 @click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
 @click.option("--known", is_flag=True, help="End with 1 for deviations that the ledger knows, too.")
+@click.option("--torch", "torches", metavar="A,B", help="Run it on two releases: what is otherwise on the second?")
+@click.option(
+    "--with", "packages", metavar="PACKAGES", default="",
+    help="What the model needs beside torch, for --torch: requirements, separated by commas; also '-r FILE'.",
+)  # fmt: skip
 def check(
     target: str, kinds: tuple[str, ...], contexts: tuple[str, ...], hooks: str | None, modules: tuple[str, ...],
-    seed: int, known: bool, shape: str,
+    seed: int, known: bool, torches: str | None, packages: str, shape: str,
 ) -> int:  # fmt: skip
     """Run a model with each hook kind on each sub-module, and say what the hooks see.
 
     MODULE:MAKE names a function without arguments, such as package.module:make, that returns (model, args) or
     (model, args, kwargs). Ends with 1 if anything deviates that the ledger does not know.
+
+    With --torch it runs on two releases, and says what is otherwise for hooks on this model; it ends with 1 if anything
+    is worse. A release that is not installed here gets an environment of its own, which uv makes and which is removed:
+    some minutes, and up to 10 GiB of disk.
     """
+    if torches is not None:
+        given = {"--kinds": kinds, "--contexts": contexts, "--modules": modules, "--hooks": [hooks] if hooks else []}
+        options = [word for name, values in given.items() for value in values for word in (name, value)]
+        return _across(target, torches, packages, [*options, "--seed", str(seed)], shape)
+    if packages:
+        raise HookcheckError("--with is for the environments of --torch: name two releases, or leave it out")
     installed_torch()
     from hookcheck.models.check import check_module
     from hookcheck.models.parametrize import made
@@ -87,6 +129,10 @@ def check(
             hooks=_named(hooks, "registers hooks on the model that it is given") if hooks else None, progress=progress,
         )  # fmt: skip
     if shape == "json":
+        about = {name: getattr(result, name) for name in ("model", "torch", "device", "kinds", "calls")}
+        click.echo(json.dumps({"what": "model", **about}))
+        for seen in result.seen:
+            click.echo(json.dumps({"what": "seen", **asdict(seen)}))
         for verdict in result.judged:
             click.echo(json.dumps({"what": "verdict", **asdict(verdict)}))
         for remark in result.remarks:
@@ -98,6 +144,21 @@ def check(
         click.echo(str(result))
     wrong = {NEW, KNOWN} if known else {NEW}
     return DEVIATES if any(verdict.verdict in wrong for verdict in result.judged) else FINE
+
+
+def _across(target: str, torches: str, packages: str, options: list[str], shape: str) -> int:
+    from hookcheck.models.across import across
+
+    names = [name.strip() for name in torches.split(",") if name.strip()]
+    parts = [part.strip() for part in packages.split(",") if part.strip()]
+    wanted = [word for part in parts for word in (("-r", part[2:].strip()) if part.startswith("-r") else (part,))]
+    found = across(target, names, wanted, options, lambda text: click.echo(f"hookcheck: {text}", err=True))
+    if shape == "json":
+        for difference in found.differences:
+            click.echo(json.dumps({"what": "difference", **asdict(difference)}))
+    else:
+        click.echo(str(found))
+    return DEVIATES if found.worse else FINE
 
 
 def _listed(given: tuple[str, ...]) -> list[str]:

@@ -115,7 +115,8 @@ def upgrade(
 def _provided(name: str, reports: Path, no_run: bool) -> str:
     """The record ``name``, or the version that is meant, whose record is made where there is none."""
     from hookcheck.record.model import build_version
-    from hookcheck.releases.environment import environment, release_of
+    from hookcheck.releases.environment import EnvironmentFailed, environment, release_of
+    from hookcheck.suite import requirement
 
     if Path(name).is_file() or "/" in name or ".jsonl" in name:
         return name
@@ -129,26 +130,21 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
             f"{', '.join([f'torch=={release.torch}', *release.pins])} run `hookcheck run --reports {reports}`"
         )
     click.echo(f"hookcheck: torch {name} has no record: making an environment, then running the suite on it", err=True)
-    with environment(release, [_requirement()]) as python:
-        done = subprocess.run(
-            [str(python), "-m", "hookcheck", "run", "--reports", str(reports.resolve()), "-q"],
-            stdout=sys.stderr, check=False,
-        )  # fmt: skip
+    try:
+        with environment(release, [requirement()]) as python:
+            done = subprocess.run(
+                [str(python), "-m", "hookcheck", "run", "--reports", str(reports.resolve()), "-q"],
+                stdout=sys.stderr, check=False,
+            )  # fmt: skip
+    except EnvironmentFailed as error:
+        yourself = "make the record yourself: in an environment with that torch run `hookcheck run`"
+        raise EnvironmentFailed(f"{error}; {yourself}") from None
     if name not in records_by_version(reports):
         raise HookcheckError(
             f"the run on torch {name} left no record (exit code {done.returncode}); what it had is in "
             f"{reports / 'partial'}, and what it said is above"
         )
     return name
-
-
-def _requirement() -> str:
-    """What pip and uv install as this very hookcheck: the clone, or the version of the wheel."""
-    from hookcheck import __version__
-    from hookcheck.suite import conformance_folder
-
-    clone = conformance_folder().parent
-    return str(clone) if (clone / "pyproject.toml").is_file() else f"torch-hookcheck=={__version__}"
 
 
 def _page(answer: Upgrade, sites: list[Row] | None, shape: str) -> Any:

@@ -99,6 +99,7 @@ def check_module(
         remarks=said_once((*remarks(subject, truth, found.kinds), *presence_of(found.whole), *beside)),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
         hooks=found.own,
+        seen=tuple(seen for judging in found.kinds for seen in judging.seen),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
@@ -19,7 +20,7 @@ from hookcheck.models import result
 from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
 from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered
-from hookcheck.models.result import Judged
+from hookcheck.models.result import Judged, Seen
 from hookcheck.models.step import Step, Taken, take
 from hookcheck.models.step import Subject as OwnModel
 from hookcheck.networks.case import Case
@@ -55,12 +56,12 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Judging:
-    """What became of one hook kind: the verdicts, the modules on which it ``fired``, how the step ``ended`` if it
-    raised, and the ``line`` at which an in-place operation was refused."""
+    """What became of one hook kind: the verdicts, what it saw where, how the step ``ended`` if it raised, and the
+    ``line`` at which an in-place operation was refused."""
 
     kind: str
     judged: tuple[Judged, ...]
-    fired: frozenset[str]
+    seen: tuple[Seen, ...]
     ended: str
     line: str = ""
 
@@ -125,8 +126,28 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         for path in paths
         if path not in called and hook.scope in ("module", "global", "output", "node")
     ]
-    fired = frozenset(event.path for event in step.seen.events)
-    return Judging(kind, tuple(judged), fired, str(step.seen.raised or ""), line)
+    seen = tuple(_seen(kind, paths if hook.scope != "leaf" else (), step.seen.events))
+    return Judging(kind, tuple(judged), seen, str(step.seen.raised or ""), line)
+
+
+def _seen(kind: str, paths: Iterable[str], events: Iterable[Event]) -> Iterator[Seen]:
+    found: dict[str, list[str]] = {} if KINDS[kind].scope in ("output", "node") else {path: [] for path in paths}
+    for event in events:
+        found.setdefault(event.path, []).append(", ".join(map(outline, event.arguments)))
+    for path, calls in found.items():
+        yield Seen(kind, path, len(calls), "; ".join(dict.fromkeys(calls)))
+
+
+def outline(value: Any) -> str:
+    """A copied value without its numbers: ``float32[2, 3]``, ``(None, float32[])``."""
+    if isinstance(value, np.ndarray):
+        return f"{dtype_of(value)}{[*value.shape]}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {outline(item)}' for key, item in value.items() if key != 'type')}}}"
+    if isinstance(value, (tuple, list)):
+        inner = ", ".join(map(outline, value))
+        return f"({inner})" if isinstance(value, tuple) else f"[{inner}]"
+    return "None" if value is None else "..."
 
 
 def refusing(cuts: Cuts) -> dict[str, str]:

@@ -45,6 +45,17 @@ class Judged:
 
 
 @dataclass(frozen=True)
+class Seen:
+    """What hooks of a kind saw at one place: how many ``times`` they were called, and what they were ``given``: the
+    shapes and dtypes of each call, numbers aside, equal ones once."""
+
+    kind: str
+    on: str
+    times: int
+    given: str
+
+
+@dataclass(frozen=True)
 class OwnHook:
     """What became of one hook of the user's own function.
 
@@ -134,7 +145,8 @@ class ModelCheck:
     """The result of `hookcheck.check_module`.
 
     ``kinds`` are the hook kinds that ran; ``judged`` every verdict; ``remarks`` the sentences, most costly first;
-    ``hooks`` what became of the user's own, whose verdicts are among ``judged`` as well.
+    ``hooks`` what became of the user's own, whose verdicts are among ``judged`` as well;
+    ``seen`` what hooks of each kind saw, verdicts aside.
     """
 
     model: str
@@ -145,6 +157,7 @@ class ModelCheck:
     remarks: tuple[Remark, ...]
     calls: Mapping[str, int] = field(default_factory=dict)
     hooks: tuple[OwnHook, ...] = ()
+    seen: tuple[Seen, ...] = ()
 
     @property
     def deviations(self) -> tuple[Judged, ...]:

@@ -103,9 +103,10 @@ def _silent(truth: Truth, found: Sequence[Judging]) -> Iterator[Remark]:
         if not hook.backward or hook.scope != "module":
             continue
         refused = {verdict.module for verdict in judging.judged if verdict.verdict == NOT_JUDGED}
+        fired = {seen.on for seen in judging.seen if seen.times}
         reasons: dict[str, list[str]] = {}
         for path, of in calls.items():
-            if path not in judging.fired and path not in refused:
+            if path not in fired and path not in refused:
                 reasons.setdefault(_why_silent(of[0], judging), []).append(path)
         for why, paths in reasons.items():
             yield Remark(SILENT, why, tuple(paths), (judging.kind,))

@@ -69,8 +69,7 @@ def _uv(release: Release, *command: str) -> None:
         said = [line.strip(" ×╰─▶│") for line in done.stderr.splitlines() if line.strip()]
         cause = " ".join(said[:3])[:300] or f"exit code {done.returncode}"
         raise EnvironmentFailed(
-            f"uv cannot make an environment with torch {release.torch} on Python {release.python}: {cause}; "
-            "make the record yourself: in an environment with that torch run `hookcheck run`"
+            f"uv cannot make an environment with torch {release.torch} on Python {release.python}: {cause}"
         )
 
 
