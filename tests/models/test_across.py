@@ -80,6 +80,13 @@ def test_a_hook_kind_that_is_gone_is_worse_and_one_that_is_new_is_not() -> None:
     assert [(d.worse, d.after) for d in differences([both, pre], [both])] == [(True, "not there")]
 
 
+def test_each_warning_is_compared_by_its_text() -> None:
+    old, new = (verdict("new warning", clause="OB-05", observed=f"UserWarning: {text}. See there") for text in "ab")
+    same = [seen()]
+    told = said([*same, old], [*same, old, new])
+    assert told == [(True, "warning", ("fc",), "no such warning", "new warning: UserWarning: b")]
+
+
 def test_what_can_be_judged_on_one_torch_alone_is_told_if_it_deviates() -> None:
     told = differences([seen()], [seen(), verdict("wrong values"), verdict(clause="BW-01")])
     assert [(d.worse, d.before, d.after) for d in told] == [(True, "nothing to judge", "wrong values")]

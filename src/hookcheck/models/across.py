@@ -18,13 +18,12 @@ from packaging.version import Version
 
 from hookcheck.contract.verdict import COSTS, GAPS
 from hookcheck.errors import HookcheckError
-from hookcheck.models.result import CONFORMS, NOT_JUDGED, NOT_REACHED
 from hookcheck.releases.environment import environment, release_of
 from hookcheck.suite import requirement
 
 Row = Mapping[str, Any]
-ORDER = (*GAPS, "other calls", "given otherwise", NOT_JUDGED, NOT_REACHED, "other words", CONFORMS)
-"""What a difference ends in, costliest first: deviations, what hooks see of a model, what is said of it."""
+_ORDER = (*GAPS, "calls of modules", "what hooks see")
+"""What a difference is about, costliest first; all else comes last."""
 
 
 @dataclass(frozen=True)
@@ -147,10 +146,8 @@ def _by_key(rows: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
     found: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         if row["what"] == "verdict":
-            key = ("verdict", row["module"], row["call"], row["kind"], row["clause"])
-            # Of one step there may be several, such as warnings; what deviates speaks for them.
-            if key not in found or found[key]["verdict"] == CONFORMS:
-                found[key] = row
+            text = row["observed"] if row["gap"] == "new warning" else ""  # one step may have several
+            found["verdict", row["module"], row["call"], row["kind"], row["clause"], text] = row
         elif row["what"] == "seen":
             found["seen", row["on"], row["kind"]] = row
         elif row["what"] == "model":
@@ -164,6 +161,8 @@ def _said(row: Row) -> str:
         return f"called {row['times']} times with {row['given']}" if row["times"] else "never called"
     if row["what"] == "model":
         return f"{sum(row['calls'].values())} calls of {len(row['calls'])} modules"
+    if row["gap"] == "new warning":
+        return f"{row['gap']}: {row['observed'].partition('. ')[0]}"
     return row["gap"] or row["verdict"]  # type: ignore[no-any-return]
 
 
@@ -173,8 +172,9 @@ def _difference(group: tuple[Any, ...], modules: list[str]) -> Difference:
     if what != "verdict":
         cost = "calls of modules" if what == "model" else "what hooks see"
         return Difference(False, cost, kind, "", names if what == "seen" else (), before, after)
-    worse = after in GAPS and (before not in GAPS or GAPS.index(after) < GAPS.index(before))
-    cost = COSTS.get(after) or COSTS.get(before) or after
+    gap, former = (text.partition(":")[0] for text in (after, before))
+    worse = gap in GAPS and (former not in GAPS or GAPS.index(gap) < GAPS.index(former))
+    cost = COSTS.get(gap) or COSTS.get(former) or after
     return Difference(worse, cost, kind, clause, names, before, after, why, link)
 
 
@@ -189,7 +189,8 @@ def _of_one(one: Mapping[tuple[Any, ...], Row], other: Mapping[tuple[Any, ...], 
         for key, row in rows.items():
             both = row["kind"] in kinds[0] and row["kind"] in kinds[1]
             if key not in others and both and row["what"] == "verdict" and row["gap"]:
-                words = (row["gap"], "nothing to judge") if not there else ("nothing to judge", row["gap"])
+                nothing = "no such warning" if row["gap"] == "new warning" else "nothing to judge"
+                words = (nothing, _said(row)) if there else (_said(row), nothing)
                 said = (row["why"], row["link"]) if there else ("", "")
                 gone.setdefault((row["kind"], row["clause"], *words, *said), []).append(row["module"])
     for group, modules in gone.items():
@@ -197,6 +198,5 @@ def _of_one(one: Mapping[tuple[Any, ...], Row], other: Mapping[tuple[Any, ...], 
 
 
 def _rank(difference: Difference) -> int:
-    words = [word for word in (difference.after, difference.before) if word in ORDER]
-    cost = {"what hooks see": "given otherwise", "calls of modules": "other calls"}.get(difference.cost, "other words")
-    return min((ORDER.index(word) for word in words if word in GAPS), default=ORDER.index(cost))
+    words = [text.partition(":")[0] for text in (difference.after, difference.before, difference.cost)]
+    return min((_ORDER.index(word) for word in words if word in _ORDER), default=len(_ORDER))

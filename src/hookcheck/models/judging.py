@@ -232,6 +232,7 @@ def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
     """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told."""
     runs: list[NodeRun] = []
     counts: dict[str, int] = {}
+    nodes: dict[Any, int] = {}
 
     def watch(path: str, _: Any, __: Any, output: Any) -> None:
         number = counts[path] = counts.get(path, -1) + 1
@@ -239,6 +240,7 @@ def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
         if tensor is None or tensor.grad_fn is None:
             return
         place = tensor.output_nr
+        node = nodes.setdefault(tensor.grad_fn, len(nodes))
 
         def note(inputs: Any, outputs: Any) -> None:
             gradients = [None if g is None else view_of(g) for g in inputs]
@@ -253,6 +255,7 @@ def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
                     len(outputs),
                     "" if first is None else dtype_of(first),
                     frozenset(dtype_of(g) for g in gradients if g is not None),
+                    node,
                 )
             )
 
@@ -262,7 +265,10 @@ def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
     def within(taken: Taken) -> Iterator[None]:
         for path, module in taken.modules.items():
             module.register_forward_hook(partial(watch, path))
-        yield
+        try:
+            yield
+        finally:
+            nodes.clear()  # they hold the graph
 
     take(subject, within)
     return tuple(runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -25,12 +25,16 @@ from hookcheck.topology.tree import Ref
 _NOTHING = Topology(Composite((), (), (), Ref("x")), (), ())
 """Stands for the network: nothing is known of its program."""
 
+_UNKNOWN: Any = object()
+"""Stands for the formulas of a Node."""
+
 
 @dataclass(frozen=True, eq=False)
 class NodeRun:
     """A run of the Node that made the first output of a call, as a hook on it saw it.
 
     That output is number ``slot`` of the Node's ``outputs``; the gradients that it was given have the ``dtypes``.
+    ``node`` is the Node's number: calls may share one.
     """
 
     path: str
@@ -41,6 +45,7 @@ class NodeRun:
     outputs: int
     dtype: str
     dtypes: frozenset[str]
+    node: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +106,14 @@ class Reference(Expected):
 
     @cached_property
     def _calls(self) -> list[CallTrace]:
-        return [_call(call, self.modules[call.path]) for call in self._cut_calls]
+        made = {(run.path, run.number): self._nodes[run.node] for run in self.nodes}
+        return [_call(c, self.modules[c.path], made.get((c.path, c.number))) for c in self._cut_calls]
+
+    @cached_property
+    def _nodes(self) -> dict[int, Node]:
+        """The Nodes that made first outputs, by number; the index of one that ran later is lower, as if made before."""
+        ran = list(dict.fromkeys(run.node for run in self.nodes))
+        return {node: Node(len(ran) - 1 - turn, _UNKNOWN, (), ()) for turn, node in enumerate(ran)}
 
     @cached_property
     def trace(self) -> Trace:
@@ -139,8 +151,9 @@ class Reference(Expected):
 
     @cached_property
     def plain(self) -> tuple[Sweep, ...]:
-        """And which without any."""
-        return (Sweep(asked={name: array for name, array in self.leaf_gradients.items()}),)  # noqa: C416
+        """And which without any; there Nodes run as they did under hooks on them."""
+        earlier = {node.index: -1 << (node.index + 1) for node in self._nodes.values()}
+        return (Sweep(asked={name: array for name, array in self.leaf_gradients.items()}, earlier=earlier),)  # noqa: C416
 
     @cached_property
     def firings(self) -> tuple[Firing, ...]:
@@ -270,14 +283,22 @@ def remembered(value: Any) -> Any:
     return Ellipsis if " at 0x" in repr(value) else value
 
 
-def _call(cut: CutCall, module: Any) -> CallTrace:
+def _call(cut: CutCall, module: Any, node: Node | None) -> CallTrace:
     args, kwargs = cut.given or ((), {})
     made = _by_place(cut.exit, cut.outputs)
     return CallTrace(
         cut.path, cut.number, module, "grad" if cut.grad else "no_grad", cut.after, args, kwargs,
         cut.left or ((), {}), cut.result, _by_place(cut.entry, cut.arguments), made, made,
-        next((t for t in made if t is not None), None), cut.container,
+        _first(made, node), cut.container,
     )  # fmt: skip
+
+
+def _first(made: Sequence[Tensor | None], node: Node | None) -> Tensor | None:
+    """The first output, made by ``node`` where that is known; a hook looks for it in containers as well."""
+    tensor = next((t for t in made if t is not None), None)
+    if node is None:
+        return tensor
+    return Tensor(np.zeros(()), True, "float32" if tensor is None else tensor.dtype, node)
 
 
 def _by_place(boundary: Boundary, count: int) -> tuple[Tensor | None, ...]:
