@@ -127,6 +127,15 @@ def test_explain_tells_every_name() -> None:
         assert asked("explain", name, "--format", "pretty")[0] == 0
 
 
+def test_explain_tells_what_there_is_on_an_upstream_issue() -> None:
+    whole = lines("explain", "pytorch#61446")
+    clauses = [row for row in whole if row["what"] == "clause"]
+    assert ["pytorch#61446" in row["source"] for row in clauses] == [True]
+    assert {row["link"].rsplit("/", 1)[-1] for row in whole if row["what"] == "ledger entry"} == {"61446"}
+    assert lines("explain", "#61446") == whole
+    assert asked("explain", "#6144")[0] == 2
+
+
 def test_a_release_that_was_not_run_has_no_answers() -> None:
     ran = {path.name.split("-")[1] for path in (ROOT / "reports" / "records").iterdir()}
     other = next((r.torch for r in releases() if r.torch not in ran), None)

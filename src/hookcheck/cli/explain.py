@@ -103,7 +103,8 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @REPORTS
 def explain(id: str, reports: Path, shape: str) -> None:
     """Tell everything about a clause, and how it came out on every release; about an entry of the ledger, a family, a
-    hook kind, a chapter, a layer, a release of torch; or about a topology (the beginning of its id will do)."""
+    hook kind, a chapter, a layer, a release of torch; about all that cites an upstream issue (pytorch#61446); or
+    about a topology (the beginning of its id will do)."""
     rows = list(_named(id, index(), reports)) or [_topology(id, reports)]
     for row in rows:
         script = f"\n{row['script']}".rstrip("\n") if "script" in row and shape == "pretty" else None
@@ -138,15 +139,16 @@ def _releases() -> dict[str, Any]:
 
 
 def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
-    """What has this name: an upstream issue may be a clause and an entry of the ledger, a word a kind and a chapter."""
+    """What has this name, or cites the upstream issue that it is: a word may be a kind and a chapter."""
     said = list(statements(_data(reports)))
     for clause in known["clauses"]:
-        if clause["id"] == id:
-            rows = [{name: row[name] for name in _STATED} for row in said if row["clause"] == id]
-            ledger = [entry["id"] for entry in known["ledger"] if id in entry["clauses"]]
+        if clause["id"] == id or _cites(clause["source"], id):
+            rows = [{name: row[name] for name in _STATED} for row in said if row["clause"] == clause["id"]]
+            ledger = [entry["id"] for entry in known["ledger"] if clause["id"] in entry["clauses"]]
             about = {name: clause[name] for name in (*CLAUSE_FIELDS, "chapter")}
             yield {"what": "clause", **about, "ledger": ledger, "releases": rows}
-    yield from ({"what": "ledger entry", **entry} for entry in known["ledger"] if entry["id"] == id)
+    entries = (entry for entry in known["ledger"] if entry["id"] == id or _cites(entry["link"], id))
+    yield from ({"what": "ledger entry", **entry} for entry in entries)
     if id in known["families"]:
         yield _family(id, known["families"][id], said)
     if id in known["kinds"]:
@@ -159,6 +161,12 @@ def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
         yield {"what": "chapter", "id": id, "about": known["chapters"][id], "clauses": clauses}
     if id in _releases():
         yield _release(id, said)
+
+
+def _cites(source: str, id: str) -> bool:
+    """Whether a source or link is the upstream issue or pull request ``id``, such as pytorch#61446."""
+    number = re.fullmatch(r"(?:pytorch)?#(\d+)", id)
+    return number is not None and re.search(rf"(?:#|/issues/|/pull/){number[1]}\b", source) is not None
 
 
 _STATED = (
