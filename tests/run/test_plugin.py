@@ -92,7 +92,7 @@ def test_reports_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "files"),
     [
-        (("--chapter", "systems"), {"test_systems.py", "test_systems_clipping.py", "test_systems_convolutions.py"}),
+        (("--chapter", "systems"), {"test_programs.py"}),
         (("--chapter", "handles"), {"test_programs.py"}),
         (("--chapter", "firing", "--family", "residual", "--kind", "backward"), {"test_networks.py"}),
     ],

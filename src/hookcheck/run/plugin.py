@@ -52,7 +52,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
-from hookcheck.run.selection import CELLS, SYSTEMS, is_of_no_cell, is_of_systems, scope, selected
+from hookcheck.run.selection import CELLS, is_of_no_cell, scope, selected
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
@@ -76,7 +76,7 @@ SELECTING = {
     "family": "topology family",
     "kind": "hook kind",
     "clause": "clause id",
-    "chapter": f"chapter of clauses, or {SYSTEMS}",
+    "chapter": "chapter of clauses",
 }
 """The options that select a part of the contract, with what each names."""
 
@@ -216,12 +216,10 @@ def _explorations(config: pytest.Config, share: Session, asked: Request) -> tupl
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A selection selects systems too: they run where their chapter is named, or nothing is selected."""
+    """Of a selection that has no cell of networks, or none of programs, pytest would show an empty item."""
     if not any(config.getoption(name) for name in SELECTING):
         return
-    named = config.getoption("chapter")
-    wanted = {True: SYSTEMS in named, False: {*named} != {SYSTEMS}}
-    left_out = [item for item in items if not wanted[is_of_systems(item)] or is_of_no_cell(item)]
+    left_out = [item for item in items if is_of_no_cell(item)]
     config.hook.pytest_deselected(items=left_out)
     gone = set(map(id, left_out))
     items[:] = [item for item in items if id(item) not in gone]
@@ -356,7 +354,7 @@ def _request(config: pytest.Config) -> Request:
         return from_controller(config.workerinput["hookcheck"])  # type: ignore[attr-defined]
     option = config.getoption
     families, kinds = option("family"), option("kind")
-    clauses = [*option("clause"), *in_chapters(name for name in option("chapter") if name != SYSTEMS)]
+    clauses = [*option("clause"), *in_chapters(option("chapter"))]
     started = now()
     if option("hypothesis_profile", None) == "smoke" and not (families or kinds or clauses):
         families, clauses = map(list, smoke())

@@ -13,9 +13,6 @@ from hookcheck.run.items import Cell
 CELLS = ("network_cell", "program_cell")
 """What a test takes to be run once a cell: of clauses on networks, or of programs."""
 
-SYSTEMS = "systems"
-"""The chapter of the worked programs in ``conformance/systems/``, whose tests are no cells."""
-
 Place = tuple[str, str]
 """Family and device."""
 
@@ -46,11 +43,6 @@ def scope(nodeid: str) -> str:
         return nodeid
     _, family, kind, device = parts
     return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
-
-
-def is_of_systems(item: pytest.Item) -> bool:
-    """Whether an item of the suite is a test of worked programs, which is no cell and no exploration."""
-    return item.path.name.startswith(f"test_{SYSTEMS}")
 
 
 def is_of_no_cell(item: pytest.Item) -> bool:

@@ -53,15 +53,15 @@ def recorded(capture: AttentionCapture) -> dict[tuple[str, str, int], tuple[np.n
     """Every captured tensor by (subject, what, position in the list)."""
     lists = {"attention": capture.attentions, "gradient": capture.gradients}
     return {
-        ("capture", what, n): (tensor.detach().numpy(),)
+        ("capture", what, n): (tensor.detach().cpu().numpy(),)
         for what, tensors in lists.items()
         for n, tensor in enumerate(tensors)
     }
 
 
 if __name__ == "__main__":
-    from oracles import captured, linear_chain
-    from side_by_side import table
+    from hookcheck.programs.systems.oracles import captured, linear_chain
+    from hookcheck.programs.systems.side_by_side import table
 
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(10, 10))

@@ -20,7 +20,7 @@ from hookcheck.topology.ops import Mean
 from hookcheck.topology.primitive import Array, Layer, Shape
 from hookcheck.topology.tree import Ref
 
-Numbers = dict[tuple[str, str, int], tuple[Array, ...]]
+Numbers = dict[tuple[str, str, int], tuple[Any, ...]]
 """What there is to see, by (subject, what, how manieth time): one array for each tensor."""
 
 
@@ -91,15 +91,15 @@ def expectation(expected: Expected, legacy: bool = False) -> Numbers:
     found: Numbers = {}
     for call in expected.trace.calls:
         if call.path:
-            found[call.path, "input", call.number] = tuple(t.array for t in call.args)
-            found[call.path, "output", call.number] = tuple(t.array for t in call.outputs)
+            found[call.path, "input", call.number] = tuple(t.array for t in call.args if t)
+            found[call.path, "output", call.number] = tuple(t.array for t in call.outputs if t)
     found["net", "output", 0] = (expected.trace.names["out"].array,)
     total: dict[str, Array] = {}
     for n, swept in enumerate(expected.plain):
         for firing in _firings(expected, n):
             found[firing.call.path, "grad_output", n] = firing.grad_output
             found[firing.call.path, "grad_input", n] = of_grad_fn(expected, firing) if legacy else firing.grad_input
-        for name in ("data", *(name for name in swept.asked if name != "data")):
+        for name in ("data", *(name for name in swept.asked if name != "data" and isinstance(name, str))):
             total[name] = total.get(name, 0) + swept.asked[name]
             found[name, ".grad", n] = (total[name],)
     return found
@@ -107,18 +107,18 @@ def expectation(expected: Expected, legacy: bool = False) -> Numbers:
 
 def captured(expected: Expected, word: str, legacy: bool = False) -> Numbers:
     """What the `attention_capture` program must collect; with ``legacy``, what it does with legacy hooks."""
-    attentions = [call.outputs[0].array for call in expected.trace.calls if word in call.path]
+    attentions = [t.array for call in expected.trace.calls if word in call.path for t in call.outputs if t]
     gradients = [
         (of_grad_fn(expected, firing) if legacy else firing.grad_input)[0]
         for n, _ in enumerate(expected.trace.passes)
         for firing in _firings(expected, n)
         if word in firing.call.path
     ]
-    lists = {"attention": attentions, "gradient": gradients}
+    lists: dict[str, list[Any]] = {"attention": attentions, "gradient": gradients}
     return {("capture", what, n): (array,) for what, arrays in lists.items() for n, array in enumerate(arrays)}
 
 
-def of_grad_fn(expected: Expected, firing: Firing) -> tuple[Array, ...]:
+def of_grad_fn(expected: Expected, firing: Firing) -> tuple[Array | None, ...]:
     """The gradients that the grad_fn of a layer's output yields, for a layer that is one Node.
 
     A Linear on a batch (N, in_features) is the Node ``addmm(bias, input, weight.t())``, which yields the gradients of

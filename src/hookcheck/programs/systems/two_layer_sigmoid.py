@@ -90,7 +90,7 @@ def run(variant: str, data: Any = DATA, cotangent: Any = COTANGENT, dtype: torch
     result = Run(net, x, out, forward, backward)
     for _ in range(2):
         out.backward(torch.tensor(cotangent, dtype=dtype), retain_graph=True)
-        leaves = {"data": x, **dict(net.named_parameters())}
+        leaves: dict[str, Any] = {"data": x, **dict(net.named_parameters())}
         result.grads.append({name: leaf.grad.clone() for name, leaf in leaves.items()})
     for hook in (*forward.values(), *backward.values()):
         hook.close()
@@ -123,12 +123,12 @@ def _copies(value: Any) -> Tensors:
 
 
 def _arrays(tensors: Tensors) -> tuple[np.ndarray | None, ...]:
-    return tuple(None if t is None else t.detach().numpy() for t in tensors)
+    return tuple(None if t is None else t.detach().cpu().numpy() for t in tensors)
 
 
 if __name__ == "__main__":
-    from oracles import expectation, sigmoid_net
-    from side_by_side import table
+    from hookcheck.programs.systems.oracles import expectation, sigmoid_net
+    from hookcheck.programs.systems.side_by_side import table
 
     variants = [v for v in ("legacy", "full") if hasattr(nn.Module, REGISTER[v])]
     print(table(expectation(sigmoid_net(LAYERS, DATA, COTANGENT)), {v: recorded(run(v)) for v in variants}, "float32"))

@@ -28,7 +28,8 @@ class ConvNet(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, 3, 8, 8) to (N, 5)."""
-        return self.classifier(torch.flatten(self.pool(self.features(x)), 1))
+        result: torch.Tensor = self.classifier(torch.flatten(self.pool(self.features(x)), 1))
+        return result
 
 
 class FeatureMaps(nn.Module):
@@ -60,12 +61,12 @@ class FeatureMaps(nn.Module):
 
 def recorded(maps: dict[str, torch.Tensor]) -> dict[tuple[str, str, int], tuple[np.ndarray]]:
     """Every map as an array, in the order in which they came about."""
-    return {(name, "output", 0): (output.detach().numpy(),) for name, output in maps.items()}
+    return {(name, "output", 0): (output.detach().cpu().numpy(),) for name, output in maps.items()}
 
 
 if __name__ == "__main__":
-    from chains import CONVNET, outputs
-    from side_by_side import table
+    from hookcheck.programs.systems.chains import CONVNET, outputs
+    from hookcheck.programs.systems.side_by_side import table
 
     torch.manual_seed(0)
     model, x, names = ConvNet(), torch.randn(1, 3, 8, 8), ("pool", "classifier")

@@ -29,10 +29,11 @@ class ShapeInspector(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """What ``model`` gives."""
-        return self.model(x)
+        result: torch.Tensor = self.model(x)
+        return result
 
 
 if __name__ == "__main__":
-    from feature_maps import ConvNet
+    from hookcheck.programs.systems.feature_maps import ConvNet
 
     ShapeInspector(ConvNet())(torch.randn(2, 3, 8, 8))

@@ -42,7 +42,8 @@ class VGG16(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, 3, 32, 32) to (N, 10)."""
-        return self.classifier(torch.flatten(self.features(x), 1))
+        result: torch.Tensor = self.classifier(torch.flatten(self.features(x), 1))
+        return result
 
 
 class HookedDropout:
@@ -84,12 +85,12 @@ def run(model: nn.Module, x: torch.Tensor, p: float, seed: int) -> dict[tuple[st
     dropout.remove()
     found["removed", "output", 0] = model(x)
     found.update({(name, ".grad", 0): parameter.grad for name, parameter in model.named_parameters()})
-    return {what: (tensor.detach().numpy(),) for what, tensor in found.items()}
+    return {what: (tensor.detach().cpu().numpy(),) for what, tensor in found.items()}
 
 
 if __name__ == "__main__":
-    from chains import outputs, vgg16
-    from side_by_side import table
+    from hookcheck.programs.systems.chains import outputs, vgg16
+    from hookcheck.programs.systems.side_by_side import table
 
     torch.manual_seed(0)
     model, x = VGG16(), torch.randn(1, 3, 32, 32)

@@ -9,6 +9,7 @@ range.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,8 @@ class GradientClipper:
 
     def __init__(self, model: nn.Module, low: float, high: float) -> None:
         """Registers the hooks."""
-        self.handles = [p.register_hook(lambda grad: grad.clamp(low, high)) for p in model.parameters()]
+        parameters: Iterable[Any] = model.parameters()
+        self.handles = [p.register_hook(lambda grad: grad.clamp(low, high)) for p in parameters]
 
     def remove(self) -> None:
         """Takes the hooks off."""
@@ -38,7 +40,8 @@ class Tied(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """x (N, 3) to (N, 3)."""
-        return self.fc(torch.sigmoid(self.fc(x)))
+        result: torch.Tensor = self.fc(torch.sigmoid(self.fc(x)))
+        return result
 
 
 def run(
@@ -52,16 +55,17 @@ def run(
     found = {}
     for n, x in enumerate(data):
         (weights * model(x)).sum().backward()
-        for name, parameter in model.named_parameters():
-            found[name, ".grad", n] = (parameter.grad.numpy().copy(),)
+        parameters: Iterable[tuple[str, Any]] = model.named_parameters()
+        for name, parameter in parameters:
+            found[name, ".grad", n] = (parameter.grad.cpu().numpy().copy(),)
     if clipper:
         clipper.remove()
     return found
 
 
 if __name__ == "__main__":
-    from chains import TIED, gradients
-    from side_by_side import table
+    from hookcheck.programs.systems.chains import TIED, gradients
+    from hookcheck.programs.systems.side_by_side import table
 
     torch.manual_seed(0)
     model, x, weights = Tied(), torch.randn(2, 3), torch.tensor([3.0, -2.0, 1.0])
