@@ -58,6 +58,7 @@ SLOW = (
     "checkpointed-gradients",
     "checkpointing",
     "copying",
+    "hosts",
     "interactions",
     "module-utilities",
     "parallel",

@@ -1,0 +1,80 @@
+"""Faults in what makes modules of modules: the host forgets a table of hooks, or leaves one of its own behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils import prune
+from torch.optim import swa_utils
+
+from ..engine import Fault, replaced
+from .state_dict_hooks import Patch
+
+
+def _forgetting(owner: Any, name: str, table: str) -> Patch:
+    """What is done to a module empties one of its tables, or of that of what is made."""
+
+    def make(original: Any) -> Any:
+        def change(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            vars(result if isinstance(result, nn.Module) else module)[table] = type(module._forward_hooks)()
+            return result
+
+        return change
+
+    return replaced(owner, name, make)
+
+
+def _left_behind() -> Patch:
+    """The way back from weight_norm leaves a pre-hook."""
+
+    def make(original: Any) -> Any:
+        def remove(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            module.register_forward_pre_hook(lambda *_: None)
+            return result
+
+        return remove
+
+    return replaced(nn.utils, "remove_weight_norm", make)
+
+
+def _doubling() -> Patch:
+    """What AveragedModel copies has each forward hook twice."""
+
+    def make(original: Any) -> Any:
+        def init(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, model, *args, **kwargs)
+            for module in self.module.modules():
+                for hook in [*module._forward_hooks.values()]:
+                    module.register_forward_hook(hook)
+
+        return init
+
+    return replaced(swa_utils.AveragedModel, "__init__", make)
+
+
+FAULTS = (
+    Fault(
+        "weight_norm forgets forward hooks",
+        lambda: _forgetting(nn.utils, "weight_norm", "_forward_hooks"),
+        ("HO-01",),
+        kinds=(),
+    ),
+    Fault(
+        "a replica forgets hooks of state dicts",
+        lambda: _forgetting(torch.nn.Module, "_replicate_for_data_parallel", "_state_dict_hooks"),
+        ("HO-01",),
+        kinds=(),
+    ),
+    Fault("a copy for averages has hooks twice", _doubling, ("HO-01",), kinds=()),
+    Fault("removing weight_norm leaves a pre-hook", _left_behind, ("HO-02",), kinds=()),
+    Fault(
+        "removing a pruning takes backward hooks along",
+        lambda: _forgetting(prune, "remove", "_backward_hooks"),
+        ("HO-02",),
+        kinds=(),
+    ),
+)

@@ -1,0 +1,240 @@
+"""What becomes of hooks where a module is made from another, and where what was made is taken back?
+
+torch converts, fuses, quantises, traces and wraps modules. The hooks of a module are then on what is made from it,
+wherever they went in there; or the making is refused, and says why. No hook may be lost without a word, or be there
+twice; and of torch's own none may stay behind on the way back.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.program import program
+
+GROUPS = {
+    "forward": ("register_forward_pre_hook", "register_forward_hook"),
+    "backward": ("register_full_backward_pre_hook", "register_full_backward_hook"),
+    "state": (
+        "register_state_dict_pre_hook", "_register_state_dict_hook", "_register_load_state_dict_pre_hook",
+        "register_load_state_dict_post_hook",
+    ),
+}  # fmt: skip
+"""What registers hooks of each sort on a module; what a torch lacks is left out."""
+
+Module = Any
+Release = tuple[int, int]
+
+
+def images() -> Module:
+    """A convolution, a normalisation and an activation, ready to be fused."""
+    return nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU()).eval()
+
+
+def rows() -> Module:
+    """A Linear in a container."""
+    return nn.Sequential(nn.Linear(2, 2)).eval()
+
+
+def normed_rows() -> Module:
+    """A Linear and its normalisation."""
+    return nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).eval()
+
+
+def lazy_rows() -> Module:
+    """A Linear that does not know its width yet."""
+    return nn.Sequential(nn.LazyLinear(2)).eval()
+
+
+def _quantization() -> Any:
+    """The module of torch that quantises, which has moved."""
+    return import_module("torch.ao.quantization" if offered((1, 11)) else "torch.quantization")
+
+
+def _prepared(net: Module) -> Module:
+    net.qconfig = _quantization().get_default_qconfig("fbgemm")
+    return _quantization().prepare(net)
+
+
+def _converted(net: Module) -> Module:
+    prepared = _prepared(net)
+    prepared(torch.ones(1, 1, 2, 2))
+    return _quantization().convert(prepared)
+
+
+def _prepared_to_train(net: Module) -> Module:
+    net.train().qconfig = _quantization().get_default_qat_qconfig("fbgemm")
+    return _quantization().prepare_qat(net)
+
+
+def _fused(name: str) -> Callable[[Module], Module]:
+    """What that function makes of the two parts of a net."""
+    return lambda net: getattr(import_module("torch.nn.utils.fusion"), name)(net[0], net[1])
+
+
+def _called(net: Module) -> Module:
+    net(torch.ones(1, 2))
+    return net
+
+
+def _changed(change: Callable[[Module], Any]) -> Callable[[Module], Module]:
+    """Does something to the first part, which stays where it is."""
+
+    def make(net: Module) -> Module:
+        change(net[0])
+        return net
+
+    return make
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to a module, the way back, and since which release there are both."""
+
+    there: Callable[[Module], Any]
+    back: Callable[[Module], Any]
+    since: Release = (1, 8)
+
+
+CHANGES = {
+    "parametrized": Change(
+        lambda part: import_module("torch.nn.utils.parametrize").register_parametrization(
+            part, "weight", nn.Identity()
+        ),
+        lambda part: import_module("torch.nn.utils.parametrize").remove_parametrizations(part, "weight"),
+        (1, 9),
+    ),
+    "weight_norm": Change(lambda part: nn.utils.weight_norm(part), lambda part: nn.utils.remove_weight_norm(part)),
+    "spectral_norm": Change(
+        lambda part: nn.utils.spectral_norm(part), lambda part: nn.utils.remove_spectral_norm(part)
+    ),
+    "pruned": Change(
+        lambda part: import_module("torch.nn.utils.prune").identity(part, "weight"),
+        lambda part: import_module("torch.nn.utils.prune").remove(part, "weight"),
+    ),
+}
+"""What changes a module in place and can be taken back, by name."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What is made of a net, since which release it can be, and which of the net's modules go into it (all if none)."""
+
+    make: Callable[[Module], Module]
+    base: Callable[[], Module] = rows
+    since: Release = (1, 8)
+    sites: tuple[str, ...] = ()
+
+
+HOSTS = {
+    "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images),
+    "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1")),
+    "fuse_linear_bn_eval": Host(_fused("fuse_linear_bn_eval"), normed_rows, (1, 13), ("0", "1")),
+    "symbolic_trace": Host(lambda net: import_module("torch.fx").symbolic_trace(net)),
+    "fuse_modules": Host(lambda net: _quantization().fuse_modules(net, [["0", "1", "2"]]), images),
+    "quantize_dynamic": Host(lambda net: _quantization().quantize_dynamic(net, {nn.Linear})),
+    "prepare": Host(_prepared, images),
+    "convert": Host(_converted, images),
+    "prepare_qat": Host(_prepared_to_train, images),
+    "to_mkldnn": Host(lambda net: import_module("torch.utils.mkldnn").to_mkldnn(net)),
+    "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 0)),
+    "AveragedModel": Host(lambda net: import_module("torch.optim.swa_utils").AveragedModel(net)),
+    "DataParallel": Host(lambda net: nn.DataParallel(net)),
+    "replica": Host(lambda net: net._replicate_for_data_parallel()),
+    "deepcopy": Host(copy.deepcopy),
+    "lazy, called": Host(_called, lazy_rows, (1, 13)),
+    **{name: Host(_changed(change.there), since=change.since) for name, change in CHANGES.items()},
+}
+"""What makes modules of modules, by name."""
+
+
+def tables(net: Module) -> Iterator[Any]:
+    """Every hook that the modules of ``net`` hold; those of load_state_dict without what torch wraps them in."""
+    for module in net.modules():
+        for name, table in vars(module).items():
+            if name.endswith("_hooks") and hasattr(table, "values"):
+                yield from (getattr(hook, "hook", hook) for hook in table.values())
+
+
+def offered(since: Release) -> bool:
+    """Whether this torch has what came with that release."""
+    major, minor = torch.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= since
+
+
+def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]]:
+    """Puts a hook of each kind of the group on every module of ``net``; gives them by module and kind."""
+    hooks = {}
+    for path, module in net.named_modules():
+        for name in GROUPS[group]:
+            if hasattr(module, name):
+
+                def hook(*_: Any) -> None:
+                    """Looks on."""
+
+                getattr(module, name)(hook)
+                hooks[path, name] = hook
+    return hooks
+
+
+def made(host: Host, net: Module) -> Module | None:
+    """What the host makes of the net; None where it refuses to because of hooks."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return host.make(net)
+        except Exception as error:
+            if "hook" not in str(error):
+                raise
+            return None
+
+
+@program(
+    "HO-01",
+    PIN,
+    since="1.8",
+    source="torch.ao.quantization.swap_module, 'Preserve module's pre forward hooks'; pytorch#37151, pytorch#105445",
+)
+def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
+    """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,
+    in words that speak of hooks."""
+    for name, host in HOSTS.items():
+        for group in GROUPS if offered(host.since) else ():
+            net = host.base()
+            hooks = hooked(net, group)
+            result = made(host, net)
+            held = [] if result is None else [*tables(result)]
+            for site in host.sites or [path for path, _ in net.named_modules()] if result is not None else ():
+                own = {kind: hook for (path, kind), hook in hooks.items() if path == site}
+                seen = [kind for kind, hook in own.items() for other in held if other is hook]
+                check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*own])
+
+
+@program("HO-02", PIN, since="1.8", source="torch.nn.utils.remove_spectral_norm and its siblings")
+def the_way_back_leaves_no_hook(check: Check) -> None:
+    """What norms, prunes or parametrises a module leaves it, once it is taken back, with the hooks that it had before,
+    with none of its own, and able to load its own state."""
+    for name, change in CHANGES.items():
+        if not offered(change.since):
+            continue
+        net = rows()
+        for group in GROUPS:
+            hooked(net, group)
+        before = [*tables(net)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            change.there(net[0])
+            change.back(net[0])
+        after = [*tables(net)]
+        stayed = [number for number, hook in enumerate(before) if hook in after]
+        check.order(f"{name}: hooks that there were", stayed, [*range(len(before))])
+        check.order(f"{name}: hooks besides", [type(hook).__name__ for hook in after if hook not in before], [])
+        check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
