@@ -16,6 +16,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.models.result import CONFORMS, KNOWN, NEW, NOT_JUDGED, NOT_REACHED, ModelCheck, OwnHook
 from hookcheck.probe.run import release
 
+REGISTER = torch_module.register_module_forward_pre_hook
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -134,6 +135,15 @@ def test_what_stays_behind_is_told_and_removed() -> None:
     assert not torch_module._global_forward_hooks
 
 
+def test_a_hook_on_all_modules_is_seen_by_whatever_name_it_is_registered() -> None:
+    hook = only(checked(lambda model: REGISTER(look)), "global_forward_pre")
+    assert (hook.called, hook.due, hook.left) == (5, 5, False)
+    assert {verdict.verdict for verdict in hook.judged} == {CONFORMS}
+    known = REGISTER(look)
+    assert [hook.kind for hook in checked(lambda model: model.fc.register_forward_hook(look)).hooks] == ["forward"]
+    known.remove()
+
+
 class Writing(Net):
     def forward(self, x: Any) -> Any:
         return self.head(torch.relu_(self.fc(x)))
@@ -144,6 +154,19 @@ def test_a_full_hook_that_refuses_an_operation_is_not_judged() -> None:
     (verdict,) = only(result, "full_backward").judged
     assert verdict.verdict == NOT_JUDGED
     assert "refuses the in-place operation" in verdict.why
+
+
+def test_what_goes_in_is_held_to_what_it_was_where_it_is_written_to() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True))
+    result = checked(lambda model: [model[1].register_forward_pre_hook(look), model.register_forward_hook(look)], model)
+    assert {verdict.verdict for hook in result.hooks for verdict in hook.judged} == {CONFORMS}
+
+
+def test_what_full_hooks_change_is_known_beside_others_too() -> None:
+    def hooks(model: Any) -> list[Any]:
+        return [model.register_forward_hook(look), model.register_full_backward_hook(look)]
+
+    assert not checked(hooks).deviations  # the output is a view
 
 
 def test_a_hook_that_raises_is_told_with_its_line() -> None:

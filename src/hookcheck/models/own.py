@@ -25,6 +25,7 @@ from hookcheck.models.judging import Truth, clauses_of, node_runs, refusing, ver
 from hookcheck.models.reference import NodeRun, Reference
 from hookcheck.models.result import Judged, OwnHook
 from hookcheck.models.step import Step, Subject, Taken, take
+from hookcheck.models.tables import global_hooks
 from hookcheck.models.watching import Honoured, Watch, Watched, watching
 
 Register = Callable[[torch.nn.Module], Any]
@@ -92,18 +93,17 @@ def judge_own(
 
 
 def presence(subject: Subject, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
-    """What is otherwise only because the hooks are there. What the ledger explains for one kind is explained."""
+    """What is otherwise only because the hooks are there: right or known if it is so for one of their kinds."""
     if received.step.error is not None or any(hook.wrote for hook in received.hooks):
         return
-    found: dict[tuple[str, str], Judged] = {}
+    best: dict[tuple[str, str], Judged] = {}
     for kind in dict.fromkeys(hook.kind for hook in received.hooks):
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, subject.modules, received.nodes)
         about = [clause for clause in clauses_of(kind) if clause.id.startswith("OB-")]
         for verdict in verdicts(kind, reference, received.step, truth, ledger, device, about):
-            before = found.get((verdict.clause, verdict.observed))
-            if before is None or before.verdict == result.NEW:
-                found[verdict.clause, verdict.observed] = verdict
-    yield from found.values()
+            key = (verdict.clause, verdict.observed if verdict.gap == "new warning" else "")
+            best[key] = max(best.get(key, verdict), verdict, key=lambda each: result.VERDICTS.index(each.verdict))
+    yield from best.values()
 
 
 def _run(subject: Subject, register: Register, honoured: Honoured, call: Any) -> tuple[Step, Watch]:
@@ -113,6 +113,7 @@ def _run(subject: Subject, register: Register, honoured: Honoured, call: Any) ->
     def within(taken: Taken) -> Iterator[None]:
         watch = Watch(taken.modules, {**taken.parameters, **taken.inputs}, honoured)
         box.append(watch)
+        known = {hook.key for _, hook in global_hooks()}
         with watching(watch):
             try:
                 given = register(subject.model)
@@ -121,6 +122,7 @@ def _run(subject: Subject, register: Register, honoured: Honoured, call: Any) ->
                 raise HookcheckError(f"hooks(model) raises {type(error).__name__}: {text}") from error
             try:
                 with _removing(given):
+                    watch.adopt(known)
                     yield
             finally:
                 watch.look(subject.model)

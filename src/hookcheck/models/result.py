@@ -228,7 +228,8 @@ def _together(hooks: Iterable[OwnHook]) -> Iterable[str]:
         key = (f"{hook.kind} hook {hook.function} ({hook.place})", str(hook))
         found.setdefault(key, []).append(hook.on or "the model")
     for (head, text), on in found.items():
-        shown = ", ".join(on[:4]) + (f" and {len(on) - 4} more" if len(on) > 4 else "")
+        names = [f"{name} ({times} times)" if times > 1 else name for name, times in Counter(on).items()]
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield f"{head} on {shown}: {text}"
 
 

@@ -7,7 +7,7 @@ on Nodes, on several tensors at once and on what is saved are registered past th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -15,10 +15,10 @@ from typing import Any
 
 import torch
 
-from hookcheck.hooks.kinds import FORWARD, KINDS, POST_ACCUMULATE, HookKind
+from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, POST_ACCUMULATE, HookKind
 from hookcheck.models.leftovers import caller
 from hookcheck.models.tables import function_name, global_hooks, hooks_of
-from hookcheck.probe.copying import asks, copied
+from hookcheck.probe.copying import asks, copied, view_of
 from hookcheck.probe.observation import Event
 from hookcheck.probe.registering import owner
 
@@ -101,8 +101,10 @@ class Watch:
         rest = arguments[1:] if of_module else (arguments[0].grad,) if kind.call == POST_ACCUMULATE else arguments
         path = (given or "") if watched.on is None else watched.on
         number = sum(event.path == path for event in watched.events)
-        # Copied, since one's own hook may write to what it is given.
-        event = Event(kind.name, path, number, given, tuple(map(copied, rest)), asks(rest))
+        # Gradients are copied, since one's own hook may write to them; what goes in and out of a module is kept as the
+        # truth keeps it, in its own memory, to which in-place operations write.
+        keep = partial(copied, tensor=view_of) if kind.call in (FORWARD, FORWARD_PRE) else copied
+        event = Event(kind.name, path, number, given, tuple(map(keep, rest)), asks(rest))
         watched.events.append(event)
         self.events.append((0, event))
         versions = _versions(arguments)
@@ -124,6 +126,18 @@ class Watch:
                 if item is tensor:
                     return f"{path}[{place}]"
         return None
+
+    def adopt(self, known: Collection[Any]) -> None:
+        """Has hooks on all modules go through recorders that were not registered by the name of torch's function.
+
+        ``known`` are the keys of those that were there before.
+        """
+        for _, hook in list(global_hooks()):
+            kind = KINDS.get(hook.kind.replace("global_backward_pre", "global_full_backward_pre"))
+            if kind is None or hook.key in known or id(hook.function) in self._recorders:
+                continue
+            recorder = self.recorder("global", kind.register, None, hook.function, {})
+            getattr(torch.nn.modules.module, hook.table)[hook.key] = recorder
 
     def look(self, model: torch.nn.Module) -> None:
         """Notes which hooks are still there."""
