@@ -114,7 +114,8 @@ MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 """Models by name: the distribution that has it, and what makes it with its arguments."""
 
-LAST = {"resnet18": "layer4", "vgg16": "features", "mobilenet_v3_small": "features", "timm resnet10t": "layer4"}
+CNNS = ("resnet18", "mobilenet_v3_small", "timm resnet10t")
+"""Those that class activation maps are drawn of."""
 
 
 @contextmanager
@@ -176,7 +177,8 @@ def counter(model: Any) -> Any:
 
 
 def lens() -> tuple[Any, Any]:
-    from transformer_lens.hook_points import HookedRootModule, HookPoint
+    from transformer_lens import HookedRootModule
+    from transformer_lens.hook_points import HookPoint
 
     class Lens(HookedRootModule):
         def __init__(self) -> None:
@@ -212,11 +214,11 @@ class Use:
 
 
 USES = (
-    *(Use("grad-cam", "GradCAM", name, grad_cam) for name in LAST),
-    *(Use("torchcam", "GradCAM", name, torch_cam) for name in LAST),
+    *(Use("grad-cam", "GradCAM", name, grad_cam) for name in CNNS),
+    *(Use("torchcam", "GradCAM", name, torch_cam) for name in CNNS),
     *(Use("captum", "GuidedBackprop", name, guided) for name in ("resnet18", "vgg16", "timm resnet10t")),
-    *(Use("captum", "LayerGradCam", name, layer_grad_cam, runs=True) for name in LAST),
-    *(Use("captum", "LayerActivation", name, layer_activation, runs=True) for name in LAST),
+    *(Use("captum", "LayerGradCam", name, layer_grad_cam, runs=True) for name in CNNS),
+    *(Use("captum", "LayerActivation", name, layer_activation, runs=True) for name in CNNS),
     *(Use("opacus", "GradSampleModule", name, per_sample) for name in ("small", "twice", "Bert", "GPT-2")),
     *(Use("torchinfo", "summary", name, summary, runs=True) for name in ("resnet18", "swin_t", "vit_b_16")),
     *(Use("fvcore", "FlopCountAnalysis", name, flops, runs=True) for name in ("resnet18", "small")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from torch import nn
 import hookcheck
 from hookcheck.errors import HookcheckError
 from hookcheck.models.result import ModelCheck
-from hookcheck.models.same_under import NEEDS
+from hookcheck.models.same_under import NEEDS, offered
 
+fused = nn.functional.linear
 pytestmark = pytest.mark.filterwarnings("ignore")
 MODERN = all(hasattr(torch, part) for name in ("checkpoint_reentrant", "compile_eager") for part in NEEDS[name])
 
@@ -43,6 +45,44 @@ def test_contexts_are_compared_with_eager() -> None:
     assert not result.deviations
 
 
+@pytest.mark.skipif(not offered("compiled_autograd"), reason="this torch lacks some of these contexts")
+def test_compiled_autograd_and_other_dtypes_are_compared() -> None:
+    kinds = ["full_backward", "forward", "tensor"]
+    result = hookcheck.check_module(*network(), kinds=kinds, contexts=["compiled_autograd", "float64", "bfloat16"])
+    assert not any(r.topic.startswith("in the context") for r in result.remarks)
+
+
+class ByDtype(nn.Module):
+    """Goes another way in another dtype."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.layer(x) if x.dtype == torch.float32 else fused(x, self.layer.weight, self.layer.bias)
+
+
+@pytest.mark.skipif(not offered("float64"), reason="this torch lacks torch.func")
+def test_what_another_dtype_changes_shows() -> None:
+    result = hookcheck.check_module(ByDtype(), torch.randn(2, 3), kinds=["forward"], contexts=["float64"])
+    (remark,) = [r for r in result.remarks if r.topic == "in the context float64"]
+    assert (remark.text, remark.modules) == ("called never and not once", ("layer",))
+
+
+@pytest.mark.skipif(not offered("compiled_autograd"), reason="this torch lacks compiled autograd")
+def test_what_compiled_autograd_changes_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = import_module("torch._dynamo.compiled_autograd")
+    instance = compiled.AutogradCompilerInstance
+    if not hasattr(instance, "tensor_pre_hook"):
+        pytest.skip("the fault is planted into a function that this torch lacks")
+    # Drops the hooks of tensors from what is captured.
+    monkeypatch.setattr(instance, "tensor_pre_hook", lambda self, inputs, hook, i: inputs)
+    result = hookcheck.check_module(*network(), kinds=["tensor"], contexts=["compiled_autograd"])
+    (remark,) = [r for r in result.remarks if r.topic == "in the context compiled_autograd"]
+    assert remark.text == "called never and not once"
+
+
 class Fused(nn.Module):
     """Goes another way where nothing is recorded."""
 
@@ -51,7 +91,7 @@ class Fused(nn.Module):
         self.layer = nn.Linear(3, 3)
 
     def forward(self, x: Any) -> Any:
-        return self.layer(x) if torch.is_grad_enabled() else nn.functional.linear(x, self.layer.weight, self.layer.bias)
+        return self.layer(x) if torch.is_grad_enabled() else fused(x, self.layer.weight, self.layer.bias)
 
 
 def test_a_fused_path_shows() -> None:

@@ -12,13 +12,13 @@ from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.judging import hooked
 from hookcheck.models.result import Remark
-from hookcheck.models.same_under import CONTEXTS, NEEDS
+from hookcheck.models.same_under import CONTEXTS, around, offered
 from hookcheck.models.step import Step, Subject
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 
 EAGER = "eager"
-OTHER_NUMBERS = ("eval", "autocast")
+OTHER_NUMBERS = ("eval", "autocast", "bfloat16")
 """The contexts in which a model is to compute something else: only calls, their order and None are compared."""
 
 
@@ -32,7 +32,7 @@ def usable_contexts(contexts: Iterable[str]) -> list[str]:
     for name in names:
         if name not in CONTEXTS:
             raise HookcheckError(f"unknown context {name!r}; choose from {', '.join(CONTEXTS)}")
-        if not all(hasattr(torch, part) for part in NEEDS.get(name, ())):
+        if not offered(name):
             raise HookcheckError(f"torch {torch.__version__} has no context {name!r}: leave it out")
     return [name for name in names if name != EAGER]
 
@@ -47,7 +47,8 @@ def compared(subject: Subject, kind: str, contexts: Sequence[str]) -> Iterator[R
         return
     for context in contexts:
         _forget_compiled()
-        other = hooked(subject, KINDS[kind], [*subject.modules], CONTEXTS[context])
+        with around(context):
+            other = hooked(subject, KINDS[kind], [*subject.modules], CONTEXTS[context])
         _forget_compiled()
         for text, modules in _differences(eager, other, values=context not in OTHER_NUMBERS):
             yield Remark(f"in the context {context}", text, modules, (kind,))

@@ -15,18 +15,18 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES, NOT_JUDGED, NOTHING, Clause, Subject
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
-from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, KINDS, HookKind
+from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, KINDS, HookKind
 from hookcheck.models import result
 from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
-from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered
+from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered, shared
 from hookcheck.models.result import Judged, Seen
 from hookcheck.models.step import Step, Taken, take
 from hookcheck.models.step import Subject as OwnModel
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
-from hookcheck.probe.observation import Event, dtype_of, numbers
+from hookcheck.probe.observation import Array, Event, dtype_of, numbers
 from hookcheck.probe.registering import registered
 
 LEFT_OUT = {
@@ -114,7 +114,8 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         ]
     paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
     nodes = node_runs(subject) if hook.variant == "legacy" else ()
-    step = hooked(subject, hook, paths)
+    forward = hook.call in (FORWARD, FORWARD_PRE)
+    step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.crossings.gradients))
     if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
     else:
@@ -168,12 +169,15 @@ def hooked(
     hook: HookKind,
     paths: list[str],
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
+    keep: Callable[[torch.Tensor], Array] = view_of,
 ) -> Step:
-    """A step with hooks on the modules at ``paths``; what they saw is among its events."""
+    """A step with hooks on the modules at ``paths``; what they saw is among its events, of tensors what ``keep`` makes
+    of them."""
     events: list[tuple[int, Event]] = []
-    keep = partial(copied, tensor=view_of)
     modules = subject.modules if hook.scope == "global" else {path: subject.modules[path] for path in paths}
-    return take(subject, lambda taken: registered(hook, taken, events, keep), events, modules, call)
+    return take(
+        subject, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call
+    )
 
 
 def verdicts(

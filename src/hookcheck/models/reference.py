@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -60,6 +60,13 @@ class Crossings:
     before: Mapping[int, int]
     leaves: frozenset[str]
 
+    @property
+    def gradients(self) -> Iterator[Array]:
+        """All that crossed boundaries."""
+        for boundary in self.joined.boundaries:
+            for crossing in boundary.crossings:
+                yield from (g for g in crossing.gradients.values() if isinstance(g, np.ndarray))
+
 
 def kept(gradient: torch.Tensor) -> Array:
     """What is kept of a gradient: its numbers in its own memory, since backward writes to none that is held."""
@@ -69,6 +76,26 @@ def kept(gradient: torch.Tensor) -> Array:
 def noticed(gradient: torch.Tensor) -> bool:
     """What is kept where only that there is a gradient matters."""
     return True
+
+
+def shared(arrays: Iterable[Array]) -> Callable[[torch.Tensor], Array]:
+    """What keeps a gradient: that of ``arrays`` that holds the same numbers, which then need no memory twice; else as
+    `view_of` does."""
+    known: dict[Any, list[Array]] = {}
+    for array in arrays:
+        known.setdefault(_glance(array), []).append(array)
+
+    def keep(tensor: torch.Tensor) -> Array:
+        array = view_of(tensor)
+        return next((each for each in known.get(_glance(array), ()) if np.array_equal(each, array)), array)
+
+    return keep
+
+
+def _glance(array: Array) -> tuple[Any, ...]:
+    """What equal arrays have in common and few others."""
+    few = {0, array.size // 2, array.size - 1} if array.size else ()
+    return array.shape, array.dtype, *(array.flat[i] for i in few)
 
 
 class Reference(Expected):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -45,7 +46,7 @@ def same_under(contexts: Iterable[str]) -> Callable[..., None]:
 
 
 def _under(name: str, function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    if not all(hasattr(torch, part) for part in NEEDS.get(name, ())):
+    if not offered(name):
         raise HookcheckError(f"torch {torch.__version__} has no context {name!r}: leave it out")
     return _results(function, name, arguments, options)
 
@@ -105,6 +106,27 @@ def _functional(function: Run) -> Run:
     return lambda *a, **k: call(function, names, a, k)
 
 
+def _in_dtype(dtype: str) -> Callable[[Run], Run]:
+    """Parameters, buffers and arguments are converted; gradients flow on to those that there are."""
+
+    def context(function: Run) -> Run:
+        if not isinstance(function, nn.Module):
+            raise HookcheckError(f"{dtype} is for modules: it converts their parameters")
+        from hookcheck.models.containers import mapped
+
+        def cast(tensor: Any) -> Any:
+            return tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor
+
+        def run(*arguments: Any, **options: Any) -> Any:
+            held = {**dict(function.named_parameters()), **dict(function.named_buffers())}
+            converted = {name: cast(tensor) for name, tensor in held.items()}
+            return torch.func.functional_call(function, converted, *mapped((arguments, options), cast))
+
+        return run
+
+    return context
+
+
 CONTEXTS: dict[str, Callable[[Run], Run]] = {
     "eager": lambda function: function,
     "no_grad": _no_grad,
@@ -114,9 +136,25 @@ CONTEXTS: dict[str, Callable[[Run], Run]] = {
     "autocast": _autocast,
     "compile_eager": _compiled("eager"),
     "compile_aot_eager": _compiled("aot_eager"),
+    "compiled_autograd": lambda function: function,
     "functional_call": _functional,
+    "float64": _in_dtype("float64"),
+    "bfloat16": _in_dtype("bfloat16"),
 }
 """What a function can be run under: each gives the function to call in its place."""
+
+
+@contextmanager
+def around(name: str) -> Iterator[None]:
+    """What must be open during the backward pass as well."""
+    if name != "compiled_autograd":
+        yield
+        return
+    compiled = import_module("torch._dynamo.compiled_autograd")
+    enable = getattr(compiled, "_enable", None) or compiled.enable
+    with enable(lambda graph: graph):  # the graph as it was captured
+        yield
+
 
 NEEDS = {
     "checkpoint": ("inference_mode",),
@@ -124,9 +162,22 @@ NEEDS = {
     "autocast": ("autocast",),
     "compile_eager": ("compile",),
     "compile_aot_eager": ("compile",),
+    "compiled_autograd": ("compiler.is_compiling",),
     "functional_call": ("func",),
+    "float64": ("func",),
+    "bfloat16": ("func",),
 }
-"""What this torch must have for a context; ``use_reentrant`` came with 1.11."""
+"""What this torch must have for a context; ``use_reentrant`` came with 1.11, and compiled autograd as it is used here
+with 2.3."""
+
+
+def offered(name: str) -> bool:
+    """Whether this torch has a context."""
+    return all(_has(torch, part.split(".")) for part in NEEDS.get(name, ()))
+
+
+def _has(thing: Any, parts: Sequence[str]) -> bool:
+    return not parts or (hasattr(thing, parts[0]) and _has(getattr(thing, parts[0]), parts[1:]))
 
 
 def _results(function: Any, name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +191,7 @@ def _results(function: Any, name: str, arguments: tuple[Any, ...], options: dict
     try:
         for leaf in leaves.values():
             leaf.grad = None
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=devices), around(name):
             output = CONTEXTS[name](function)(*arguments, **options)
             outputs = {f"output {n}".strip(): t for n, t in _tensors(output)}
             losses = [t.sum().abs() if t.is_complex() else t.sum() for t in outputs.values() if t.requires_grad]
@@ -165,7 +216,7 @@ def _differences(name: str, plain: dict[str, Any], other: dict[str, Any]) -> Ite
     from hookcheck.probe.copying import array_of
     from hookcheck.probe.observation import dtype_of, numbers
 
-    coarse = ["bfloat16"] if name == "autocast" else []
+    coarse = ["bfloat16"] if name in ("autocast", "bfloat16") else []
     for where, expected in plain.items():
         if where not in other:
             if name != "no_grad" or where.startswith("output"):
