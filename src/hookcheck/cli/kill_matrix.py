@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hookcheck.cli.frame import command, installed_torch
+import click
+
+from hookcheck.cli.frame import DEVIATES, FINE, command, installed_torch
 from hookcheck.cli.output import Row, fields, show, table, watched
 from hookcheck.errors import HookcheckError
 
@@ -22,20 +24,35 @@ _SCHEMAS = [
         reason=("string", "why a clause catches none; empty for a fault or an entry"),
         entry=("string", "an entry of the ledger that applies to this torch; empty for a fault or a clause"),
         excused=("array", "the faults that the entry excuses"),
-    )
+    ),
+    fields(
+        branch=("string", "a branch of torch's own hook code, and how it is forced"),
+        seen=("string", "the clause that sees that, `a crash`, `no end`, or nothing"),
+        reason=("string", "why nothing sees it; empty where something does, or where that is not known"),
+    ),
 ]
 
 
 @command("kill-matrix", _SCHEMAS)
-def kill_matrix(shape: str) -> None:
+@click.option("--branches", is_flag=True, help="Force each branch of torch's own hook code instead.")
+@click.option(
+    "--keep", type=click.Path(dir_okay=False, path_type=Path),
+    help="A file that keeps what is known of branches, function by function: what it has is not looked at again.",
+)  # fmt: skip
+def kill_matrix(branches: bool, keep: Path | None, shape: str) -> int:
     """Put faults into torch's hook code, one after the other, and tell which clauses catch each, and what the ledger
     excuses.
 
     The faults are in a clone of the repository, in faults/. A fault is caught by what the ledger does not explain; an
     entry of the ledger excuses it where it explains all that the fault changes on some network or in some program.
     Clauses that catch none, and entries that excuse some, are listed last.
+
+    With --branches each branch of that code is taken always, or never, by a rewrite in memory, and what reaches it is
+    run again. On a terminal those are listed that no clause sees, each with a reason; that takes an hour on one core.
     """
     installed_torch()
+    if branches:
+        return _branches(shape, keep)
     sys.path.insert(0, str(_clone()))
     from importlib import import_module
 
@@ -71,6 +88,39 @@ def kill_matrix(shape: str) -> None:
         )
 
     show(rows(), shape, pretty)
+    return FINE
+
+
+def _branches(shape: str, keep: Path | None) -> int:
+    """Forces branches; ends with `DEVIATES` where nothing sees one, and no reason is known."""
+    sys.path.insert(0, str(_clone()))
+    from importlib import import_module
+
+    on_branches, unseen = import_module("faults.on_branches"), import_module("faults.unseen_branches")
+    results = on_branches.Kept(keep)
+    total, found = 0, list[Row]()
+
+    def rows() -> Iterator[Row]:
+        nonlocal total
+        for function in watched(list(on_branches.functions()), "branches"):
+            with contextlib.redirect_stdout(sys.stderr):
+                judged = results.of(function)
+            for branch, seen in judged:
+                row = {"branch": branch, "seen": seen, "reason": "" if seen else unseen.reason(branch)}
+                total += 1
+                if not seen:
+                    found.append(row)
+                yield row
+
+    def pretty() -> RenderableType:
+        from rich.console import Group
+
+        for _ in rows():
+            pass
+        return Group(table(found, ("branch", "reason")), f"{total} branches, of which nothing sees {len(found)}")
+
+    show(rows(), shape, pretty)
+    return DEVIATES if any(not row["reason"] for row in found) else FINE
 
 
 _BLANK: Row = {"fault": "", "clauses": [], "reason": "", "entry": "", "excused": []}

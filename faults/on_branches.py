@@ -1,0 +1,231 @@
+"""Which branches of torch's hook code make a difference to a clause? Each is forced, and what reaches it is run again.
+
+What reaches which lines is traced once. A branch is forced in a process of its own, so that whatever it spoils, ends or
+keeps busy harms nothing else; what reaches it runs there, the quickest first, until a clause sees a difference that the
+ledger does not explain.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import resource
+import signal
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple, Union
+
+import torch
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.probe.run import unavailable
+from hookcheck.programs.check import NotOffered, NotRun
+from hookcheck.programs.program import Program
+from hookcheck.topology.model import Topology
+
+from .branches import MODULES, Branch, branches, source
+from .engine import release
+from .networks import BY_HAND
+from .on_networks import catching
+from .on_programs import changed, excuses, soundly, wrong
+from .samples import deviations, sound
+
+SECONDS, PATIENCE = 90, 900
+"""How much processor time the runs with one branch forced may take, some 40 being the most that they need, and how long
+they may wait for something that never comes."""
+
+QUICK = 0.1
+"""Seconds of processor time that a run may take, so that a branch which nothing sees costs seconds, not minutes."""
+
+ALWAYS_RUN = ("situations", "interactions")
+"""Chapters that are run nevertheless: each of their programs runs hundreds of small ones."""
+
+CRASH, NO_END = "a crash", "no end"
+"""What a forced branch may come to instead of a clause that sees it."""
+
+Line = tuple[str, int]
+Run = Union[Program, "tuple[Topology, str]"]
+"""What is run: a program, or a network by hand with a hook kind."""
+
+
+class _Traced(NamedTuple):
+    """A run, the processor time that it takes, and the lines of torch's hook code that it reaches."""
+
+    seconds: float
+    run: Run
+    lines: frozenset[Line]
+
+
+@dataclass(frozen=True)
+class Reaching:
+    """The ``runs``, the quickest first, and for each line of torch's hook code the numbers of those that reach it."""
+
+    runs: Sequence[Run]
+    lines: dict[Line, tuple[int, ...]]
+
+    def of(self, branch: Branch, first: Sequence[str] = ()) -> list[Run]:
+        """What reaches a branch: programs that are named ``first``, then the quickest."""
+        path = source(branch.module)
+        found = {number for line in branch.lines for number in self.lines.get((path, line), ())}
+        runs = [self.runs[number] for number in sorted(found)]
+        return sorted(runs, key=lambda run: not (isinstance(run, Program) and run.id in first))
+
+
+def all_runs() -> list[Run]:
+    """All programs that run in this process, and the networks by hand with each hook kind that torch has."""
+    here = release(torch.__version__)
+    programs = [c for c in CLAUSES.values() if isinstance(c, Program) and not c.alone and release(c.since) <= here]
+    kinds = [kind.name for kind in KINDS.values() if release(kind.since) <= here]
+    nets = [(net, kind) for net in BY_HAND.values() for kind in kinds if not unavailable(net, None)]
+    return [*programs, *nets]
+
+
+def reaching(runs: Sequence[Run]) -> Reaching:
+    """Which lines of torch's hook code each of ``runs`` reaches; what is slow is left out, and of networks that reach
+    the same lines all but one."""
+    files = {source(module) for module in MODULES}
+    traced = [each for run in runs for each in _traced(run, files)]
+    seen: set[frozenset[Line]] = set()
+    left: list[_Traced] = []
+    for each in sorted(traced, key=lambda each: each.seconds):
+        if isinstance(each.run, Program) or each.lines not in seen:
+            left.append(each)
+            seen.add(each.lines)
+    found: dict[Line, list[int]] = defaultdict(list)
+    for number, each in enumerate(left):
+        for line in each.lines:
+            found[line].append(number)
+    return Reaching([each.run for each in left], {line: tuple(numbers) for line, numbers in found.items()})
+
+
+def _traced(run: Run, files: set[str]) -> Iterator[_Traced]:
+    """A run, unless it is slow, or this torch or this machine lacks what it needs."""
+    with suppress(NotOffered, NotRun):
+        soundly(run.id) if isinstance(run, Program) else sound(*run)
+        begun = time.process_time()
+        _observe(run)
+        took = time.process_time() - begun
+        if took <= QUICK or (isinstance(run, Program) and run.chapter in ALWAYS_RUN):
+            with _tracing(files) as lines:
+                _observe(run)
+            yield _Traced(took, run, frozenset(lines))
+
+
+def _observe(run: Run) -> None:
+    wrong(run) if isinstance(run, Program) else deviations(*run)
+
+
+@contextmanager
+def _tracing(files: set[str]) -> Iterator[set[Line]]:
+    """The lines of ``files`` that are reached while it is open, in all threads."""
+    lines: set[Line] = set()
+
+    def within(frame: FrameType, event: str, argument: Any) -> Any:
+        lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return within
+
+    def entered(frame: FrameType, event: str, argument: Any) -> Any:
+        return within if frame.f_code.co_filename in files else None
+
+    before = sys.gettrace()
+    threading.settrace(entered)
+    sys.settrace(entered)
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+        threading.settrace(before)
+
+
+def seen(branch: Branch, runs: Sequence[Run]) -> str:
+    """What sees that a branch is forced: a clause, `CRASH` or `NO_END`; empty where nothing does."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_see, args=(theirs, branch, runs))
+    child.start()
+    theirs.close()
+    try:
+        if ours.poll(PATIENCE):
+            answer: str = ours.recv()
+            return answer
+        return NO_END
+    except EOFError:
+        child.join()
+        return NO_END if child.exitcode == -signal.SIGXCPU else CRASH
+    finally:
+        child.kill()
+        child.join()
+
+
+def _see(connection: Any, branch: Branch, runs: Sequence[Run]) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+    connection.send(next(filter(None, (caught(branch, run) for run in runs)), ""))
+
+
+def caught(branch: Branch, run: Run) -> str:
+    """The clause by which a run shows that a branch is forced, or nothing."""
+    if isinstance(run, Program):
+        try:
+            new = changed(run, branch.fault)
+        except (NotOffered, NotRun):
+            return ""
+        return run.id if None in excuses(run, new).values() else ""
+    before = sound(*run)
+    with branch.fault.patch():
+        after = deviations(*run)
+    return min(catching([after - before]), default="")
+
+
+@cache
+def functions() -> dict[str, list[Branch]]:
+    """All branches of torch's hook code by the function that they are in."""
+    found: dict[str, list[Branch]] = defaultdict(list)
+    for module in MODULES:
+        for branch in branches(module):
+            found[f"{module}.{branch.function}"].append(branch)
+    return found
+
+
+@dataclass
+class Kept:
+    """What sees which branch, function by function; a ``file`` keeps it, one JSON line for each function.
+
+    A line is of one torch and one code of the function: what has changed since is looked at anew.
+    """
+
+    file: Path | None = None
+
+    def of(self, function: str) -> list[tuple[str, str]]:
+        """The branches of a function by name, each with what sees it."""
+        found = functions()[function]
+        names = [branch.name for branch in found]
+        for line in self.file.read_text(encoding="utf-8").splitlines() if self.file and self.file.exists() else ():
+            known = json.loads(line)
+            if known["torch"] == torch.__version__ and list(known["seen"]) == names:
+                return list(known["seen"].items())
+        seen_by = dict(zip(names, self._judged(found)))
+        if self.file:
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(f"{json.dumps({'torch': torch.__version__, 'seen': seen_by})}\n")
+        return list(seen_by.items())
+
+    @cached_property
+    def _reaching(self) -> Reaching:
+        return reaching(all_runs())
+
+    def _judged(self, found: Sequence[Branch]) -> Iterator[str]:
+        """What sees each branch; what sees one is asked first about the next."""
+        first: list[str] = []
+        for branch in found:
+            first.append(seen(branch, self._reaching.of(branch, first)))
+            yield first[-1]

@@ -1,0 +1,102 @@
+"""Branches of torch's hook code: found, forced and put back; what sees one; and what is kept."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+import torch
+from faults import on_branches
+from faults.branches import ALWAYS, MODULES, NEVER, SKIPPED, UNHANDLED, Branch, branches
+from faults.engine import release
+from faults.on_branches import CRASH, NO_END, Kept, functions, reaching, seen
+from faults.unseen_branches import REASONS, reason
+from torch import nn
+
+from hookcheck.contract.clause import CLAUSES
+from hookcheck.programs.program import Program
+
+HOOKS, MODULE = "torch.utils.hooks", "torch.nn.modules.module"
+pytestmark = pytest.mark.skipif(release(torch.__version__) < (2, 13), reason="it is about the code of torch 2.13")
+
+
+def branch(module: str, function: str, forced: str, text: str) -> Branch:
+    return next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.text)
+
+
+def test_all_sorts_of_branches_are_found_and_have_names_of_their_own() -> None:
+    found = [each for module in MODULES for each in branches(module)]
+    assert {each.forced for each in found} == {ALWAYS, NEVER, SKIPPED, UNHANDLED}
+    assert len({each.name for each in found}) == len(found) > 450
+    assert {each.module for each in found} == {*MODULES}
+
+
+def test_a_branch_is_forced_while_the_context_is_open() -> None:
+    module = nn.Identity()
+    handle = module.register_forward_hook(print)
+    code = torch.utils.hooks.RemovableHandle.remove.__code__
+    with branch(HOOKS, "RemovableHandle.remove", NEVER, "hooks_dict is not None and").fault.patch():
+        handle.remove()
+        assert len(module._forward_hooks) == 1
+    assert torch.utils.hooks.RemovableHandle.remove.__code__ is code
+    handle.remove()
+    assert not module._forward_hooks
+
+
+def test_functions_within_functions_are_forced_too() -> None:
+    seen = []
+    module = nn.Identity()
+    module.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(grad_output))
+    x = torch.ones(1, requires_grad=True)
+    with branch(HOOKS, "BackwardHook._set_user_hook.hook", ALWAYS, "self.grad_outputs is None").fault.patch():
+        module(x).backward()
+    assert seen == []
+    module(x).backward()
+    assert len(seen) == 1
+
+
+def programs(*ids: str) -> list[Program]:
+    return [program for program in map(CLAUSES.get, ids) if isinstance(program, Program)]
+
+
+def test_what_reaches_a_branch_sees_it_or_does_not() -> None:
+    reached = reaching(programs("HD-05", "HD-04"))
+    removal = branch(HOOKS, "RemovableHandle.remove", ALWAYS, "hooks_dict is not None and")
+    assert {run.id for run in reached.of(removal) if isinstance(run, Program)} == {"HD-05", "HD-04"}
+    assert reached.of(removal, ["HD-05"])[0] is CLAUSES["HD-05"]
+    assert seen(removal, reached.of(removal)) in ("HD-05", "HD-04")
+    assert seen(removal, ()) == ""
+    unreached = branch(HOOKS, "BackwardHook._set_user_hook.hook", ALWAYS, "self.grad_outputs is None")
+    assert reached.of(unreached) == []
+
+
+@pytest.mark.parametrize(("act", "said"), [("os._exit(1)", CRASH), ("while True: pass", NO_END)])
+def test_what_ends_or_never_ends_is_told(act: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_branches, "SECONDS", 1)
+    monkeypatch.setattr(on_branches, "caught", lambda branch, run: exec(f"import os\n{act}"))
+    removal = branch(HOOKS, "RemovableHandle.remove", ALWAYS, "hooks_dict is not None and")
+    assert seen(removal, programs("HD-05")) == said
+
+
+def test_what_is_known_of_a_function_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, function = tmp_path / "kept.jsonl", f"{HOOKS}.BackwardHook._pack_with_none"
+    monkeypatch.setattr(on_branches, "all_runs", list)
+    looked: list[Branch] = []
+    monkeypatch.setattr(on_branches, "seen", lambda branch, runs: looked.append(branch) or "HD-05")
+    names = [each.name for each in functions()[function]]
+    for _ in range(2):
+        assert Kept(file).of(function) == [(name, "HD-05") for name in names]
+    assert [each.name for each in looked] == names
+    assert [json.loads(line)["torch"] for line in file.read_text().splitlines()] == [torch.__version__]
+    Kept().of(function)
+    assert len(looked) == 2 * len(names)
+
+
+def test_each_reason_is_of_a_branch() -> None:
+    names = [each.name for found in functions().values() for each in found]
+    for pattern, why in REASONS.items():
+        assert why
+        assert any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names), pattern
+    assert reason("torch.utils.hooks.RemovableHandle.remove: never: no such") == ""
