@@ -318,6 +318,13 @@ def tuples_for_lists() -> AbstractContextManager[None]:
     return called(call)
 
 
+def raising(original: Any) -> Any:
+    def forward(ctx: Any, *tensors: Any) -> Any:
+        raise RuntimeError("of another fault")
+
+    return forward
+
+
 CALLS = (
     Fault("gradients move up where a position holds no Tensor", without_gaps, ("BW-08", "GI-02", "GO-02")),
     Fault("of several outputs only the first has a gradient", lambda: receiving(grad_output=first_alone), ("GO-02",)),
@@ -350,6 +357,7 @@ CALLS = (
     Fault("a boundary can be differentiated once", not_differentiable, ("OB-01",)),
     Fault("a boundary leaves no graph in a backward that records itself", cut_off, ("AG-01", "OB-03")),
     Fault("behind a boundary are copies", copied, ("BW-12",)),
+    Fault("a boundary raises an error of another fault", lambda: boundary("forward", raising), ("BW-12", "OB-01")),
     Fault("there is no boundary around outputs", on_the_outputs_alone, ("BW-12", "GO-02")),
     Fault("a write in place raises another exception", another_exception, ("BW-12",)),
     Fault("every write in place is refused", refusing_every_write, ("OB-01",), ALL),

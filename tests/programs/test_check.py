@@ -101,7 +101,7 @@ def test_raises(act: Any, told: str | None) -> None:
 
 def test_an_interrupt_is_nobodys_fact() -> None:
     with pytest.raises(KeyboardInterrupt):
-        Check().raises("fact", ValueError, lambda: fails(KeyboardInterrupt()))
+        Check().raises("fact", ValueError, lambda: fails(KeyboardInterrupt()), "any")
 
 
 def test_works() -> None:
@@ -157,3 +157,8 @@ def test_what_is_told_of_an_object_is_not_where_it_lay_in_memory() -> None:
     for fact in check.facts:
         assert fact.finding is not None
         assert fact.finding.words()[1] == "FutureWarning: hook <function test_works> on 0x2a"
+
+
+def test_an_exception_is_expected_with_a_text() -> None:
+    with pytest.raises(ValueError, match="'fact' says of no text"):
+        Check().raises("fact", ValueError, lambda: fails(ValueError("any")), "")

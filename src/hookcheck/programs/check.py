@@ -89,9 +89,11 @@ class Check:
         relation = ORDER if sorted(sides[0]) == sorted(sides[1]) else COUNT
         self.state(name, None if right else Finding(Site(CALL), relation, *sides))
 
-    def raises(self, name: str, error: type[BaseException], act: Callable[[], Any], says: str = "") -> None:
-        """States that ``act()`` raises ``error``, with ``says`` in its text."""
-        expected = f"{error.__name__}{f' that says {says!r}' if says else ''}"
+    def raises(self, name: str, error: type[BaseException], act: Callable[[], Any], says: str) -> None:
+        """States that ``act()`` raises ``error``, with ``says`` in its text; that of another fault will not do."""
+        if not says:
+            raise ValueError(f"{name!r} says of no text which exception it is")
+        expected = f"{error.__name__} that says {says!r}"
         raised = None
         try:
             act()

@@ -62,14 +62,16 @@ LENGTHLESS: dict[str, Change] = {"a number": lambda g: 7, "False": lambda g: Fal
 def grad_inputs_that_are_refused(check: Check) -> None:
     """A full backward hook's result of a wrong length, and one that has no length or no tensors, is refused."""
     refused(check, "full", RuntimeError, "invalid number of grad_input", NUMBERS)
-    refused(check, "full", TypeError, "", {**ENTRIES, **LENGTHLESS})
+    refused(check, "full", TypeError, "expected Variable", ENTRIES)
+    refused(check, "full", TypeError, "has no len()", LENGTHLESS)
 
 
 @program("AC-22", PIN, since="2.0", source=PRE)
 def grad_outputs_that_are_refused(check: Check) -> None:
     """A full backward pre-hook's result of a wrong length, shape or dtype, or without tensors, is refused."""
     refused(check, "pre", RuntimeError, "invalid number of grad_output", NUMBERS)
-    refused(check, "pre", TypeError, "", {**ENTRIES, **LENGTHLESS})
+    refused(check, "pre", TypeError, "expected Variable", ENTRIES)
+    refused(check, "pre", TypeError, "has no len()", LENGTHLESS)
     refused(check, "pre", RuntimeError, "changed the size of value", SHAPES)
     dtypes = {name: cast(name) for name in DTYPES}
     refused(check, "pre", RuntimeError, "changed the type of value", dtypes)
@@ -164,10 +166,17 @@ def a_grad_input_of_another_shape(check: Check) -> None:
 @program("own_mh_broadcast_shape_accepted", PROMISE, since="1.8", source=f"{FULL}; pytorch#95422")
 def a_tensor_instead_of_a_tuple(check: Check) -> None:
     """A bare tensor that a full backward hook returns is refused, also where its rows are as many as the inputs."""
-    for shape in ((), (1,), (3,), (1, 3), (2, 3)):
+    refusals: dict[tuple[int, ...], tuple[type[Exception], str]] = {
+        (): (TypeError, "0-d tensor"),
+        (1,): (RuntimeError, "changed the size of value"),
+        (3,): (RuntimeError, "invalid number of grad_input"),
+        (1, 3): (RuntimeError, "changed the size of value"),
+        (2, 3): (RuntimeError, "invalid number of grad_input"),
+    }
+    for shape, (error, says) in refusals.items():
         x, tripled = torch.ones(shape, requires_grad=True), times(3.0)
         tripled.register_full_backward_hook(lambda module, grad_input, grad_output: 10 * grad_input[0])
-        check.raises(f"backward for the shape {shape}", Exception, tripled(x).sum().backward)
+        check.raises(f"backward for the shape {shape}", error, tripled(x).sum().backward, says)
         check.equal(f"gradient for the shape {shape}", x.grad, None)
 
 

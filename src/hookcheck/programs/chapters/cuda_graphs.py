@@ -95,5 +95,5 @@ def a_graph_has_hooks(check: Check) -> None:
 
     log.clear()
     graph.register_replay_start_hook(lambda graph: graph.reset())  # there is nothing left to launch
-    check.raises("a replay whose launch fails", RuntimeError, graph.replay)
+    check.raises("a replay whose launch fails", RuntimeError, graph.replay, "without a preceding successful capture")
     check.order("hooks in it", log, [f"{name} {i}" for name in HOOKS[2:] for i in (1, 2)])

@@ -168,5 +168,6 @@ def changes_both_or_nothing(check: Check) -> None:
         ran: list[str] = []
         shown = net(noting(ran, "forward"))
         shown.register_forward_pre_hook(lambda module, args, kwargs, value=value: value, with_kwargs=True)
-        check.raises(f"a {name} instead of the pair", RuntimeError, partial(shown, x, scale=3))
+        call = partial(shown, x, scale=3)
+        check.raises(f"a {name} instead of the pair", RuntimeError, call, "a tuple of (new_args, new_kwargs)")
         check.calls(f"forward after a {name} instead of the pair", len(ran), 0)

@@ -191,7 +191,7 @@ def pruning_is_a_pre_hook(check: Check) -> None:
     check.equal("output once it is removed", net(x), [[7]])
     check.calls("calls of the other pre-hook", len(log), 3)
     check.calls("pre-hooks that are left", len(net._forward_pre_hooks), 1)
-    check.raises("removing it again", ValueError, lambda: prune.remove(net, "weight"))
+    check.raises("removing it again", ValueError, lambda: prune.remove(net, "weight"), "has to be pruned")
 
 
 @program(

@@ -6,6 +6,7 @@ that a backward computes; with ``mode="any"``, ``hook(gradient)`` with the first
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -147,7 +148,8 @@ def knows_two_modes(check: Check) -> None:
     a, b = (torch.ones(1, requires_grad=True) for _ in range(2))
     register = torch.autograd.graph.register_multi_grad_hook
     for mode in ("some", "ALL", "", None):
-        check.raises(f"mode {mode!r}", ValueError, lambda mode=mode: register((a, b), lambda grads: None, mode=mode))
+        registering = partial(register, (a, b), lambda grads: None, mode=mode)
+        check.raises(f"mode {mode!r}", ValueError, registering, "Expects mode to be one of")
     log: list[Any] = []
     register((a, b), lambda grads: log.append(("default", len(grads))))
     register((a, b), lambda grads: log.append(("all", len(grads))), mode="all")

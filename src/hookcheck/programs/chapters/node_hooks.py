@@ -94,15 +94,15 @@ def post_hook_replaces_grad_inputs(check: Check) -> None:
         y.sum().backward()
 
     good = torch.ones(2)
-    for name, error, result in (
-        ("a tensor", TypeError, good),
-        ("a list", TypeError, [good, None]),
-        ("three gradients for two", RuntimeError, (good, None, None)),
-        ("no gradient for two", RuntimeError, ()),
-        ("a gradient of another size", RuntimeError, (torch.ones(3), None)),
-        ("a gradient of another type", RuntimeError, (good.double(), None)),
+    for name, error, says, result in (
+        ("a tensor", TypeError, "expected tuple", good),
+        ("a list", TypeError, "expected tuple", [good, None]),
+        ("three gradients for two", RuntimeError, "incorrect number of values", (good, None, None)),
+        ("no gradient for two", RuntimeError, "incorrect number of values", ()),
+        ("a gradient of another size", RuntimeError, "changed the size", (torch.ones(3), None)),
+        ("a gradient of another type", RuntimeError, "changed the type", (good.double(), None)),
     ):
-        check.raises(f"a hook that returns {name}", error, lambda: backward(result))  # noqa: B023
+        check.raises(f"a hook that returns {name}", error, lambda: backward(result), says)  # noqa: B023
 
 
 @program("ND-03", PIN, since="1.7", source=POST)
@@ -207,14 +207,14 @@ def pre_hook_replaces_grad_outputs(check: Check) -> None:
     python.backward()
     check.equal("gradient behind an operation in Python, with a pre-hook at the leaf too", a.grad, [21])
 
-    for name, error, result in (
-        ("a tensor", TypeError, torch.ones(2)),
-        ("two gradients for one", RuntimeError, (torch.ones(2), torch.ones(2))),
-        ("a gradient of another size", RuntimeError, (torch.ones(3),)),
+    for name, error, says, result in (
+        ("a tensor", TypeError, "expected tuple", torch.ones(2)),
+        ("two gradients for one", RuntimeError, "incorrect number of values", (torch.ones(2), torch.ones(2))),
+        ("a gradient of another size", RuntimeError, "changed the size", (torch.ones(3),)),
     ):
         y = 2 * torch.ones(2, requires_grad=True)
         y.grad_fn.register_prehook(lambda grad_outputs: result)  # noqa: B023
-        check.raises(f"a pre-hook that returns {name}", error, y.sum().backward)
+        check.raises(f"a pre-hook that returns {name}", error, y.sum().backward, says)
 
 
 @program("ND-08", PIN, since="1.13", source=PRE)

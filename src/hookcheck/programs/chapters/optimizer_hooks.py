@@ -105,7 +105,7 @@ def a_pre_hook_replaces_the_arguments(check: Check) -> None:
     handle.remove()
     for what, value in (("a tuple of one", ({},)), ("a list of two", [(), {}]), ("False", False)):
         handle = optimizer.register_step_pre_hook(lambda optimizer, args, kwargs, value=value: value)
-        check.raises(f"a hook that returns {what}", RuntimeError, optimizer.step)
+        check.raises(f"a hook that returns {what}", RuntimeError, optimizer.step, "a tuple of (new_args, new_kwargs)")
         handle.remove()
     check.equal("the parameter after the one step", parameter, [0.5])
     check.equal("what the step gives once they are removed", check.works("a step then", optimizer.step), 7)

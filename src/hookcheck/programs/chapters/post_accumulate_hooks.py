@@ -223,7 +223,8 @@ def is_taken_off_by_its_handle(check: Check) -> None:
 def is_refused_at_registration(check: Check) -> None:
     """On a result of an operation the registration raises, not the backward after it."""
     y = 2 * torch.tensor([1.0], requires_grad=True)
-    check.raises("registration", RuntimeError, lambda: y.register_post_accumulate_grad_hook(lambda p: None))
+    register = y.register_post_accumulate_grad_hook
+    check.raises("registration", RuntimeError, lambda: register(lambda p: None), "non-leaf")
     check.works("backward after it", y.backward)
 
 

@@ -6,6 +6,7 @@ The node of an operation shows what it saved as ``grad_fn._saved_self`` and the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE, UNSPECIFIED
@@ -68,9 +69,8 @@ def registering_after_the_release_raises(check: Check) -> None:
     saved: Any = y.grad_fn
     raw = saved._raw_saved_self
     y.sum().backward()
-    check.raises(
-        "registration after a backward", RuntimeError, lambda: raw.register_hooks(lambda t: t, lambda packed: packed)
-    )
+    register = partial(raw.register_hooks, lambda t: t, lambda packed: packed)
+    check.raises("registration after a backward", RuntimeError, register, "after it has been freed")
 
 
 @program("ST-16", PROMISE, since="1.10", source=f"{NOTE}; torch.autograd.graph.saved_tensors_hooks")

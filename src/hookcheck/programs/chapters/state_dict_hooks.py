@@ -95,10 +95,10 @@ def a_post_hook_returns_nothing(check: Check) -> None:
     for what, value in (("a dict", {}), ("False", False)):
         net: Any = nn.Sequential(_linear())
         handle = net.register_state_dict_post_hook(lambda m, state, prefix, meta, value=value: value)
-        check.raises(f"a root's hook that returns {what}", RuntimeError, net.state_dict)
+        check.raises(f"a root's hook that returns {what}", RuntimeError, net.state_dict, "must return None")
         handle.remove()
         net[0].register_state_dict_post_hook(lambda m, state, prefix, meta, value=value: value)
-        check.raises(f"a child's hook that returns {what}", RuntimeError, net.state_dict)
+        check.raises(f"a child's hook that returns {what}", RuntimeError, net.state_dict, "must return None")
     quiet = _linear(3)
     quiet.register_state_dict_post_hook(lambda m, state, prefix, meta: None)
     state = check.works("a hook that returns None", quiet.state_dict)

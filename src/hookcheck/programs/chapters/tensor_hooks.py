@@ -133,7 +133,7 @@ def gets_the_gradient(check: Check) -> None:
         check.equal(f"gradient under a hook on a {place} that returns None", backward(None, of_leaf), [2, 2])
         for other in (0, False, "grad", [torch.ones(2)], (torch.ones(2),)):
             name = f"a hook on a {place} that returns a {type(other).__name__}"
-            check.raises(name, TypeError, lambda: backward(other, of_leaf))  # noqa: B023
+            check.raises(name, TypeError, lambda: backward(other, of_leaf), "expected Variable")  # noqa: B023
         for value, says in ((torch.ones(3), "size"), (torch.ones(2, 1), "size"), (torch.ones(2).double(), "type")):
             name = f"a hook on a {place} that returns {value.dtype} of shape {tuple(value.shape)}"
             check.raises(name, RuntimeError, lambda: backward(value, of_leaf), says)  # noqa: B023

@@ -221,7 +221,7 @@ def state_dict_hooks_are_not_supported(check: Check) -> None:
     check.equal("weight, with graph breaks", torch.compile(weight, backend="eager")(), 6.0)
     dynamo().reset()
     whole = torch.compile(weight, backend="eager", fullgraph=True)
-    check.raises("weight, as one graph", dynamo().exc.Unsupported, whole)
+    check.raises("weight, as one graph", dynamo().exc.Unsupported, whole, "state_dict")
 
 
 @program(
