@@ -12,7 +12,7 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.features import call_features
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.tolerance import tolerance
+from hookcheck.oracle.tolerance import tolerance, within
 from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid
@@ -122,7 +122,7 @@ def test_a_second_look_pairs_what_rounding_explains_after_what_the_table_does(mo
     first, second, root = twice.observed.events
     off = [e._replace(arguments=(tuple(g * 1.01 for g in e.arguments[0]), e.arguments[1])) for e in (second, first)]
     monkeypatch.setattr(
-        Expected, "close", lambda self, o, e, device, measured=True: bool(abs(o - e) <= (0.02 * e if measured else 0))
+        Expected, "close", lambda self, o, e, device, measured=True: within(o, e, 0.02 * e if measured else 0)
     )
     looked = with_events(twice, *off, root)
     assert [p.event for p in looked.pairs if p.firing.call.path == "a"] == [off[1], off[0]]

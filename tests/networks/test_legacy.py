@@ -18,6 +18,7 @@ from hookcheck.networks.examine import examine
 from hookcheck.networks.legacy import AS_THE_NODE, BUT_FOR_NUMBERS, NOT_JUDGED, OTHERWISE, answers
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.last_node import NodeCall
+from hookcheck.oracle.tolerance import within
 from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.suite import conformance_folder
@@ -61,7 +62,7 @@ def equal(a: Array, b: Array) -> bool:
 
 
 def near(a: Array, b: Array) -> bool:
-    return bool((abs(a - b) < 1).all())
+    return within(a, b, 0.5)
 
 
 @pytest.mark.parametrize(

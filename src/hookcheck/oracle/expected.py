@@ -16,7 +16,7 @@ from hookcheck.oracle.last_node import NodeCall, at_its_node, node_calls
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, materialized, sweep
-from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest
+from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest, within
 from hookcheck.oracle.trace import trace
 from hookcheck.topology.last_node import LATEST, Release
 from hookcheck.topology.model import Topology, tensor_classes, walk
@@ -160,7 +160,7 @@ class Expected:
             return True
         if not measured or observed.shape != expected.shape or id(expected) not in self._places:
             return False
-        return bool(np.all(np.abs(observed - expected) <= self.allowance(expected, device)))
+        return within(observed, expected, self.allowance(expected, device))
 
     def allowance(self, gradient: Array, device: str) -> Array:
         """How far each number of a gradient that is given here may be off for what rounding does to this network.

@@ -77,6 +77,11 @@ def close(observed: Array, expected: Array, dtype: str, device: str, doubled: bo
     return bool(abs(observed - expected).max() <= tolerance(expected, dtype, device, doubled))
 
 
+def within(observed: Array, expected: Array, bound: Array | float) -> bool:
+    """Whether no number is further from ``expected`` than ``bound``: what rounding was measured to do to it."""
+    return bool(np.all(np.abs(observed - expected) <= bound))
+
+
 def as_stated(observed: float, stated: float) -> bool:
     """Whether a number of a program is the one that is stated of it, up to `STATED`; infinities and NaN exactly."""
     if not (math.isfinite(observed) and math.isfinite(stated)):
