@@ -134,10 +134,14 @@ def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> N
 
 @pytest.mark.parametrize(
     ("code", "gap"),
-    [("import os; os.kill(os.getpid(), 11)", "crashed"), ("import time; time.sleep(60)", "timed out")],
+    [
+        ("import os; os.kill(os.getpid(), 11)", "crashed"),
+        ("import time; time.sleep(600)", "timed out"),
+        ("from hookcheck.programs.running import limit_processor_time as limit; limit(1)\nwhile 1: pass", "timed out"),
+    ],
 )
 def test_a_crash_and_a_hang_are_facts(code: str, gap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ALONE_LIMIT", 3)
+    monkeypatch.setattr(module, "ALONE_HANG_LIMIT", 3 if "sleep" in code else 600)
     run = module.subprocess.run
     monkeypatch.setattr(module.subprocess, "run", lambda command, **rest: run([command[0], "-c", code], **rest))
     (deviation,) = examine_program(made(holds, alone=True), Ledger(())).deviations

@@ -25,7 +25,8 @@ from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 
 FAMILY, KIND, CHAPTERS, PLACE = "multi-node", "full_backward", ("handles", "global-hooks"), 3
-LIMIT = 5
+LIMIT, HANG_LIMIT = 5, 15
+"""Seconds of processor time, and by the clock."""
 
 
 def overflow() -> None:
@@ -69,8 +70,8 @@ DEATHS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "closed descriptors": (close_all, "crashed", "closed its own descriptors"),
     "SystemExit": (lambda: sys.exit(3), "crashed", "let out SystemExit: 3"),
     "KeyboardInterrupt": (interrupt, "crashed", "let out KeyboardInterrupt"),
-    "hang in Python": (loop, "timed out", f"still running after {LIMIT} s"),
-    "hang in C": (lambda: ctypes.PyDLL(None).sleep(1000), "timed out", f"still running after {LIMIT} s"),
+    "hang in Python": (loop, "timed out", f"still running after {LIMIT} s of processor time"),
+    "hang in C": (lambda: ctypes.PyDLL(None).sleep(1000), "timed out", f"still running after {HANG_LIMIT} s"),
 }
 """What strikes, and how the case is to end. `PyDLL` keeps the GIL, so that no thread of Python runs either."""
 
@@ -110,7 +111,7 @@ def _striking(name: str, module: str) -> Callable[[Any], None]:
 
 def plant() -> None:
     """Plants all of them, in this process."""
-    child.TIME_LIMIT, child.MEMORY_LIMIT = LIMIT, 2**29
+    child.TIME_LIMIT, child.HANG_LIMIT, child.MEMORY_LIMIT = LIMIT, HANG_LIMIT, 2**29
     observe, build, registered = examine.observe, probe.build, probe.registered
     now: list[str] = [""]
 

@@ -86,8 +86,43 @@ def test_a_case_that_goes_on_for_too_long_is_ended(
     children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TIME_LIMIT", 1)
+    monkeypatch.setattr(module, "HANG_LIMIT", 3)
     end = lost(children(Acting(lambda: time.sleep(100))))
-    assert (end.outcome, end.reason, end.ran) == (TIMED_OUT, "still running after 1 s", 1)
+    assert (end.outcome, end.reason, end.ran) == (TIMED_OUT, "still running after 3 s", 1)
+
+
+@needs_fork
+def test_a_case_that_works_for_too_long_is_ended(
+    children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TIME_LIMIT", 1)
+
+    def work() -> None:
+        while True:
+            pass
+
+    end = lost(children(Acting(work)))
+    assert (end.outcome, end.reason, end.ran) == (TIMED_OUT, "still running after 1 s of processor time", 1)
+
+
+@needs_fork
+def test_a_case_that_waits_for_the_processor_is_not_lost(
+    children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that is busy a case takes long by the clock, and little processor time."""
+    monkeypatch.setattr(module, "TIME_LIMIT", 1)
+    assert children(Acting(lambda: time.sleep(4))).perform(TASK) == []
+
+
+@needs_fork
+def test_torch_computes_on_the_threads_that_are_asked_for(children: Callable[..., Child], tmp_path: Path) -> None:
+    def write() -> None:
+        (tmp_path / "threads").write_text(str(torch.get_num_threads()))
+
+    examiner = Acting(write)
+    examiner.threads = 2
+    children(examiner).perform(TASK)
+    assert (tmp_path / "threads").read_text() == "2"
 
 
 @needs_fork

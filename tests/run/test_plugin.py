@@ -67,6 +67,7 @@ def error(result: subprocess.CompletedProcess[str]) -> str:
         (("--clause", "XX-1"), "unknown clause 'XX-1'; `hookcheck list` shows them all"),
         (("--hypothesis-profile", "deep"), "unknown profile 'deep'; choose from smoke, default, thorough, soak"),
         (("--baseline", "2.6.0"), "--baseline '2.6.0' is no file, and no version of torch with a record in "),
+        (("--threads", "-1"), "torch cannot compute on -1 threads; --threads takes 1 or more"),
         (("--chapter", "firring"), "unknown chapter 'firring'; choose from firing"),
     ],
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
 import torch
 
@@ -23,7 +24,7 @@ from hookcheck.errors import is_the_machines
 from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
-from hookcheck.programs.program import ALONE_LIMIT, PROGRAM, Program
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, PROGRAM, Program
 
 WHOLE, ENDS = "program", "the program ends"
 """The subject of what befell a program as a whole, and what is expected of it."""
@@ -103,9 +104,12 @@ def _alone(program: Program, device: str) -> list[Fact]:
     command = [sys.executable, "-m", __name__, program.id, device]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_LIMIT, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_HANG_LIMIT, env=environment)
     except subprocess.TimeoutExpired:
-        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_LIMIT} s", None))]
+        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_HANG_LIMIT} s", None))]
+    if done.returncode == -getattr(signal, "SIGXCPU", 0) != 0:
+        within = f"{ENDS} within {ALONE_LIMIT} s of processor time"
+        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, within, None))]
     answer = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), None)
     if answer is None and done.returncode >= 0:
         raise RuntimeError(f"program {program.id} ended with exit code {done.returncode}:\n{done.stderr}")
@@ -120,9 +124,20 @@ def _alone(program: Program, device: str) -> list[Fact]:
 _ANSWER = "facts: "
 
 
+def limit_processor_time(seconds: int) -> None:
+    """Has the system end this process by a signal (``SIGXCPU``) once it has worked for so long, where it can."""
+    with suppress(ImportError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        soft = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+
+
 def _main(id: str, device: str) -> None:
     """Runs one program for another process and tells it the facts on standard output."""
     torch.set_num_threads(1)
+    limit_processor_time(ALONE_LIMIT)
     program = CLAUSES[id]
     assert isinstance(program, Program)
     try:

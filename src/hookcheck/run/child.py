@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from contextlib import suppress
 from importlib import import_module
@@ -24,7 +25,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from hookcheck.collector import eased
+from hookcheck.collector import eased, settle
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
 from hookcheck.probe.cuda import compute_exactly
 from hookcheck.probe.run import available_devices
@@ -32,7 +33,14 @@ from hookcheck.programs.check import told
 from hookcheck.run.examiner import Examiner, Lost, Task, peak_memory
 
 TIME_LIMIT = 60
-"""Seconds that one case may take; the slowest topology of the corpus takes about one with all its hook kinds."""
+"""Seconds of processor time that one case may take; the slowest topology of the corpus takes about one with all its
+hook kinds. On a machine that is busy with other things that may be minutes."""
+
+HANG_LIMIT = 300
+"""Seconds that one case may take by the clock: one that waits takes no processor time."""
+
+GLANCE = 1
+"""Seconds after which a case that is still running is looked at again."""
 
 MEMORY_LIMIT = 4 * 2**30
 """Bytes of data that the process may hold on a CPU; a whole run takes it to about a quarter."""
@@ -67,7 +75,7 @@ class Child:
         """The results of all cases of ``task``.
 
         Raises:
-            Lost: the process crashed, was killed, or was at one case for longer than `TIME_LIMIT`.
+            Lost: the process crashed, was killed, or was at one case for longer than `TIME_LIMIT` or `HANG_LIMIT`.
         """
         try:
             answer = self._answer(task)
@@ -99,11 +107,7 @@ class Child:
             self._shared[BEGUN] = self._shared[RAN] = 0
             with suppress(OSError):
                 connection.send(task)
-                ran = 0.0
-                while not connection.poll(TIME_LIMIT):
-                    if self._shared[RAN] == ran:
-                        raise Lost(TIMED_OUT, f"still running after {TIME_LIMIT} s", int(ran))
-                    ran = self._shared[RAN]
+                self._wait(connection)
             with suppress(EOFError, OSError):
                 answer: list[CaseResult] | str = connection.recv()
                 return answer
@@ -112,6 +116,25 @@ class Child:
             if begun:
                 break
         raise Lost(CRASHED, reason, int(self._shared[RAN]))
+
+    def _wait(self, connection: Connection) -> None:
+        """Waits for the answer. Raises `Lost` where one case takes too long."""
+        ran, clock, worked = -1.0, 0.0, 0.0
+        while not connection.poll(GLANCE):
+            if self._shared[RAN] != ran:
+                ran, clock, worked = self._shared[RAN], time.monotonic(), self._worked()
+            elif self._worked() - worked > TIME_LIMIT:
+                raise Lost(TIMED_OUT, f"still running after {TIME_LIMIT} s of processor time", int(ran))
+            elif time.monotonic() - clock > HANG_LIMIT:
+                raise Lost(TIMED_OUT, f"still running after {HANG_LIMIT} s", int(ran))
+
+    def _worked(self) -> float:
+        """The processor time that the process has taken, and what it started and waited for; 0 where no /proc says."""
+        assert self._process is not None
+        with suppress(OSError):
+            stat = Path(f"/proc/{self._process.pid}/stat").read_text()
+            return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
 
     def _started(self) -> Connection:
         if self._connection is None:
@@ -157,7 +180,7 @@ def _serve(ours: Connection, theirs: Connection, shared: Any, examiner: Examiner
     A case that lets an exception out takes the process along: nobody knows what state it has left.
     """
     ours.close()  # or this process would be the one that keeps its own connection open
-    _settle(scratch)
+    _settle(scratch, examiner.threads)
     opened = _file(theirs)
 
     def ran() -> None:
@@ -165,12 +188,16 @@ def _serve(ours: Connection, theirs: Connection, shared: Any, examiner: Examiner
             os._exit(CUT_OFF)
         shared[RAN] += 1
 
+    share = ""
     with eased():
         while True:
             try:
                 task = theirs.recv()
             except (EOFError, OSError):
                 os._exit(CUT_OFF)
+            if task.share != share:  # what was imported meanwhile stays, and many a program collects
+                share = task.share
+                settle()
             shared[BEGUN] = 1
             try:
                 answer: list[CaseResult] | str = examiner.perform(task, ran)
@@ -195,7 +222,7 @@ def _file(connection: Connection) -> tuple[int, int] | None:
     return state.st_dev, state.st_ino
 
 
-def _settle(scratch: Path) -> None:
+def _settle(scratch: Path, threads: int) -> None:
     """Makes this process one that can be lost: it leads a group, has limits, and ends with the one that started it."""
     multiprocessing.current_process().daemon = False  # or programs could not start processes
     if sys.platform == "linux":
@@ -206,7 +233,7 @@ def _settle(scratch: Path) -> None:
     faulthandler.enable(file=2)  # where pytest captures what the process writes
     scratch.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
-    use_one_thread()
+    use_threads(threads)
     compute_exactly()
 
 
@@ -224,7 +251,7 @@ def _limit() -> None:
         resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def use_one_thread() -> None:
-    """Has torch compute on one thread, unless the environment says on how many."""
-    if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(1)
+def use_threads(number: int) -> None:
+    """Has torch compute on so many threads; 0 is one, unless the environment says how many."""
+    if number or "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(number or 1)

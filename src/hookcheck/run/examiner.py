@@ -68,10 +68,14 @@ class Runner(Protocol):
 
 @dataclass
 class Examiner:
-    """Runs tasks in this process, and judges them by ``clauses`` and the ledger of their device."""
+    """Runs tasks in this process, and judges them by ``clauses`` and the ledger of their device.
+
+    A process of its own has torch compute on ``threads`` threads there (see `hookcheck.run.child.use_threads`).
+    """
 
     clauses: tuple[Clause, ...]
     ledgers: dict[str, Ledger]
+    threads: int = 0
     _share: str = ""
     _evidence: Evidence = field(default_factory=Evidence)
 

@@ -85,7 +85,8 @@ class Request:
 
     ``reports`` is the folder for records and report, ``corpus`` that of the corpus files. ``profile`` is the Hypothesis
     profile, ``examples`` its number of new topologies a family, ``seed`` what they are drawn from. ``label`` is a part
-    of the record's name that the user gives it, and ``run`` what this run's folder of part files is called by.
+    of the record's name that the user gives it, and ``run`` what this run's folder of part files is called by. Torch
+    computes on ``threads`` threads; 0 is one, unless the environment says how many.
     """
 
     families: tuple[str, ...]
@@ -100,6 +101,7 @@ class Request:
     started: str
     run: str
     label: str = ""
+    threads: int = 0
 
     @property
     def parts(self) -> Path:
@@ -142,6 +144,8 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
     """
     if device not in (*DEVICES, "all"):
         raise HookcheckError(f"unknown device {device!r}; choose from {', '.join(DEVICES)}, all")
+    if rest.get("threads", 0) < 0:
+        raise HookcheckError(f"torch cannot compute on {rest['threads']} threads; --threads takes 1 or more")
     if not re.fullmatch(LABEL, rest.get("label", "")):
         raise HookcheckError(f"the label {rest['label']!r} is no part of a file's name; use letters, digits, . _ and -")
     chosen_clauses = tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES)
@@ -227,6 +231,7 @@ def session(request: Request, worker: str, torch_version: str, here: bool = Fals
         parts=request.parts,
         worker=worker,
         runner=Examiner(clauses, ledgers) if here else None,
+        threads=request.threads,
     )
 
 

@@ -32,7 +32,7 @@ from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.record.model import Record, Torch, record_name
 from hookcheck.record.writing import write
-from hookcheck.run.child import use_one_thread
+from hookcheck.run.child import use_threads
 from hookcheck.run.ending import check_writable, compared, idle, tables
 from hookcheck.run.failures import fold
 from hookcheck.run.items import Cell, Endless, Exploration, cells_of
@@ -94,6 +94,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "a whole run is compared with the last of its torch, and that of the release before, without being asked",
     )  # fmt: skip
     group.addoption("--label", default="", help="a word in the name of the record, which keeps it beside others")
+    group.addoption("--threads", type=int, default=0, help="threads that torch computes on (default: 1)")
     group.addoption("--resume", action="store_true", help="go on with a run of the same command that was cut off")
     group.addoption("--reports", default="reports", help="folder for records and report (default: reports)")
 
@@ -116,7 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[SESSION] = session(config.stash[REQUEST], worker, str(torch.__version__), here)
     except HookcheckError as error:
         raise pytest.UsageError(f"hookcheck: {error}") from None
-    use_one_thread()
+    use_threads(config.stash[REQUEST].threads)
     compute_exactly()
 
 
@@ -287,13 +288,17 @@ def _finish(session: pytest.Session, asked: Request) -> None:
             label = "-".join(filter(None, [asked.label, CUT_OFF]))
             name = record_name(str(torch.__version__), device, label)
             (Path(asked.reports) / "partial" / name).unlink(missing_ok=True)
-    if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
+        from hookcheck.report.archive import Fault
         from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
         from hookcheck.run.reproduction import reproduction
 
-        report(Path(asked.reports) / "records", Path(asked.reports), load(), reproduction)
+        def tell(fault: Fault) -> None:
+            config.stash[IDLE].append(f"left out of the report: {fault.file}: {fault.text}")
+
+        report(Path(asked.reports) / "records", Path(asked.reports), load(), reproduction, tell)
+    if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -371,6 +376,7 @@ def _request(config: pytest.Config) -> Request:
         started=started,
         run=run_name(started),
         label=option("label"),
+        threads=option("threads"),
     )
 
 

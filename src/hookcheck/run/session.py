@@ -42,6 +42,7 @@ class Session:
 
     ``runner`` is what runs torch; where it is None, that is a process of its own. ``selected`` has, by family and
     device, the hook kinds whose cells were picked out (of programs the clauses); where it says nothing, all are run.
+    ``threads`` are those that torch computes on in a process of its own; 0 leaves it to the environment.
     """
 
     kinds: tuple[str, ...]
@@ -52,6 +53,7 @@ class Session:
     parts: Path
     worker: str
     runner: Runner | None = None
+    threads: int = 0
     selected: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
@@ -60,7 +62,9 @@ class Session:
 
     def __post_init__(self) -> None:
         """A process of its own starts when it is first needed."""
-        self._runner = self.runner or Child(Examiner(self.clauses, self.ledgers), self.parts / f"tmp-{self.worker}")
+        self._runner = self.runner or Child(
+            Examiner(self.clauses, self.ledgers, self.threads), self.parts / f"tmp-{self.worker}"
+        )
 
     def cell(self, clause: str, family: str, kind: str, device: str) -> tuple[Cell, tuple[CaseResult, ...]]:
         """The verdict on ``clause``, and the results that it rests on; torch runs when they are first asked for."""
