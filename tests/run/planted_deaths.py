@@ -25,8 +25,8 @@ from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 
 FAMILY, KIND, CHAPTERS, PLACE = "multi-node", "full_backward", ("handles", "global-hooks"), 3
-LIMIT, HANG_LIMIT = 5, 15
-"""Seconds of processor time, and by the clock."""
+LIMIT, HANG_LIMIT = 5, 60
+"""Seconds of processor time, and by the clock: on a busy machine the one takes many of the other."""
 
 
 def overflow() -> None:
