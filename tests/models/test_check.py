@@ -311,3 +311,40 @@ def test_a_write_reaches_all_that_hand_the_tensor_on() -> None:
     found = hookcheck.check_module(Residual(), x, kinds=["full_backward"])
     assert not found.deviations
     assert told(found, "its output 0 is written to afterwards") == [("block", "block.1", "block.1.1")]
+
+
+class Scores(nn.Module):
+    """Gives, beside its result, a tensor that it has used itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        bias = self.bias(x)
+        return x * bias, bias
+
+
+class Blocks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Scores()
+
+    def forward(self, x: Any) -> Any:
+        result, bias = self.first(x)
+        return result + bias.exp()
+
+
+def test_the_gradient_of_an_output_that_is_used_inside_as_well_is_not_foretold() -> None:
+    result = hookcheck.check_module(Blocks(), torch.randn(2, 3), kinds=["output_tensor", "full_backward"])
+    assert not result.deviations
+    assert {v.verdict for v in result.judged if v.clause == "TN-03"} == {CONFORMS}
+
+
+def test_another_rounding_by_the_order_of_sums_is_known() -> None:
+    """Under full hooks attention projects query, key and value one by one, and adds their gradients up otherwise."""
+    torch.manual_seed(0)
+    model, x = nn.Transformer(64, 4, 1, 1, 64, batch_first=True), torch.randn(2, 12, 64)
+    result = hookcheck.check_module(model, (x, x * 2), kinds=["full_backward"])
+    assert not result.deviations
+    assert "full_backward" in {v.kind for v in result.judged if v.gap == "other rounding" and v.verdict == KNOWN}

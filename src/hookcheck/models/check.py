@@ -166,7 +166,7 @@ def _truth(subject: Subject, told: _Told) -> Truth:
     single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__)
     leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
     crossings = Crossings(joined_cuts, single_cuts, before, leaves)
-    truth = Truth(plain, crossings, unsteady)
+    truth = Truth(plain, crossings, unsteady, joined.seen)
     root = next((call for call in single_cuts.calls if call.path == ""), None)
     if subject.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:
         raise HookcheckError("the loss does not depend on what the model returns: compute it from the output")

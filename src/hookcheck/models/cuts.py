@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hookcheck.models.order import before
+from hookcheck.models.order import before, uses
 
 Keep = Callable[[torch.Tensor], Any]
 """What is kept of a gradient."""
@@ -72,8 +72,9 @@ class CutCall:
     ``outputs`` are how many there are; ``container`` is the type of the output. ``written`` are the spots of the entry
     that the call wrote to in place, ``overwritten`` those of the exit that were written to before the outermost call
     ended. ``passes`` says that an output is one of the very tensors that came in, which are ``entered`` until that is
-    known. ``given``, ``left`` and ``result`` are what ``remember`` made of the arguments before and after the call, and
-    of what it gave, as forward hooks that are there have left it.
+    known; ``used`` that one is used beside what comes out: inside of the call, or by one that hands it on. ``given``,
+    ``left`` and ``result`` are what ``remember`` made of the arguments before and after the call, and of what it gave,
+    as forward hooks that are there have left it.
     """
 
     path: str
@@ -90,6 +91,7 @@ class CutCall:
     written: tuple[str, ...] = ()
     overwritten: tuple[str, ...] = ()
     passes: bool = False
+    used: bool = False
     finished: bool = False
     entered: tuple[Any, ...] = ()
     given: Any = None
@@ -172,6 +174,14 @@ class Cuts:
         """For each boundary (by index) the bit mask of those whose identities must run before its own, going by the
         graph; the cut must still be open."""
         return before({node: boundary.index for boundary in self.boundaries for node in boundary.nodes})
+
+    def note_other_uses(self) -> None:
+        """Notes which outputs are used beside the identities that they went through; the cut must still be open."""
+        nodes = [node for boundary in self.boundaries for node in boundary.nodes]
+        counts = uses(nodes)
+        for call in self.calls:
+            edges = [edge for node in call.exit.nodes for edge in node.next_functions]
+            call.used = any(edge[0] is not None and counts[edge] > edges.count(edge) for edge in edges)
 
     @contextmanager
     def counting(self) -> Iterator[None]:

@@ -26,7 +26,7 @@ from hookcheck.models.step import Subject as OwnModel
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
-from hookcheck.probe.observation import Array, Event, dtype_of, numbers
+from hookcheck.probe.observation import Array, Event, Observation, dtype_of, numbers
 from hookcheck.probe.registering import registered
 
 LEFT_OUT = {
@@ -45,12 +45,13 @@ FAMILY = "own model"
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Steps without hooks and with cuts. ``wrong`` says why cuts cannot tell what hooks must see, or is empty;
-    ``unsteady`` in what two steps without hooks differ."""
+    """Steps without hooks and with cuts; ``bounded`` is one with joined cuts. ``wrong`` says why cuts cannot tell what
+    hooks must see, or is empty; ``unsteady`` in what two steps without hooks differ."""
 
     plain: Step
     crossings: Crossings
     unsteady: tuple[str, ...]
+    bounded: Observation
     wrong: str = ""
 
 
@@ -85,6 +86,8 @@ def cut_step(
         with cut(subject.model, joined, keep=keep, remember=remember, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
+            if joined:
+                cuts.note_other_uses()
             box[0] = (cuts, cuts.before() if joined else {})
 
     step = take(subject, within)
@@ -190,7 +193,8 @@ def verdicts(
     clauses: Iterable[Clause],
 ) -> Iterator[Judged]:
     """What ``clauses`` say of what hooks of a kind saw in a step."""
-    case = Case(reference.topology, hook, device, reference, step.seen, truth.plain.seen)
+    bounded = truth.bounded if hook.variant == "full" else None
+    case = Case(reference.topology, hook, device, reference, step.seen, truth.plain.seen, bounded=bounded)
     for clause in clauses:
         for subject in subjects_of(case, clause.subject):
             judgement = clause.judge(case, subject)

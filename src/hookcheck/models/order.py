@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 
@@ -16,6 +17,20 @@ def before(places: Mapping[Any, int]) -> dict[int, int]:
     for node, number in places.items():
         for other in _bits(behind[node]):
             found[other] |= 1 << number
+    return found
+
+
+def uses(starts: Iterable[Any]) -> Counter[tuple[Any, int]]:
+    """How often each output of a Node, by its number, is used by the Nodes at or behind ``starts``."""
+    found: Counter[tuple[Any, int]] = Counter()
+    seen, stack = set(starts), [*starts]
+    while stack:
+        node = stack.pop()
+        for following, output in _edges(node):
+            found[following, output] += 1
+            if following not in seen:
+                seen.add(following)
+                stack.append(following)
     return found
 
 
@@ -39,9 +54,14 @@ def _behind(places: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def _following(node: Any) -> list[Any]:
-    """The Nodes that a Node hands gradients to; none where its graph is gone, as that of an output nobody kept."""
+    return [following for following, _ in _edges(node)]
+
+
+def _edges(node: Any) -> list[tuple[Any, int]]:
+    """The Nodes that a Node hands gradients to, with the number of the output that each is of; none where its graph is
+    gone, as that of an output nobody kept."""
     try:
-        return [following for following, _ in node.next_functions if following is not None]
+        return [edge for edge in node.next_functions if edge[0] is not None]
     except RuntimeError:
         return []
 

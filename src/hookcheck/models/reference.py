@@ -250,12 +250,13 @@ class Reference(Expected):
 
     @cached_property
     def output_calls(self) -> tuple[TensorCall, ...]:
-        """The gradient of each output tensor; unknown where it came in as it is, or was written to afterwards."""
+        """The gradient of each output tensor; unknown where it came in as it is, is used inside of
+        the call as well, or was written to afterwards."""
         found = []
         for call, cut in zip(self._calls, self._cut_calls):
             alone = self._single.get((cut.path, cut.number))
             there = () if alone is None else _placed(call.made, alone.exit, alone.exit.crossed(0))
-            unknown = alone is None or cut.passes or bool(cut.overwritten)
+            unknown = alone is None or cut.passes or cut.used or bool(cut.overwritten)
             gradients = _placed(call.made, cut.exit, cut.exit.crossed(0))
             for place, gradient in enumerate(gradients):
                 if not self._asked(f"{cut.path}[{place}]"):
