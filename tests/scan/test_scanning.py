@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -116,3 +118,19 @@ def test_torch_is_not_imported() -> None:
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert json.loads(out) == ["HKS001"]
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for name in ("kept.py", "made/one.py", "made/two.py", "local_settings.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / ".gitignore").write_text("made/\nlocal_*.py\n")
+
+    def below(*names: str) -> list[str]:
+        return [Path(path).name for path in files([str(tmp_path.joinpath(*names))])]
+
+    assert below() == ["kept.py"]
+    assert below("made") == ["one.py", "two.py"]  # who names it wants it
+    assert below("local_settings.py") == ["local_settings.py"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +37,8 @@ class Result:
 def files(paths: Sequence[str]) -> list[str]:
     """The Python files among and below the paths, each once, sorted.
 
-    Below a folder, hidden folders, virtual environments and what builds leave behind are left out.
+    Below a folder, hidden folders, virtual environments, what builds leave behind and what git ignores are left out;
+    the latter not if git ignores the folder itself.
 
     Raises:
         HookcheckError: a path is not there.
@@ -45,10 +48,30 @@ def files(paths: Sequence[str]) -> list[str]:
         if given == STDIN or os.path.isfile(given):
             found[given] = None
         elif os.path.isdir(given):
-            found.update(dict.fromkeys(sorted(_below(given))))
+            below = sorted(_below(given))
+            found.update(dict.fromkeys(below if _ignored([given]) else _kept(below)))
         else:
             raise HookcheckError(f"{given} is not there: give files, folders, or - for standard input")
     return list(found)
+
+
+def _kept(paths: Sequence[str]) -> list[str]:
+    ignored = _ignored(paths)
+    return [path for path in paths if path not in ignored]
+
+
+def _ignored(paths: Sequence[str]) -> set[str]:
+    """Those that git ignores; none where there is no git, or no repository around them."""
+    git = shutil.which("git")
+    if git is None or not paths:
+        return set()
+    at = paths[0] if os.path.isdir(paths[0]) else os.path.dirname(paths[0]) or "."
+    names = {os.path.abspath(path): path for path in paths}
+    command = [git, "-C", at, "check-ignore", "--stdin", "-z"]
+    asked = "\0".join(names).encode(errors="surrogateescape")
+    done = subprocess.run(command, input=asked, capture_output=True, check=False)
+    told = done.stdout.decode(errors="surrogateescape").split("\0")
+    return {names[name] for name in told if name in names}
 
 
 def _below(folder: str) -> Iterator[str]:
