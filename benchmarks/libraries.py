@@ -246,6 +246,8 @@ def checked(use: Use) -> ModelCheck:
     """What the library's hooks receive on the model."""
     torch.manual_seed(0)
     model, args, *kwargs = _model(use.model)[1]()
+    if use.library == "opacus":
+        model.train()  # it captures nothing in evaluation
     if use.runs:
         return hookcheck.check_module(Runs(model, use.hooks), args, hooks=lambda _: None)
     return hookcheck.check_module(model, args, *kwargs, hooks=use.hooks)
@@ -278,7 +280,8 @@ def _notes(uses: dict[Use, ModelCheck]) -> Iterator[str]:
     for use, result in uses.items():
         for hook in result.hooks:
             if any(v.verdict != "conforms" for v in hook.judged):
-                found.setdefault(f"{use.library} `{use.what}`, {hook.kind} hooks: {_short(hook)}", []).append(use.model)
+                text = f"{use.library} `{use.what}`, {hook.kind} hooks: {_plain(_short(hook))}"
+                found.setdefault(text, []).append(use.model)
         for remark in result.remarks:
             if remark.topic == "what changes because a hook is there":
                 found.setdefault(f"{use.library} `{use.what}`: {remark.text}", []).append(use.model)

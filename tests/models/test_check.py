@@ -325,10 +325,21 @@ class Scores(nn.Module):
         return x * bias, bias
 
 
+class Handing(nn.Module):
+    """Hands on what a module inside of it gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = Scores()
+
+    def forward(self, x: Any) -> Any:
+        return self.scores(x)
+
+
 class Blocks(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.first = Scores()
+        self.first = Handing()
 
     def forward(self, x: Any) -> Any:
         result, bias = self.first(x)
@@ -348,3 +359,25 @@ def test_another_rounding_by_the_order_of_sums_is_known() -> None:
     result = hookcheck.check_module(model, (x, x * 2), kinds=["full_backward"])
     assert not result.deviations
     assert "full_backward" in {v.kind for v in result.judged if v.gap == "other rounding" and v.verdict == KNOWN}
+
+
+class Refusing(nn.Module):
+    """Takes no tensor that an identity has given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        if x.grad_fn is not None:
+            raise TypeError("a leaf, please")
+        return self.layer(x)
+
+
+def test_where_a_step_with_cuts_raises_nothing_is_judged() -> None:
+    x = torch.randn(2, 3, requires_grad=True)
+    result = hookcheck.check_module(Refusing(), x, kinds=["forward", "full_backward"])
+    assert {v.verdict for v in result.judged if v.kind == "forward"} == {NOT_JUDGED}
+    assert {v.why for v in result.judged if v.verdict == NOT_JUDGED} == {
+        "a step with cuts raises TypeError: a leaf, please"
+    }

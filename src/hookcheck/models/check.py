@@ -172,7 +172,8 @@ def _truth(subject: Subject, told: _Told) -> Truth:
         raise HookcheckError("the loss does not depend on what the model returns: compute it from the output")
     for step, word in ((joined, "joined"), (single, "single")):
         if step.error is not None:
-            return replace(truth, wrong=f"a step with cuts raises {step.seen.raised}")
+            why = f"a step with cuts raises {step.seen.raised}"
+            return replace(truth, wrong=why, ended=why)
         apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined")]
         if apart:
             return replace(truth, wrong=f"cuts change this model ({apart[0]}): it writes in place by several names")

@@ -177,11 +177,12 @@ class Cuts:
 
     def note_other_uses(self) -> None:
         """Notes which outputs are used beside the identities that they went through; the cut must still be open."""
-        nodes = [node for boundary in self.boundaries for node in boundary.nodes]
-        counts = uses(nodes)
-        for call in self.calls:
-            edges = [edge for node in call.exit.nodes for edge in node.next_functions]
-            call.used = any(edge[0] is not None and counts[edge] > edges.count(edge) for edge in edges)
+        counts = uses(node for boundary in self.boundaries for node in boundary.nodes)
+        inner: set[Any] = set()
+        for call in self.ended:  # those that are inside of a call end before it, and may give it their outputs
+            edges = [edge for node in call.exit.nodes for edge in node.next_functions if edge[0] is not None]
+            call.used = any(counts[edge] > edges.count(edge) or edge[0] in inner for edge in edges)
+            inner.update(call.exit.nodes if call.used else ())
 
     @contextmanager
     def counting(self) -> Iterator[None]:

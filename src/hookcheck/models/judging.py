@@ -46,13 +46,19 @@ FAMILY = "own model"
 @dataclass(frozen=True, eq=False)
 class Truth:
     """Steps without hooks and with cuts; ``bounded`` is one with joined cuts. ``wrong`` says why cuts cannot tell what
-    hooks must see, or is empty; ``unsteady`` in what two steps without hooks differ."""
+    backward hooks must see, or is empty; ``ended`` why nothing can be told, since a step with cuts raises; ``unsteady``
+    in what two steps without hooks differ."""
 
     plain: Step
     crossings: Crossings
     unsteady: tuple[str, ...]
     bounded: Observation
     wrong: str = ""
+    ended: str = ""
+
+    def unknown(self, hook: HookKind) -> str:
+        """Why cuts cannot tell what hooks of a kind must see, or empty."""
+        return self.wrong if hook.call in (BACKWARD, BACKWARD_PRE) else self.ended
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +125,9 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
     nodes = node_runs(subject) if hook.variant == "legacy" else ()
     forward = hook.call in (FORWARD, FORWARD_PRE)
     step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.crossings.gradients))
-    if truth.wrong and hook.call in (BACKWARD, BACKWARD_PRE):
-        judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=truth.wrong) for path in paths]
+    unknown = truth.unknown(hook)
+    if unknown:
+        judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=unknown) for path in paths]
     else:
         reference = Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes)
         judged += verdicts(hook, reference, step, truth, ledger, device, clauses_of(hook))
@@ -128,7 +135,7 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
     judged += [
         Judged(path, None, kind, "", result.NOT_REACHED, why="the model does not call it through __call__")
         for path in paths
-        if path not in called and hook.scope in ("module", "global", "output", "node")
+        if path not in called and not truth.ended and hook.scope in ("module", "global", "output", "node")
     ]
     seen = tuple(_seen(kind, paths if hook.scope != "leaf" else (), step.seen.events))
     return Judging(kind, tuple(judged), seen, str(step.seen.raised or ""), line)

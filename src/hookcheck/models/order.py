@@ -23,7 +23,8 @@ def before(places: Mapping[Any, int]) -> dict[int, int]:
 def uses(starts: Iterable[Any]) -> Counter[tuple[Any, int]]:
     """How often each output of a Node, by its number, is used by the Nodes at or behind ``starts``."""
     found: Counter[tuple[Any, int]] = Counter()
-    seen, stack = set(starts), [*starts]
+    stack = [*starts]
+    seen = set(stack)
     while stack:
         node = stack.pop()
         for following, output in _edges(node):

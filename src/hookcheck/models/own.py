@@ -187,8 +187,8 @@ def _judged(
         yield replace(skipped, why=f"a full backward hook refuses the in-place operation ({refused[hook.on]})")
     elif step.error is not None:
         yield replace(skipped, why=f"the step raises {step.seen.raised}{f' at {step.line}' if step.line else ''}")
-    elif truth.wrong and kind.call in (BACKWARD, BACKWARD_PRE):
-        yield replace(skipped, why=truth.wrong)
+    elif truth.unknown(kind):
+        yield replace(skipped, why=truth.unknown(kind))
     elif of_module and not any(c.path == hook.on and c.way == CALLED for c in truth.crossings.joined.calls):
         yield replace(skipped, verdict=result.NOT_REACHED, why="the model does not call it through __call__")
     else:
