@@ -123,7 +123,9 @@ def test_explain_tells_every_name() -> None:
     (release,) = lines("explain", "2.6.0")
     assert release["records"] == ["torch-2.6.0-cpu"]
     assert release["states"]["holds"] > 100
-    for name in ("BW-03", "view", "full_backward", "Linear", "hook-order", "2.6.0"):
+    kept = {row["id"]: row for row in lines("explain", "kept-out")}
+    assert kept["probe.run.unsafe"]["entries"] == ["gh196459"]
+    for name in ("BW-03", "view", "full_backward", "Linear", "hook-order", "2.6.0", "kept-out"):
         assert asked("explain", name, "--format", "pretty")[0] == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.normalisation import LayerNorm, RMSNorm
 from hookcheck.topology.model import (
     Apply,
     Backward,
@@ -116,3 +117,15 @@ def test_size_orders_smaller_first() -> None:
 
 def test_a_scalar_input_is_one_element() -> None:
     assert size(replace(SMALL, inputs=(Input("x", ()),)))[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("layer", "needed"),
+    [
+        (LayerNorm((2,)), ("1.7", "LayerNorm")),
+        (LayerNorm((2,), bias=False), ("2.1", "LayerNorm(…, bias=False)")),
+        (RMSNorm((2,), None), ("2.4", "RMSNorm")),
+    ],
+)
+def test_what_came_with_a_release_may_be_a_setting(layer: Any, needed: tuple[str, str]) -> None:
+    assert needs(replace(SMALL, module=layer)) == needed

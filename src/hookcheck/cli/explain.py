@@ -83,6 +83,13 @@ _SCHEMAS = [
         clauses=("array", "its clauses"),
     ),
     fields(
+        what=("string", "kept out"),
+        id=("string", "the condition that keeps something from being drawn or judged, by where it is written"),
+        why=("string", "the reason"),
+        clauses=("array", "the clauses that speak of it all the same"),
+        entries=("array", "the entries of the ledger for the fault of torch that it is there for"),
+    ),
+    fields(
         what=("string", "release"),
         id=("string", "the version of torch"),
         python=("string", "the Python that it is run with"),
@@ -94,6 +101,10 @@ _SCHEMAS = [
 ]
 
 
+KEPT_OUT = "kept-out"
+"""The name of the table of all conditions that keep something from being drawn or judged."""
+
+
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(name) for name in _names(index()) if name.startswith(incomplete)]
 
@@ -103,8 +114,9 @@ def _complete(context: click.Context, parameter: click.Parameter, incomplete: st
 @REPORTS
 def explain(id: str, reports: Path, shape: str) -> None:
     """Tell everything about a clause, and how it came out on every release; about an entry of the ledger, a family, a
-    hook kind, a chapter, a layer, a release of torch; about all that cites an upstream issue (pytorch#61446); or
-    about a topology (the beginning of its id will do)."""
+    hook kind, a chapter, a layer, a release of torch; about all that cites an upstream issue (pytorch#61446);
+    about all conditions that keep something from being drawn or judged (kept-out); or about a topology (the beginning
+    of its id will do)."""
     rows = list(_named(id, index(), reports)) or [_topology(id, reports)]
     for row in rows:
         script = f"\n{row['script']}".rstrip("\n") if "script" in row and shape == "pretty" else None
@@ -128,6 +140,7 @@ def _words(name: str, value: Any) -> Any:
 def _names(known: Index) -> Iterator[str]:
     yield from (clause["id"] for clause in known["clauses"])
     yield from (entry["id"] for entry in known["ledger"])
+    yield KEPT_OUT
     for group in (known["families"], known["kinds"], known["chapters"], known["layers"], _releases()):
         yield from group
 
@@ -161,6 +174,8 @@ def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
         yield {"what": "chapter", "id": id, "about": known["chapters"][id], "clauses": clauses}
     if id in _releases():
         yield _release(id, said)
+    if id == KEPT_OUT:
+        yield from ({"what": "kept out", **kept} for kept in known["kept_out"])
 
 
 def _cites(source: str, id: str) -> bool:

@@ -25,13 +25,14 @@ class Index(TypedDict):
 
     ``clauses`` have the fields of `hookcheck.contract.clause.described`, their ``chapter``, whether they are a
     ``program``, and in ``hooks`` the hook kinds that they register. ``ledger`` has the entries, ``claims`` the claims
-    with the answers to them by release, ``left_out`` the reasons by the id that a clause would have. ``families``,
-    ``chapters`` and ``layers`` are texts by name; a layer's is empty where it is covered, and says why not where it is
-    not.
+    with the answers to them by release, ``left_out`` the reasons by the id that a clause would have, ``kept_out`` the
+    conditions of `hookcheck.contract.kept_out`. ``families``, ``chapters`` and ``layers`` are texts by name; a layer's
+    is empty where it is covered, and says why not where it is not.
     """
 
     clauses: list[dict[str, Any]]
     left_out: dict[str, str]
+    kept_out: list[dict[str, Any]]
     ledger: list[dict[str, Any]]
     claims: list[dict[str, Any]]
     families: dict[str, str]
@@ -87,6 +88,7 @@ def _made() -> Index:
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.claims import answers, claims
     from hookcheck.contract.clause import CLAUSES, described
+    from hookcheck.contract.kept_out import KEPT_OUT
     from hookcheck.contract.ledger import load
     from hookcheck.contract.left_out import LEFT_OUT
     from hookcheck.hooks.kinds import KINDS
@@ -109,6 +111,10 @@ def _made() -> Index:
             for clause in CLAUSES.values()
         ],
         "left_out": LEFT_OUT,
+        "kept_out": [
+            {"id": place, "why": kept.why, "clauses": list(kept.clauses), "entries": list(kept.entries)}
+            for place, kept in KEPT_OUT.items()
+        ],
         "ledger": [_entry(entry) for entry in ledger],
         "claims": [
             {

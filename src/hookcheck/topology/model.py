@@ -12,8 +12,9 @@ any topology that exists (see `codec`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cached_property, lru_cache
 from typing import Any, Union
 
 import numpy as np
@@ -338,7 +339,7 @@ def needs(topology: Topology) -> tuple[str, str]:
             used.append((CALLERS[statement.through].since, statement.through))
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.9" if statement.out else "1.8", "backward(inputs=…)"))
-    used += [(step.since, type(step).__name__) for step in steps]
+    used += [(step.since, _newest(step)) for step in steps]
     used += [(TENSORS[name].since, name) for name in tensor_classes(topology)]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
@@ -348,7 +349,26 @@ def needs(topology: Topology) -> tuple[str, str]:
         used += [
             (step.complex_since, f"{type(step).__name__} on complex tensors") for step in steps if step.complex_since
         ]
-    return max(used, key=lambda item: tuple(map(int, item[0].split("."))), default=("1.7", "hooks"))
+    return max(used, key=lambda item: _numbers(item[0]), default=("1.7", "hooks"))
+
+
+@lru_cache(maxsize=512)
+def _newest(step: Any) -> str:
+    """What of a step came with the release that it needs: the setting without which it would need an older one, or the
+    step itself."""
+    for field in fields(step):
+        value = getattr(step, field.name)
+        if field.default is MISSING or value == field.default:
+            continue
+        with suppress(ValueError, TypeError):
+            older = replace(step, **{field.name: field.default})
+            if _numbers(older.since) < _numbers(step.since):
+                return f"{type(step).__name__}(…, {field.name}={value!r})"
+    return type(step).__name__
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
 
 
 def size(topology: Topology) -> tuple[int, int]:
