@@ -2,10 +2,10 @@
 
 Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one,
 and ``--all`` for every family: lines that are there are kept, and others added until there are N. First comes what
-has a layer or an operation, or a setting of one, that no line of any file has. What is worth a line then is a pair of
-features (see ``hookcheck coverage``), a combination of those that the ledger names, or of layer settings, that no line
-before it has; the rest is filled up with what is new. Sides of length 1 count as size: where every side is 1, a
-transposed gradient looks like the right one.
+has a layer or an operation, a setting of one, or two contexts, that no line of any file has. What is worth a line then
+is a pair of features (see ``hookcheck coverage``), a combination of those that the ledger names, or of layer settings,
+that no line before it has; the rest is filled up with what is new. Sides of length 1 count as size: where every side is
+1, a transposed gradient looks like the right one.
 
 The files once held a third more. Of those lines stayed what shows a deviation that the ledger knows on any release, and
 what adds most for the time that it takes.
@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import fields
 from itertools import chain
+from itertools import combinations as within
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Apply, Topology, needs, size, statements, tensor_classes, walk
+from hookcheck.topology.model import Apply, Topology, inside, needs, size, statements, tensor_classes, walk
 from hookcheck.topology.ops.tensors import AsDense
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
@@ -40,7 +41,7 @@ COUNT = 68
 COUNTS = {
     "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
     "keyword-input": 100, "inplace": 106, "shared-module": 90, "grad-of-some": 90, "double-backward": 84,
-    "multi-input": 84, "train-eval": 80,
+    "multi-input": 84, "train-eval": 80, "context": 131,
 }  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
@@ -117,10 +118,12 @@ def told(setting: object) -> object:
 
 
 def steps(topology: Topology) -> set[Hashable]:
-    """The layers and operations that a topology is made of, and what is told apart of their settings."""
+    """The layers and operations that a topology is made of, what is told apart of their settings, and any one or two
+    contexts that it runs inside of."""
     made: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
     made += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
-    names = {type(step).__name__ for step in made}
+    names: set[Hashable] = {type(step).__name__ for step in made}
+    names |= {each for count in (1, 2) for each in within(inside(topology), count)}
     return names | {(type(step).__name__, f.name, told(getattr(step, f.name))) for step in made for f in fields(step)}
 
 

@@ -1,14 +1,15 @@
-"""Faults in what runs a network on behalf of a program: its hooks are lost on the way."""
+"""Faults in what runs a network on behalf of a program: its hooks are lost, called twice, or told something else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
 
-from .engine import ALL, Fault, replaced
+from .engine import ALL, Fault, each, receiving, replaced, told
 from .programs.checkpointing import checkpoints, doubled, hooks_off
 
 
@@ -54,3 +55,128 @@ CONTEXTS = (
         "1.11",
     ),
 )
+
+
+@contextmanager
+def _entered(owner: Any, fault: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Has ``fault`` open wherever a context manager of the class ``owner`` is."""
+    open_now: list[ExitStack] = []
+
+    def enter(original: Any) -> Any:
+        def entering(self: Any) -> Any:
+            open_now.append(ExitStack())
+            open_now[-1].enter_context(fault())
+            return original(self)
+
+        return entering
+
+    def leave(original: Any) -> Any:
+        def leaving(self: Any, *exception: Any) -> Any:
+            open_now.pop().close()
+            return original(self, *exception)
+
+        return leaving
+
+    with replaced(owner, "__enter__", enter), replaced(owner, "__exit__", leave):
+        yield
+
+
+@contextmanager
+def _called(owner: Any, name: str, fault: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Has ``fault`` open wherever what the function ``name`` of ``owner`` does, or has given, is called."""
+
+    def later(function: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with fault():
+                return function(*args, **kwargs)
+
+        return call
+
+    def make(original: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with fault():
+                made = original(*args, **kwargs)
+            if isinstance(made, list):
+                return [*map(later, made)]
+            return later(made) if callable(made) else made
+
+        return call
+
+    with replaced(owner, name, make):
+        yield
+
+
+OWNERS = {
+    "autocast": ("torch", "autocast"),
+    "save_on_cpu": ("torch.autograd.graph", "save_on_cpu"),
+    "saved_tensors_hooks": ("torch.autograd.graph", "saved_tensors_hooks"),
+    "detect_anomaly": ("torch.autograd", "detect_anomaly"),
+    "dual_level": ("torch.autograd.forward_ad", "dual_level"),
+    "function_mode": ("torch.overrides", "BaseTorchFunctionMode"),
+    "dispatch_mode": ("torch.utils._python_dispatch", "TorchDispatchMode"),
+    "one_thread": ("torch.autograd", "set_multithreading_enabled"),
+    "module_tracker": ("torch.utils.module_tracker", "ModuleTracker"),
+    "thread": ("concurrent.futures", "ThreadPoolExecutor"),
+    "functional_call": ("torch.func", "functional_call"),
+    "vmap": ("torch", "vmap"),
+    "replica": ("torch.nn.parallel", "replicate"),
+    "ddp": ("torch.nn.parallel", "DistributedDataParallel", "forward"),
+}
+"""What of torch makes the contexts: a context manager, or a function that calls modules or gives what does."""
+
+OUT_OF_REACH = {
+    "checkpoint": "what is lost in one of its passes is made up for by the other; `CONTEXTS` has faults in both",
+    "default_device": "a torch.device is entered in C++; it is a mode like function_mode",
+}
+"""Contexts in which this cannot be planted, and why not."""
+
+WITHIN = {
+    "leaves hooks out": hooks_off,
+    "calls hooks twice": lambda: told(lambda hook, *arguments: (hook(*arguments), hook(*arguments))[1]),
+    "hands hooks another gradient": lambda: receiving(grad_input=each(lambda gradient: 2 * gradient)),
+}
+"""What goes wrong for modules that are called within."""
+
+
+def broken(name: str, what: str) -> AbstractContextManager[None]:
+    """Has that go wrong inside of the context of that name, and nowhere else."""
+    module, *parts = OWNERS[name]
+    owner = import_module(module)
+    for part in parts[:-1]:
+        owner = getattr(owner, part)
+    made = getattr(owner, parts[-1])
+    return _entered(made, WITHIN[what]) if hasattr(made, "__enter__") else _called(owner, parts[-1], WITHIN[what])
+
+
+DURING: dict[str, Callable[..., Any]] = {
+    "leaves hooks out": lambda hook, module, *gradients: None,
+    "calls hooks twice": lambda hook, *arguments: (hook(*arguments), hook(*arguments))[1],
+    "hands hooks another gradient": lambda hook, module, gi, go: hook(module, each(lambda g: 2 * g)(gi), go),
+}
+"""What becomes of the call of a hook in a backward that goes wrong."""
+
+
+@contextmanager
+def broken_batch(what: str) -> Iterator[None]:
+    """Has that go wrong while batched gradients are asked for."""
+    running: list[None] = []
+
+    def make(original: Any) -> Any:
+        def asked(*args: Any, **kwargs: Any) -> Any:
+            if not kwargs.get("is_grads_batched"):
+                return original(*args, **kwargs)
+            running.append(None)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                running.pop()
+
+        return asked
+
+    change = DURING[what]
+    with replaced(torch.autograd, "grad", make), told(lambda hook, *args: (change if running else _call)(hook, *args)):
+        yield
+
+
+def _call(hook: Any, *arguments: Any) -> Any:
+    return hook(*arguments)

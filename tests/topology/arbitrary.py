@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from hookcheck.topology.contexts import CALLERS, MANAGERS
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.structure import Flatten
 from hookcheck.topology.model import (
-    CALLERS,
-    CONTEXTS,
     DTYPES,
     Apply,
     Backward,
@@ -73,11 +72,20 @@ STATEMENTS: st.SearchStrategy[Statement] = st.recursive(
         st.builds(Recurse, NAMES, REFS, NAMES),
         st.builds(Train, NAMES, st.booleans()),
         st.builds(Backward, FEW_REFS, FEW_REFS, FEW_REFS, st.booleans(), st.booleans()),
-        st.builds(Grad, NAMES, FEW_REFS, FEW_REFS, FEW_REFS, st.booleans(), st.booleans()),
+        st.builds(
+            Grad,
+            NAMES,
+            FEW_REFS,
+            FEW_REFS,
+            FEW_REFS,
+            st.booleans(),
+            st.booleans(),
+            st.sampled_from(["", "is_grads_batched"]),
+        ),
     ),
     lambda inner: st.builds(
         Within,
-        st.sampled_from(sorted(CONTEXTS)),
+        st.sampled_from(sorted(MANAGERS)),
         st.lists(inner, max_size=2).map(tuple),
     ),
     max_leaves=3,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import combinations
 from types import ModuleType
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.contexts import ASKING
+from hookcheck.topology.corpus import read
 from hookcheck.topology.families import (
     accumulate,
     broadcast,
@@ -28,13 +32,12 @@ from hookcheck.topology.families import (
     several_losses,
     train_eval,
 )
-from hookcheck.topology.families.context import FORWARD, WHOLE
+from hookcheck.topology.families.context import OFFERED, REFUSING
 from hookcheck.topology.families.double_backward import CURVED, reads_everywhere
 from hookcheck.topology.layers.convolution import Conv1d
 from hookcheck.topology.layers.convolving import Convolving
 from hookcheck.topology.layers.transposed import ConvTranspose1d
 from hookcheck.topology.model import (
-    CALLERS,
     Apply,
     Backward,
     Call,
@@ -44,6 +47,7 @@ from hookcheck.topology.model import (
     Topology,
     Train,
     Within,
+    inside,
     statements,
     walk,
 )
@@ -96,7 +100,12 @@ def tensors(topology: Topology) -> Iterator[Tensor]:
 
 def flat(topology: Topology) -> list[Statement]:
     """The statements of main, those inside ``Within`` in its place."""
-    return [inner for s in topology.main for inner in (s.body if isinstance(s, Within) else (s,))]
+
+    def opened(body: tuple[Statement, ...]) -> Iterator[Statement]:
+        for statement in body:
+            yield from opened(statement.body) if isinstance(statement, Within) else (statement,)
+
+    return [*opened(topology.main)]
 
 
 def backwards(topology: Topology) -> list[Backward]:
@@ -183,11 +192,6 @@ def steps(topology: Topology) -> set[str]:
     return ops | {type(module).__name__ for _, module in walk(topology.module)}
 
 
-def inside(topology: Topology) -> list[str]:
-    """What the net runs inside of."""
-    return [name for s in topology.main for name in (getattr(s, "through", ""), getattr(s, "mode", "")) if name]
-
-
 PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     frozen_parameters: lambda t: set(t.frozen) <= set(parameter_shapes(t)) and bool(t.frozen),
     partial_grad_inputs: lambda t: "" in mixed(t),
@@ -205,7 +209,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and len(worked_out(t).trace.passes) == 2
     and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
-    context: lambda t: len(inside(t)) == 1 and t.dtype == "float64",
+    context: lambda t: 1 <= len(inside(t)) <= 3 and t.dtype == "float64",
 }  # fmt: skip
 
 
@@ -237,7 +241,7 @@ def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) ->
 
 
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
-    *((context, name, lambda t, name=name: inside(t) == [name]) for name in (*CALLERS, *FORWARD, *WHOLE)),
+    *((context, name, lambda t, name=name: name in inside(t)) for names in OFFERED.values() for name in names),
     (frozen_parameters, "all", lambda t: set(t.frozen) == set(parameter_shapes(t))),
     (frozen_parameters, "one", lambda t: len(t.frozen) == 1 < len(parameter_shapes(t))),
     (frozen_parameters, "biases alone", lambda t: {n.endswith("bias") for n in t.frozen} == {True}),
@@ -343,3 +347,13 @@ def test_a_convolution_that_reads_padding_alone_is_told_from_one_that_reads_its_
     assert reads_everywhere(Conv1d(1, 1, (2,), padding=(1,), bias=False), (1, 1, 2))
     assert not reads_everywhere(Conv1d(1, 1, (1,), padding=(1,)), (1, 1, 2))
     assert not reads_everywhere(ConvTranspose1d(1, 1, (1,), stride=(2,), unbatched=True), (1, 2))
+
+
+def test_contexts_of_different_places_meet_in_the_corpus() -> None:
+    """Any two of them, in one network or another: those that refuse each other aside."""
+    corpus = read(conformance_folder() / "corpus", "context")
+    met = {frozenset(pair) for t in corpus for pair in combinations(inside(t), 2)}
+    places = combinations(OFFERED.values(), 2)
+    due = {frozenset((a, b)) for these, those in places for a in these for b in those}
+    refused = {frozenset((a, b)) for a in REFUSING for b in OFFERED[ASKING]}
+    assert due - met == refused

@@ -13,17 +13,8 @@ from hookcheck.contract.explaining import Features
 from hookcheck.oracle.expected import Expected, Firing
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.trace import writes
-from hookcheck.topology.model import (
-    GRAD_MODES,
-    Apply,
-    Call,
-    Composite,
-    Sequential,
-    Within,
-    statements,
-    tensor_classes,
-    walk,
-)
+from hookcheck.topology.contexts import GRAD_MODES
+from hookcheck.topology.model import Apply, Composite, Sequential, inside, statements, tensor_classes, walk
 from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
@@ -69,15 +60,13 @@ def network_features(expected: Expected) -> Features:
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
     works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
     another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
-    channels-last, and ``plain`` where neither is; ``tensor`` holds the classes of tensors in it; ``inside`` holds what
-    the network runs inside of (see `CALLERS` and `CONTEXTS`), grad modes left out, or ``nothing``.
+    channels-last, and ``plain`` where neither is; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
+    contexts that the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
     compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
     ties = any(np.any(left.array == right.array) for left, right in (node.inputs for node in compared))
-    callers = {s.through for s in statements(topology) if isinstance(s, Call)}
-    contexts = {s.mode for s in statements(topology) if isinstance(s, Within)}
-    inside = (callers | contexts).difference(GRAD_MODES, [""])
+    contexts = {*inside(topology)}.difference(GRAD_MODES)
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
     tensors = frozenset(tensor_classes(topology))
     modules = {type(module).__name__ for _, module in walk(topology.module)}
@@ -93,7 +82,7 @@ def network_features(expected: Expected) -> Features:
         "ties": frozenset({"yes" if ties else "no"}),
         "writes": frozenset({"yes" if writes(topology) else "no"}),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
-        "inside": frozenset(inside or {"nothing"}),
+        "inside": frozenset(contexts or {"nothing"}),
         "tensor": tensors or frozenset({"plain"}),
     }
 

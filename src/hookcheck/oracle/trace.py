@@ -24,8 +24,8 @@ from hookcheck.oracle.memory import aliased, overwritten, viewed
 from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
 from hookcheck.oracle.sweep import sweep
+from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
 from hookcheck.topology.model import (
-    GRAD_MODES,
     Apply,
     Backward,
     Call,
@@ -98,7 +98,7 @@ class _Tracer:
                 target = _joined(path, statement.target)
                 args = tuple(self.resolve(arg, path, names) for arg in statement.args)
                 kwargs = {key: self.resolve(arg, path, names) for key, arg in statement.kwargs}
-                self.result.repeats |= statement.through == "checkpoint"
+                self.result.repeats |= bool(statement.through) and CONTEXTS[statement.through].repeats
                 names[statement.out] = self.call(target, args, kwargs)
             elif isinstance(statement, Apply):
                 inputs = tuple(self.resolve(ref, path, names) for ref in statement.args)

@@ -58,7 +58,19 @@ def array_of(tensor: torch.Tensor) -> Array:
 
 
 def view_of(tensor: torch.Tensor) -> Array:
-    """The tensor's numbers as `array_of` has them, in the memory of the tensor itself where that can be."""
+    """The tensor's numbers as `array_of` has them, in the memory of the tensor itself where that can be.
+
+    What a transform of torch.func or a batched gradient hands out has no numbers of its own: they are those of the
+    batch, which is a batch of one.
+    """
+    try:
+        return _numbers(tensor)
+    except RuntimeError:
+        with torch._C._DisableFuncTorch():
+            return _numbers(_unwrapped(tensor))
+
+
+def _numbers(tensor: torch.Tensor) -> Array:
     plain = tensor.detach()  # the array must not keep the tensor itself alive
     if type(plain) is not torch.Tensor or plain.layout is not torch.strided or _odd(plain):
         plain = dense(plain)
@@ -70,6 +82,15 @@ def view_of(tensor: torch.Tensor) -> Array:
         plain = plain.resolve_conj().resolve_neg()
     array: Array = plain.numpy()
     return array
+
+
+def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """What is in the tensor of a transform."""
+    functorch = torch._C._functorch
+    if not functorch.is_functorch_wrapped_tensor(tensor):
+        return torch._remove_batch_dim(tensor, 1, 1, 0)[0]
+    held: torch.Tensor = functorch.get_unwrapped(tensor)
+    return held.select(functorch.maybe_get_bdim(tensor), 0) if functorch.is_batchedtensor(tensor) else held
 
 
 def _odd(plain: torch.Tensor) -> bool:

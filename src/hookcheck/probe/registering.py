@@ -70,13 +70,14 @@ def registered(
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
     ``keep`` is what stays of each argument.
     """
-    paths = {id(module): path for path, module in built.modules.items()}
+    # A replica has the tables of what it was made from.
+    paths = {id(module._forward_hooks): path for path, module in built.modules.items()}
     counts: dict[tuple[int, str], int] = {}
     retained: list[tuple[str, Any]] = []
     saved: list[Any] = []
 
     def record(link: int, registered: str | None, subject: Any, *arguments: Any) -> Any:
-        given = paths.get(id(subject))
+        given = paths.get(id(getattr(subject, "_forward_hooks", None)))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number = counts.get((link, path), 0)

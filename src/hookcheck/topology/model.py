@@ -19,6 +19,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from hookcheck.topology.contexts import CONTEXTS
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
 from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref, Tree
@@ -28,7 +29,7 @@ from hookcheck.topology.tree import Ref, Tree
 class Call:
     """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself.
 
-    ``through`` is the function of torch that makes the call, one of `CALLERS`, or empty (main only).
+    ``through`` is what makes the call, one of the `CALLERS`, or empty (main only).
     """
 
     out: str
@@ -66,7 +67,7 @@ class Leak:
 
 @dataclass(frozen=True)
 class Within:
-    """Statements run in a context, one of `CONTEXTS`: under a grad mode, or (main only) in what must change nothing."""
+    """Statements run in a context, one of `MANAGERS`: under a grad mode, or (main only) in what must change nothing."""
 
     mode: str
     body: tuple[Statement, ...]
@@ -100,7 +101,7 @@ class Backward:
 class Grad:
     """``out = torch.autograd.grad(outputs, inputs, cotangents, allow_unused=True)``, a tuple (main only).
 
-    ``inputs`` are leaves, parameters or intermediates.
+    ``inputs`` are leaves, parameters or intermediates. ``through`` is the context that asks for them, or empty.
     """
 
     out: str
@@ -109,6 +110,7 @@ class Grad:
     cotangents: tuple[Ref, ...] = ()
     retain_graph: bool = False
     create_graph: bool = False
+    through: str = ""
 
 
 Statement = Union[Call, Apply, Recurse, Leak, Within, Train, Backward, Grad]
@@ -271,48 +273,6 @@ def tensor_classes(topology: Topology) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in every if name))
 
 
-CONTEXTS = {
-    "no_grad": ("1.7", "torch.no_grad()"),
-    "enable_grad": ("1.7", "torch.enable_grad()"),
-    "inference_mode": ("1.9", "torch.inference_mode()"),
-    "autocast": ("1.10", "torch.autocast('cpu')"),
-    "detect_anomaly": ("1.7", "torch.autograd.detect_anomaly()"),
-    "save_on_cpu": ("1.10", "torch.autograd.graph.save_on_cpu()"),
-}
-"""What statements may run in, each with the first torch release that has it, and as an expression. Autocast leaves
-float64 alone."""
-
-GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
-"""Those that say whether autograd records."""
-
-
-@dataclass(frozen=True)
-class Caller:
-    """What calls a module in main's place: the first torch release that has it, what to import, and the statement."""
-
-    since: str
-    imports: str
-    source: str
-
-
-CALLERS = {
-    "checkpoint": Caller(
-        "1.11",
-        "torch.utils.checkpoint",
-        "{out} = torch.utils.checkpoint.checkpoint({net}, {args}, use_reentrant=False)",
-    ),
-    "functional_call": Caller(
-        "2.0", "torch.func", "{out} = torch.func.functional_call({net}, dict({net}.named_parameters()), ({args},))"
-    ),
-    # Threads are joined: what they have run is freed at once.
-    "thread": Caller(
-        "1.7",
-        "concurrent.futures",
-        "with concurrent.futures.ThreadPoolExecutor(1) as pool:\n    {out} = pool.submit({net}, {args}).result()",
-    ),
-}
-"""Who may call the root in main's place."""
-
 DTYPES = {
     "float64": "1.7",
     "float32": "1.7",
@@ -334,9 +294,9 @@ def needs(topology: Topology) -> tuple[str, str]:
             steps.append(statement.op)
             dtypes.add(statement.op.casts or topology.dtype)
         elif isinstance(statement, Within):
-            used.append((CONTEXTS[statement.mode][0], statement.mode))
-        elif isinstance(statement, Call) and statement.through:
-            used.append((CALLERS[statement.through].since, statement.through))
+            used.append((CONTEXTS[statement.mode].since, statement.mode))
+        elif isinstance(statement, (Call, Grad)) and statement.through:
+            used.append((CONTEXTS[statement.through].since, statement.through))
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.9" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, _newest(step)) for step in steps]
@@ -369,6 +329,12 @@ def _newest(step: Any) -> str:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
+
+
+def inside(topology: Topology) -> tuple[str, ...]:
+    """The contexts that the network runs inside of."""
+    named = (s.mode if isinstance(s, Within) else getattr(s, "through", "") for s in statements(topology))
+    return tuple(name for name in dict.fromkeys(named) if name)
 
 
 def size(topology: Topology) -> tuple[int, int]:

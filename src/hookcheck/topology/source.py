@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hookcheck.topology.contexts import CONTEXTS
 from hookcheck.topology.model import (
-    CALLERS,
-    CONTEXTS,
     Apply,
     Backward,
     Call,
@@ -29,6 +28,7 @@ from hookcheck.topology.model import (
     Train,
     Within,
     children,
+    inside,
     statements,
     tensor_classes,
     walk,
@@ -76,11 +76,10 @@ def modules_source(topology: Topology) -> str:
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
     converted = [f"{attribute('net', name)} = {_converted(name, tensor)}" for name, tensor in topology.classes]
     frozen = [f"{attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
-    callers = [CALLERS[s.through] for s in statements(topology) if isinstance(s, Call) and s.through]
-    imports = [f"import {name}" for name in dict.fromkeys(caller.imports for caller in callers)]
+    needed = dict.fromkeys(CONTEXTS[name].needs for name in inside(topology) if CONTEXTS[name].needs)
     containers = list(dict.fromkeys(_containers(topology)))
     net = "\n".join([construction, *ties, *mode, *dtype, *converted, *frozen])
-    return "\n\n\n".join([*imports, *containers, *definitions, net])
+    return "\n\n\n".join([*needed, *containers, *definitions, net])
 
 
 def main_source(topology: Topology) -> str:
@@ -209,8 +208,10 @@ def _lines(body: tuple[Statement, ...], owner: str) -> list[str]:
     lines: list[str] = []
     for statement in body:
         if isinstance(statement, Within):
-            context = CONTEXTS[statement.mode][1]
-            lines += [f"with {context}:", *(INDENT + line for line in _lines(statement.body, owner))]
+            lines += [
+                f"with {CONTEXTS[statement.mode].source}:",
+                *(INDENT + line for line in _lines(statement.body, owner)),
+            ]
         else:
             lines += _line(statement, owner).splitlines()
     return lines
@@ -220,8 +221,8 @@ def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Call):
         arguments = [*map(expression, statement.args), *(f"{k}={expression(v)}" for k, v in statement.kwargs)]
         target, listed = attribute(owner, statement.target), ", ".join(arguments)
-        called = CALLERS[statement.through].source if statement.through else "{out} = {net}({args})"
-        return called.format(out=statement.out, net=target, args=listed)
+        called = CONTEXTS[statement.through].source if statement.through else "{net}({args})"
+        return f"{statement.out} = {called.format(net=target, args=listed)}"
     if isinstance(statement, Apply):
         return f"{statement.out} = {statement.op.source(*map(expression, statement.args))}"
     if isinstance(statement, Leak):
@@ -235,7 +236,9 @@ def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Grad):
         lists = [_list(statement.outputs), _list(statement.inputs)]
         lists += [_list(statement.cotangents)] if statement.cotangents else []
-        return f"{statement.out} = torch.autograd.grad({', '.join([*lists, *_graph(statement), 'allow_unused=True'])})"
+        asked = ", ".join([*lists, *_graph(statement), "allow_unused=True"])
+        asking = CONTEXTS[statement.through].source if statement.through else "torch.autograd.grad({asked})"
+        return f"{statement.out} = {asking.format(asked=asked)}"
     if isinstance(statement, Backward):
         settings = [f"inputs={_list(statement.inputs)}"] if statement.inputs else []
         settings += _graph(statement)

@@ -1,0 +1,161 @@
+"""What may a network run inside of? The contexts, one declaration each: what it wraps, since when, what it changes.
+
+A context is put around the call, around call and backward, or around steps of a module; or it makes the call, or asks
+for the gradients, in main's place. It must change nothing of what hooks receive, but for what it declares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+STEPS, CALL, RUN = "steps", "call", "run"
+CALLER, ASKING = "caller", "asking"
+
+
+@dataclass(frozen=True)
+class Context:
+    """One context.
+
+    ``wraps`` is what it is around: the STEPS of a body, the CALL, or call and backward (RUN); a CALLER makes
+    the call itself, and one of ASKING asks for the gradients. ``since`` is the first torch release that has it.
+    ``source`` is the expression of a context manager; that of a CALLER holds ``{net}`` and ``{args}`` for what it calls
+    and with what, that of ASKING ``{asked}`` for the function that asks, and its arguments. ``needs`` are the imports
+    and definitions that go before.
+
+    ``repeats`` says that backward runs forward again, as far as it needs it.
+    """
+
+    wraps: str
+    since: str
+    source: str
+    needs: str = ""
+    repeats: bool = False
+
+
+CONTEXTS = {
+    "no_grad": Context(STEPS, "1.7", "torch.no_grad()"),
+    "enable_grad": Context(STEPS, "1.7", "torch.enable_grad()"),
+    "inference_mode": Context(STEPS, "1.9", "torch.inference_mode()"),
+    # Autocast leaves float64 alone.
+    "autocast": Context(CALL, "1.10", "torch.autocast('cpu')"),
+    "save_on_cpu": Context(CALL, "1.10", "torch.autograd.graph.save_on_cpu()"),
+    "saved_tensors_hooks": Context(
+        CALL, "1.10", "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)"
+    ),
+    "detect_anomaly": Context(RUN, "1.7", "torch.autograd.detect_anomaly()"),
+    "dual_level": Context(RUN, "1.8", "torch.autograd.forward_ad.dual_level()", "import torch.autograd.forward_ad"),
+    "default_device": Context(RUN, "2.0", "torch.device('cpu')"),
+    "function_mode": Context(RUN, "2.0", "torch.overrides.BaseTorchFunctionMode()"),
+    "dispatch_mode": Context(
+        RUN,
+        "2.0",
+        "Dispatching()",
+        """\
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Dispatching(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))""",
+    ),
+    "one_thread": Context(RUN, "2.0", "torch.autograd.set_multithreading_enabled(False)"),
+    "module_tracker": Context(
+        RUN, "2.4", "torch.utils.module_tracker.ModuleTracker()", "import torch.utils.module_tracker"
+    ),
+    "checkpoint": Context(
+        CALLER,
+        "1.11",
+        "torch.utils.checkpoint.checkpoint({net}, {args}, use_reentrant=False)",
+        "import torch.utils.checkpoint",
+        repeats=True,
+    ),
+    "functional_call": Context(
+        CALLER,
+        "2.0",
+        "torch.func.functional_call({net}, dict({net}.named_parameters()), ({args},))",
+        "import torch.func",
+    ),
+    # Threads are joined: what they have run is freed at once.
+    "thread": Context(
+        CALLER,
+        "1.7",
+        "in_a_thread({net}, {args})",
+        """\
+import concurrent.futures
+
+
+def in_a_thread(function, *args):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(function, *args).result()""",
+    ),
+    # Until 2.5 it refuses hooks on saved tensors, around it and inside.
+    "vmap": Context(
+        CALLER,
+        "2.5",
+        "on_a_batch_of_one({net}, {args})",
+        """\
+def on_a_batch_of_one(function, *args):
+    y = torch.vmap(function, randomness="same")(*(arg[None] for arg in args))
+    return tuple(each[0] for each in y) if isinstance(y, tuple) else y[0]""",
+    ),
+    "replica": Context(
+        CALLER,
+        "1.7",
+        "replica({net})({args})",
+        """\
+import sys
+from unittest import mock
+
+from torch.nn.parallel import replicate
+
+
+def replica(module):
+    # As DataParallel makes it, whose broadcast knows no CPU.
+    there = mock.patch.object(
+        sys.modules["torch.nn.parallel.replicate"],
+        "_broadcast_coalesced_reshape",
+        lambda tensors, devices, detach=False: [[tensor.view_as(tensor) for tensor in tensors]],
+    )
+    with there:
+        return replicate(module, [0])[0]""",
+    ),
+    "ddp": Context(
+        CALLER,
+        "1.11",
+        "distributed({net}).forward({args})",
+        """\
+import torch.distributed as dist
+
+
+def distributed(module):
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    return nn.parallel.DistributedDataParallel(module)""",
+    ),
+    "is_grads_batched": Context(
+        ASKING,
+        "1.11",
+        "of_a_batch_of_one({asked})",
+        """\
+def of_a_batch_of_one(outputs, inputs, cotangents, **settings):
+    batch = [cotangent[None] for cotangent in cotangents]
+    found = torch.autograd.grad(outputs, inputs, batch, is_grads_batched=True, **settings)
+    return tuple(None if each is None else each[0] for each in found)""",
+    ),
+}
+"""The contexts by name."""
+
+GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
+"""Those that say whether autograd records."""
+
+
+def that_wrap(*places: str) -> tuple[str, ...]:
+    """The names of the contexts that are put there."""
+    return tuple(name for name, context in CONTEXTS.items() if context.wraps in places)
+
+
+MANAGERS = that_wrap(STEPS, CALL, RUN)
+"""Those in which statements run."""
+
+CALLERS = that_wrap(CALLER)
+"""Those that call the root in main's place."""

@@ -1,0 +1,71 @@
+"""Is it seen when a context loses hooks, calls them twice, or hands them something else?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from faults.contexts import DURING, OUT_OF_REACH, OWNERS, WITHIN, broken, broken_batch
+from faults.engine import FULL
+from faults.networks import CALLED, FROM_Y, V, X, Y, run
+from faults.samples import deviations, sound
+
+from hookcheck.probe.run import unavailable
+from hookcheck.topology.contexts import CALL, CALLER, CONTEXTS, GRAD_MODES
+from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Grad, Sequential, Topology, Within
+from hookcheck.topology.tree import Ref
+
+NET = Sequential((Linear(3, 3), Tanh()))
+FORWARDS = ("forward_pre", "forward", "global_forward_pre", "global_forward")
+BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), through="is_grads_batched"))
+
+
+def inside(name: str) -> Topology:
+    """Two layers in the context of that name."""
+    wraps = CONTEXTS[name].wraps
+    if wraps == CALLER:
+        return run(NET, replace(CALLED, through=name), FROM_Y)
+    return run(NET, *((Within(name, (CALLED,)), FROM_Y) if wraps == CALL else (Within(name, (CALLED, FROM_Y)),)))
+
+
+def kinds(name: str, what: str) -> tuple[str, ...]:
+    """The hook kinds that this must be seen with; in vmap no backward hook is called at all."""
+    if name == "vmap":
+        return FORWARDS if what == "leaves hooks out" else ()
+    return (*FORWARDS, *FULL) if what == "leaves hooks out" else FULL
+
+
+def test_every_context_is_broken_in_turn() -> None:
+    assert CONTEXTS.keys() - OWNERS.keys() - OUT_OF_REACH.keys() == {*GRAD_MODES, "is_grads_batched"}
+
+
+@pytest.mark.parametrize("what", WITHIN)
+@pytest.mark.parametrize("name", OWNERS)
+def test_a_fault_in_a_context_is_seen(name: str, what: str) -> None:
+    if unavailable(inside(name), None):
+        pytest.skip(f"torch {torch.__version__} has no {name}")
+    for kind in kinds(name, what):
+        before = sound(inside(name), kind)
+        with broken(name, what):
+            after = deviations(inside(name), kind)
+        assert after - before, kind
+
+
+@pytest.mark.parametrize("what", DURING)
+@pytest.mark.parametrize("kind", FULL)
+def test_a_fault_in_a_batched_backward_is_seen(kind: str, what: str) -> None:
+    if unavailable(BATCHED, None):
+        pytest.skip(f"torch {torch.__version__} has no batched gradients")
+    before = sound(BATCHED, kind)
+    with broken_batch(what):
+        after = deviations(BATCHED, kind)
+    assert after - before
+
+
+def test_contexts_that_are_sound_show_nothing() -> None:
+    names = [name for name in OWNERS if name != "vmap"]
+    found = {(name, kind): sound(inside(name), kind) for name in names for kind in (*FORWARDS, *FULL)}
+    assert {key for key, shown in found.items() if shown} == set()
