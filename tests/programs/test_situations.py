@@ -17,7 +17,7 @@ from faults.engine import release
 from torch import nn
 
 from hookcheck.programs.situations import corpus
-from hookcheck.programs.situations.acts import Event, Register, Situation, acts
+from hookcheck.programs.situations.acts import IN_SEQUENCES, Event, Register, Situation, acts
 from hookcheck.programs.situations.axes import HOSTS
 from hookcheck.programs.situations.corpus import line, read
 from hookcheck.programs.situations.draw import AXES, missing, packed, simplified
@@ -226,5 +226,5 @@ def test_a_situation_that_cannot_be_set_up_is_said_to_be_so(monkeypatch: pytest.
 
 
 def test_every_change_is_a_choice() -> None:
-    assert {*CHANGE_LINES} == ({*AXES["before"]} | {*AXES["between"]}) - {"", "add", "remove"}
+    assert {*CHANGE_LINES} == ({*AXES["before"]} | {*AXES["between"]} | {*IN_SEQUENCES}) - {"", "add", "remove"}
     assert Register("a", "input") in [*acts(Situation("input"))]

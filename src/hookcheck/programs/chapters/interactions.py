@@ -24,6 +24,7 @@ from hookcheck.programs.machine.draw import drawn
 from hookcheck.programs.machine.model import Act, Forward, Register
 from hookcheck.programs.machine.search import deviation, shrunk
 from hookcheck.programs.program import program
+from hookcheck.programs.situations import sequences
 
 NEW = 40
 """Sequences that are drawn, the same wherever torch has the same kinds and options."""
@@ -57,3 +58,16 @@ def acts_that_follow_one_another(check: Check) -> None:
         found = next(filter(None, map(deviation, each)), None)
         shown = found and shrunk(found)
         check.state(name, shown and shown.difference)
+
+
+@program("SM-02", PROMISE, since="1.8", source=f"{SOURCE}; the same of hooks on tensors, Nodes, states and optimizers")
+def acts_on_all_sites(check: Check) -> None:
+    """After any acts, whatever calls hooks runs those that are registered then, on tensors, Nodes, what is saved,
+    states, registrations and optimizers as on modules."""
+    major, minor = torch.__version__.split(".")[:2]
+    release = (int(major), int(minor))
+    mixed = sequences.held(release)
+    for first in range(0, len(mixed), 50):
+        found = next(filter(sequences.deviation, mixed[first : first + 50]), None)
+        shown = found and sequences.deviation(sequences.shortest(found, release))
+        check.state(f"sequences from {first} on", shown)

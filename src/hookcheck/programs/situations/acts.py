@@ -20,9 +20,11 @@ class Register:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What the hook ``a``, a body or a closure does when it is called next: one of `TROUBLES`."""
+    """What a hook, a body or a closure does when it is called next: one of `TROUBLES`; to which ``other`` hook."""
 
     what: str
+    hook: str = "a"
+    other: str = "b"
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ BEFORE = (
 BETWEEN = (
     "", "add", "remove", "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients",
 )  # fmt: skip
+IN_SEQUENCES = ("freeze", "thaw", "retain", "move", "write to gradients")
+"""What is done to a net in sequences alone (see `hookcheck.programs.situations.sequences`)."""
 REMOVALS = ("remove", "twice", "with", "copied handle")
 EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")
 BACKWARDS = ("backward", "grad", "inputs", "twice", "thread")
@@ -129,7 +133,7 @@ def acts(situation: Situation) -> Iterator[Act]:
         yield Change(situation.before)
     for cycle in range(3):
         if cycle == 0 and situation.trouble:
-            yield Trouble(situation.trouble)
+            yield Trouble(situation.trouble, other="d" if situation.trouble == "registers another" else "b")
         yield Event("attach")
         yield Event("forward")
         if cycle == 0:

@@ -29,7 +29,7 @@ class Model:
         self.sites: dict[str, Site] = {}
         self.tables: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.orphaned: set[str] = set()
-        self.once: dict[str, str] = {}
+        self.once: dict[str, Trouble] = {}
         self.graph: dict[tuple[str, str], list[str]] | None = None
 
     def after(self, act: Act) -> list[Entry]:
@@ -62,7 +62,7 @@ class Model:
 
     def trouble(self, act: Trouble) -> None:
         """It waits for the next call."""
-        self.once["body" if "body" in act.what else "closure" if "closure" in act.what else "a"] = act.what
+        self.once["body" if "body" in act.what else "closure" if "closure" in act.what else act.hook] = act
 
     def change(self, act: Change) -> None:
         """Nothing, but for a copy, whose handles are those of the old net, and a call more."""
@@ -104,9 +104,9 @@ class Model:
         for _ in range(2 if way == "twice" else 1):
             accumulates = way != "grad"
             self._run(self.graph["unpack", ""], ())
+            self._visit("tensor y", (1.0,))
             self._visit("node_pre y", ((1.0,),))
             self._visit("node y", ((1.0,),))
-            self._visit("tensor y", (1.0,))
             self._back("net", 1.0)
             self._visit("tensor x", (6.0,))
             self._visit("tensor w", (15.0,))
@@ -123,7 +123,7 @@ class Model:
         self._visit("step_pre of all", ("optimizer",))
         self._visit("optimizer step_pre", ("optimizer",))
         self.log.append(("closure",))
-        if "raises" in self.once.pop("closure", ""):
+        if self.once.pop("closure", None):
             raise Raised("Stop")
         self._visit("optimizer step_post", ("optimizer",))
         self._visit("step_post of all", ("optimizer",))
@@ -161,15 +161,17 @@ class Model:
             entry = (hook, *(kwargs if site.kwargs and kwargs is not None else given))
             if site.shows != "once" or entry not in self.log:
                 self.log.append((hook, given[0]) if site.legacy else entry)
-            self._act(hook, self.once.pop(hook, ""))
+            trouble = self.once.pop(hook, None)
+            if trouble:
+                self._act(hook, trouble)
 
-    def _act(self, hook: str, trouble: str) -> None:
-        if trouble in ("removes itself", "removes another"):
-            self.remove(Remove("a" if trouble == "removes itself" else "b"))
-        elif trouble == "registers another":
-            self.register(Register("d", self.sites[hook].name))
-        elif trouble:
-            raise Raised("Stop" if trouble == "raises" else "Interrupt")
+    def _act(self, hook: str, trouble: Trouble) -> None:
+        if trouble.what in ("removes itself", "removes another"):
+            self.remove(Remove(hook if trouble.what == "removes itself" else trouble.other))
+        elif trouble.what == "registers another":
+            self.register(Register(trouble.other, self.sites[hook].name))
+        else:
+            raise Raised("Stop" if trouble.what == "raises" else "Interrupt")
 
     def _call(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
         """Pre-hooks, the body, hooks; where it raises, those forward hooks that are always called."""
@@ -192,7 +194,7 @@ class Model:
 
     def _body(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
         if label == "net[1]" and "body" in self.once:
-            raise Raised("Stop" if "raises" in self.once.pop("body") else "Interrupt")
+            raise Raised("Stop" if "raises" in self.once.pop("body").what else "Interrupt")
         for child in CHILDREN.get(label, ()):
             x = self._call(child, x, graph)
         if label in FACTORS:

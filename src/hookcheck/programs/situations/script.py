@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hookcheck.programs.situations.acts import Act, Change, Event, Leave, Register, Remove, Situation, Trouble
@@ -31,6 +31,11 @@ CHANGE_LINES = {
     "another call": "attempt(lambda: net(x))",
     "copy": "copy.deepcopy(net)",
     "clear gradients": "optimizer.zero_grad()",
+    "freeze": "net.requires_grad_(False)",
+    "thaw": "net.requires_grad_(True)",
+    "retain": "y.retain_grad()",
+    "move": 'net.to("cpu")',
+    "write to gradients": "for parameter in net.parameters():\n    parameter.grad = torch.ones_like(parameter)",
 }
 EVENT_LINES = {
     "attach": "attach(net)",
@@ -55,8 +60,8 @@ REMOVAL_LINES = {
     "copied handle": 'copy.copy(HANDLES["{0}"]).remove()',
 }
 TROUBLE_LINES = {
-    "removes itself": 'lambda: HANDLES["a"].remove()',
-    "removes another": 'lambda: HANDLES["b"].remove()',
+    "removes itself": 'lambda: HANDLES["{0}"].remove()',
+    "removes another": 'lambda: HANDLES["{1}"].remove()',
     "raises": "raising(Stop)",
     "interrupts": "raising(Interrupt)",
 }
@@ -76,33 +81,37 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
         f"optimizer = {optimizer}",
         "y, steps = None, optimizer.state_dict()",
     ]
-    failing, moved = "None", dict[str, str]()
+    failing, moved, sites = "None", dict[str, str](), dict[str, str]()
     for act in acts:
+        if isinstance(act, Register):
+            sites[act.hook] = act.site
         if isinstance(act, Register) and SITES[act.site].where:
             moved[act.hook] = f'"{act.hook}": HANDLES["{act.hook}"]'
         if isinstance(act, Trouble):
             failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
-        yield _lines(situation, act, within, failing, f"{{{', '.join(moved.values())}}}")
+        yield _lines(act, within, failing, f"{{{', '.join(moved.values())}}}", sites)
         if act == Event("forward"):
             failing = "None"
 
 
-def _lines(situation: Situation, act: Act, within: str, failing: str, moved: str) -> list[str]:
+def _lines(act: Act, within: str, failing: str, moved: str, sites: Mapping[str, str]) -> list[str]:
     if isinstance(act, Register):
         return [registering(act.hook, act.site, act.first)]
     if isinstance(act, Trouble):
         if act.what == "registers another":
-            return ["def act():", "    " + registering("d", situation.site), "", 'ONCE["a"] = act']
+            return ["def act():", "    " + registering(act.other, sites[act.hook]), "", f'ONCE["{act.hook}"] = act']
         if act.what == "the closure raises":
             return ['ONCE["closure"] = raising(Stop)']
-        return [f'ONCE["a"] = {TROUBLE_LINES[act.what]}'] if act.what in TROUBLE_LINES else []
+        line = TROUBLE_LINES.get(act.what, "").format(act.hook, act.other)
+        return [f'ONCE["{act.hook}"] = {line}'] if line else []
     if isinstance(act, Remove):
         return REMOVAL_LINES[act.way].format(act.hook).split("\n")
     if isinstance(act, Change):
         return CHANGE_LINES[act.what].format(moved=moved).split("\n")
     if isinstance(act, Leave):
         return [
-            *(f'HANDLES["{name}"].remove() if "{name}" in HANDLES else None' for name in "edcba"),
+            "for name in sorted(HANDLES, reverse=True):",
+            "    HANDLES[name].remove()",
             "del net, optimizer, y",
             "x.grad = None",
             "HANDLES.clear()",

@@ -1,0 +1,92 @@
+"""Faults in what acts do to hooks of another sort: a change, a registration or a removal that takes others along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import torch
+from torch.autograd import graph
+from torch.nn.modules import module as torch_module
+
+from ..engine import Fault, fetched, replaced
+
+MODULE, HANDLE, OPTIMIZER = torch.nn.Module, torch.utils.hooks.RemovableHandle, torch.optim.Optimizer
+
+
+def _after(owner: Any, name: str, act: Callable[[Any], object]) -> AbstractContextManager[None]:
+    """A method that does ``act(self)`` as well."""
+
+    def make(original: Any) -> Any:
+        def method(self: Any, *args: Any, **options: Any) -> Any:
+            result = original(self, *args, **options)
+            act(self)
+            return result
+
+        return method
+
+    return replaced(owner, name, make)
+
+
+def _cleared(*tables: str) -> Callable[[Any], None]:
+    """Empties tables of hooks."""
+
+    def clear(owner: Any) -> None:
+        for table in tables:
+            (getattr(owner, table, None) or {}).clear()
+
+    return clear
+
+
+def _of_parameters(module: Any) -> None:
+    for parameter in module.parameters():
+        _cleared("_backward_hooks", "_post_accumulate_grad_hooks")(parameter)
+
+
+def _all_registration_hooks(handle: Any) -> None:
+    if handle.hooks_dict_ref() is torch_module._global_parameter_registration_hooks:
+        torch_module._global_parameter_registration_hooks.clear()
+
+
+def _identity(original: Any) -> Any:
+    """Hooks on what is saved, of which the one that unpacks is not called."""
+    return lambda self, pack, unpack: original(self, pack, lambda value: value)
+
+
+def _fault(what: str, patch: Callable[[], AbstractContextManager[None]], since: str = "2.1") -> Fault:
+    return Fault(f"sequences: {what}", patch, ("SM-02",), since=since)
+
+
+FAULTS = (
+    _fault(
+        "retaining a gradient takes the hooks of the result away",
+        lambda: _after(torch.Tensor, "retain_grad", _cleared("_backward_hooks")),
+    ),
+    _fault("freezing takes the hooks of parameters away", lambda: _after(MODULE, "requires_grad_", _of_parameters)),
+    _fault("moving takes the hooks of parameters away", lambda: _after(MODULE, "to", _of_parameters)),
+    _fault(
+        "one hook on the registration of parameters takes all away as it goes",
+        lambda: _after(HANDLE, "remove", _all_registration_hooks),
+    ),
+    _fault("hooks that unpack are not called", lambda: replaced(graph.saved_tensors_hooks, "__init__", _identity)),
+    _fault(
+        "a hook before steps takes those after them away",
+        lambda: _after(OPTIMIZER, "register_step_pre_hook", _cleared("_optimizer_step_post_hooks")),
+    ),
+    _fault(
+        "saving an optimizer takes hooks on loading it away",
+        lambda: _after(OPTIMIZER, "state_dict", _cleared("_optimizer_load_state_dict_post_hooks")),
+        since="2.2",
+    ),
+    _fault(
+        "saving takes hooks on loading away",
+        lambda: _after(MODULE, "state_dict", _cleared("_load_state_dict_pre_hooks")),
+    ),
+    _fault(
+        "zeroing gradients takes hooks on steps away",
+        lambda: _after(OPTIMIZER, "zero_grad", _cleared("_optimizer_step_pre_hooks")),
+    ),
+    _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
+)

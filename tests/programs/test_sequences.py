@@ -1,0 +1,116 @@
+"""Sequences of acts on all sites: what is possible, what is reached, and planted faults that are seen and shortened."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import pytest
+import torch
+from faults.engine import Fault, release
+from faults.programs.sequences import FAULTS
+
+from hookcheck.programs.situations.acts import IN_SEQUENCES, Change, Event, Leave, Register, Remove, Trouble
+from hookcheck.programs.situations.model import expected
+from hookcheck.programs.situations.sequences import (
+    CHANGES,
+    NEWEST,
+    SEEDS,
+    deviation,
+    drawn,
+    held,
+    possible,
+    reached,
+    shortest,
+)
+from hookcheck.programs.situations.sites import SITES
+
+HERE = release(torch.__version__)
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
+    sequences = held(NEWEST)
+    called, done = set(), set()
+    for acts in sequences:
+        sites = {act.hook: act.site for act in acts if isinstance(act, Register)}
+        called |= {sites.get(entry[0]) for _, log in expected(acts) for entry in log}
+        done |= {type(act) for act in acts} | {act.what for act in acts if isinstance(act, (Change, Event, Trouble))}
+    assert {*SITES} - called == set()
+    assert {Register, Remove, Leave, Trouble} <= done
+    assert {*CHANGES, *IN_SEQUENCES, "removes itself", "removes another", "registers another"} - done == set()
+
+
+def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed() -> None:
+    assert len({*SEEDS}) == len(SEEDS) == len(held(NEWEST)) == 201
+    for seed in SEEDS[:20]:
+        acts = drawn(seed)
+        assert acts == drawn(seed) == tuple(possible(acts, NEWEST))
+        older = tuple(possible(acts, (1, 8)))
+        assert older == tuple(possible(older, (1, 8)))
+        assert all(SITES[act.site].since <= (1, 8) for act in older if isinstance(act, Register))
+
+
+def test_what_meets_in_a_sequence() -> None:
+    acts = (
+        Register("h00", "input"),
+        Register("h01", "parameter"),
+        Remove("h00", "with"),
+        Change("eval"),
+        Event("save"),
+    )
+    assert reached(acts) == {("input", "with"), ("parameter", "eval"), ("parameter", "save")}
+    assert ("input", "parameter") in reached((*acts[:2], Event("save")))
+    assert len(frozenset[object]().union(*map(reached, held(NEWEST)))) > 2200
+
+
+@pytest.mark.parametrize(
+    "acts",
+    [
+        (Register("h00", "output"),),
+        (Event("backward"),),
+        (Event("forward"), Event("step"), Event("backward")),
+        (Event("forward"), Change("freeze"), Register("h00", "parameter")),
+        (Event("forward"), Change("freeze"), Event("forward")),
+        (Event("forward"), Change("freeze"), Event("backward", "grad")),
+        (Register("h00", "forward of net"), Register("h00", "forward of net")),
+        (Register("h00", "backward of net"), Register("h01", "full_backward of net[0]")),
+        (Register("h00", "pack"), Register("h01", "unpack")),
+        (Register("h00", "optimizer's step_pre"), Trouble("removes itself", "h00", "h00")),
+        (Remove("h00"),),
+    ],
+)
+def test_what_is_not_possible_is_left_out(acts: tuple[object, ...]) -> None:
+    assert tuple(possible(acts, NEWEST)) == acts[:-1]  # type: ignore[arg-type]
+
+
+def test_a_frozen_parameter_accumulates_nothing() -> None:
+    acts = (
+        Register("h00", "parameter"),
+        Register("h01", "accumulating Node"),
+        Event("forward"),
+        Change("freeze"),
+        Event("backward"),
+        Change("thaw"),
+        Leave(),
+    )
+    assert [log for _, log in expected(acts)][4] == [("h00", 15.0), ("h01", (15.0,))]
+    assert deviation(acts) is None
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
+    if not fault.offered:
+        pytest.skip("this torch lacks what the fault is about")
+    with fault.patch():
+        found = next(filter(deviation, held(HERE)))
+        fewer = shortest(found, HERE)
+        assert deviation(fewer)
+    assert len(fewer) <= 9
+    assert deviation(fewer) is None
