@@ -40,6 +40,13 @@ REASONS: dict[str, str] = {
     + "_CloneArgBeforeMutateMode.*maybe_clone: always: sid in ctx.sid_to_tid": "it is empty for what is not there",
     GRAPH + "_register_logging_hooks_on_whole_graph.iter_graph: never: not roots": SAME,
     GRAPH + "_register_logging_hooks_on_whole_graph.iter_graph: always: node is not None": ONLY_A_CHECK,
+    GRAPH + "_engine_run_backward: always: attach_logging_hooks": "Nodes get hooks that log nothing",
+    MODULE + "Module._maybe_warn*: always: not isinstance(inputs, torch.Tensor)": "arguments come as a tuple",
+    MODULE + "Module._maybe_warn*: never: len(out_grad_fn) == 0 or *": "the Node of the hook is one of the outputs'",
+    MODULE + "Module._call_impl: never: not (self._backward_hooks or *": "what has no hooks takes the longer way, too",
+    MODULE
+    + "Module._call_impl.inner: always: * or *": "it goes through tables that are empty, or notes what is not asked",
+    MODULE + "Module.__setattr__: always: output is not None (2)": "it is None that is registered there",
     MODULE + "_has_any_global_hook: never: _global_forward_hooks_* in *": "where there is such a flag there is a hook",
     TENSOR + "__deepcopy__: never: self.is_quantized": "what is quantised requires no grad, and so has no hooks",
     TENSOR + "_reduce_ex_internal: never: self.is_quantized": "what is quantised requires no grad, and so has no hooks",

@@ -43,4 +43,7 @@ FAULTS = (
     _fault("RB-12", MODULE, "Module._call_impl.inner", ALWAYS, "isinstance(v, torch.Tensor)"),
     _fault("RB-13", MODULE, "Module.load_state_dict.load", NEVER, "out is not None"),
     _fault("RB-14", MODULE, "_WrappedHook.__setstate__", NEVER, "state['module'] is None"),
+    _fault("RB-14", MODULE, "_WrappedHook.__call__", NEVER, "module is None"),
+    _fault("RB-15", MODULE, "register_module_full_backward_hook", NEVER, "_global_is_full_backward_hook is False"),
+    _fault("RB-16", "torch._tensor", "Tensor.register_hook", NEVER, "has_torch_function_unary(self)"),
 )

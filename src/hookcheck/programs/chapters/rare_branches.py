@@ -295,3 +295,32 @@ def hooks_of_dead_modules(check: Check) -> None:
     check.works("while it lives", partial(through_pickle, hook))
     del module
     check.raises("once it is gone", RuntimeError, partial(through_pickle, hook), "dead Module")
+    check.raises("a call once it is gone", RuntimeError, hook, "dead Module")
+
+
+@program("RB-15", PROMISE, since="1.8", source="torch.nn.modules.module.register_module_full_backward_hook")
+def global_hooks_of_two_sorts(check: Check) -> None:
+    """Legacy and full backward hooks on all modules exclude each other: the second sort is refused."""
+    kinds = ("backward_hook", "full_backward_hook")
+    for first, second in (kinds, kinds[::-1]):
+        with globally(first, noting([], first)):
+            check.raises(f"{second} after {first}", RuntimeError, partial(globally, second, print), "Cannot use both")
+        torch.nn.modules.module._global_is_full_backward_hook = None  # which stays (own_global_flag_sticky)
+
+
+@program("RB-16", PROMISE, since="2.1", source="torch.overrides: methods of torch.Tensor")
+def subclasses_see_registrations(check: Check) -> None:
+    """A subclass of Tensor with ``__torch_function__`` sees that hooks are registered on it, and may do it itself."""
+    log: list[str] = []
+
+    class Seeing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            log.append(getattr(function, "__name__", ""))
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    x = torch.ones(1).as_subclass(Seeing).requires_grad_()
+    for name in ("register_hook", "register_post_accumulate_grad_hook"):
+        log.clear()
+        getattr(x, name)(print).remove()
+        check.true(f"{name} is seen", name in log)
