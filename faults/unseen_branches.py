@@ -16,6 +16,11 @@ ACCELERATOR = "it is about memory of an accelerator"
 NO_MEMORY = "it is about tensors without memory, on which no backward runs"
 
 REASONS: dict[str, str] = {
+    HOOKS + "BackwardHook._apply_on_tensors: never: len(*) == 0": ONLY_A_CHECK,
+    HOOKS + "BackwardHook._apply_on_tensors: always: t.grad_fn.name() == *": "each of them has that name",
+    HOOKS + "BackwardHook.setup_output_hook*: never: self.output_tensors_index is None": ONLY_A_CHECK,
+    HOOKS + "BackwardHook.setup_output_hook*: always: self.user_pre_hooks": SAME,
+    HOOKS + "BackwardHook.setup_output_hook*: always: local_grad_outputs is not None": SAME,
     HOOKS + "RemovableHandle.__getstate__: never: self.extra_dict_ref is None": "since 2.0 it is a tuple, empty or not",
     TRACKER
     + "_maybe_set_engine_callback: never: self._has_callback": "the callback is queued again, and does the same",

@@ -81,10 +81,10 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
         f"optimizer = {optimizer}",
         "y, steps = None, optimizer.state_dict()",
     ]
-    failing, moved, sites = "None", dict[str, str](), dict[str, str]()
+    acts = list(acts)
+    sites = {act.hook: act.site for act in acts if isinstance(act, Register)}
+    failing, moved = "None", dict[str, str]()
     for act in acts:
-        if isinstance(act, Register):
-            sites[act.hook] = act.site
         if isinstance(act, Register) and SITES[act.site].where:
             moved[act.hook] = f'"{act.hook}": HANDLES["{act.hook}"]'
         if isinstance(act, Trouble):

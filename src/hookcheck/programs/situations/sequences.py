@@ -147,9 +147,11 @@ class Walk:
         if LATER.get(what, (1, 7)) > self.release or (what == "retain" and not self.differentiable):
             return False
         if what in ("freeze", "thaw"):
-            # Whether a hook that runs after accumulation is called where nothing is accumulated, is nowhere said.
-            accumulated = any(SITES[name].table == "accumulated w" for name in self.sites.values())
-            return self.frozen if what == "thaw" else self.differentiable and not (accumulated or self.waiting)
+            # Whether a hook that runs after accumulation is called where nothing is accumulated, is nowhere said;
+            # before 2.0 those on the parameter itself were not.
+            tables = ("accumulated w", "tensor w") if self.release < (2, 0) else ("accumulated w",)
+            exempt = self.waiting or any(SITES[name].table in tables for name in self.sites.values())
+            return self.frozen if what == "thaw" else self.differentiable and not exempt
         chosen = [Situation(name, between=what if what in BETWEEN else "") for name in self.sites.values()]
         ways = [replace(each, backward=way) for each in chosen for way in ("backward", "grad", "inputs")]
         return not any(map(why_not, ways))
