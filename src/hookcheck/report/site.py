@@ -129,7 +129,7 @@ class _Site:
             "cause": cause,
             "anchor": address.slug(cause.name),
             "sign": BY_COST[COSTS[cause.gaps[0]]],
-            "where": listed(self.view.names(places), 24, "records"),
+            "where": ", ".join(self.view.ranges(places)),
             "cases": cause.cases[places[0]],
             "latest": self.view.name(self.runs[places[0]]),
             "seen": self.view.name(self.runs[cause.example.place]),
@@ -266,22 +266,10 @@ def _environment(view: View) -> Environment:
 
 
 def _coming_from(view: View, item: Shared) -> str:
-    """From which releases a change is met, in words: those that are neighbours as a span.
-
-    A page that shows one of them alone says the number of its cases.
-    """
-    device = view.archive.runs[min(item.cases)].device
-    places = [place for place, run in enumerate(view.archive.runs) if run.device == device]
-    spans: list[list[int]] = []
-    for here in sorted(map(places.index, item.cases)):
-        if spans and spans[-1][-1] == here - 1:
-            spans[-1].append(here)
-        else:
-            spans.append([here])
-    names = [between(view.names(places[here] for here in (span[0], span[-1])[: len(span)])) for span in spans]
+    """In how many cases a change is met, and coming from which releases."""
     least, most = min(item.cases.values()), max(item.cases.values())
     cases = many(most, "case") if least == most else f"{least:,} to {many(most, 'case')}"
-    return f"{f'{cases}, ' if most else ''}coming from {listed(names, 12, 'spans')}"
+    return f"{f'{cases}, ' if most else ''}coming from {', '.join(view.ranges(item.cases))}"
 
 
 def _judged_on(view: View, row: Row) -> str:

@@ -19,6 +19,7 @@ from hookcheck.report.archive import Archive, Run
 from hookcheck.report.causes import Cause, causes
 from hookcheck.report.diagram import IN, OUT, diagram
 from hookcheck.report.layout import Placed, place
+from hookcheck.report.prose import between
 from hookcheck.report.scopes import chapters
 from hookcheck.report.signs import BY_COST, SIGNS, Sign
 from hookcheck.report.standing import (
@@ -145,6 +146,16 @@ class View:
     def names(self, places: Iterable[int]) -> list[str]:
         """The names of the runs at ``places``."""
         return [self.name(self.archive.runs[place]) for place in places]
+
+    def ranges(self, places: Iterable[int]) -> list[str]:
+        """The names of the runs at ``places``, those that are neighbours on a device as one range."""
+        found: list[list[int]] = []
+        for run in sorted(places):
+            if found and self.archive.previous(found[-1][-1]) == run:
+                found[-1].append(run)
+            else:
+                found.append([run])
+        return [between(self.names(neighbours)) for neighbours in found]
 
     def accounts(self, place: int) -> list[Account]:
         """What did not run, and why: crashes first, then by the number of cases."""

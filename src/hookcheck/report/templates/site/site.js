@@ -97,6 +97,16 @@ if (chooser) {
   choose();
 }
 
+const leading = document.querySelector("form.leading");
+if (leading) {
+  const select = leading.querySelector("select");
+  const here = select.selectedIndex;
+  leading.hidden = false;
+  document.querySelector(".choice").hidden = true;
+  select.addEventListener("change", () => location.assign(select.value));
+  window.addEventListener("pageshow", () => (select.selectedIndex = here)); // on the way back
+}
+
 for (const block of document.querySelectorAll("pre.command")) {
   const button = document.createElement("button");
   button.type = "button";
