@@ -52,6 +52,7 @@ from hookcheck.run.plan import (
     stands,
     to_workers,
 )
+from hookcheck.run.progress import Progress
 from hookcheck.run.selection import CELLS, is_of_no_cell, scope, selected
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
@@ -139,6 +140,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
     if REQUEST not in config.stash or _is_worker(config) or config.option.collectonly:
         return
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    if reporter is not None and config.option.verbose <= 0:
+        config.pluginmanager.register(Progress(reporter))
     try:
         config.stash[HELD] = hold(config.stash[REQUEST], _under_test())
     except HookcheckError as error:
