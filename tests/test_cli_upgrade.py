@@ -52,6 +52,28 @@ def test_a_minor_version_stands_for_its_newest_patch() -> None:
     assert "torch==2.2.2" in asked("upgrade", "--from", "2.2", "--to", "2.10", "--no-run")[2]
 
 
+def test_ones_own_model_is_run_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    from hookcheck.models.across import Across, Difference
+
+    seen: list[Any] = []
+
+    def across(*arguments: Any) -> Across:
+        seen.append(arguments[:4])
+        worse = Difference(True, "silent", "full_backward", "BW-01", ("fc",), "conforms", "wrong values")
+        return Across({"2.9.0": (), "2.11.0": ()}, (worse,))
+
+    monkeypatch.setattr("hookcheck.models.across.across", across)
+    own = ["--from", "2.9.0", "--to", "2.11.0", "--check", "package.module:make"]
+    first, *others = lines("upgrade", *own, "--with", "numpy<2", "--kinds", "full_backward", code=1)
+    assert first["verdict"] == "do not upgrade"
+    assert seen == [("package.module:make", ["2.9.0", "2.11.0"], ["numpy<2"], ["--kinds", "full_backward"])]
+    assert [row["text"] for row in others if row["what"] == "own model"] == [
+        "full_backward BW-01 on fc: conforms → wrong values"
+    ]
+    status, _, error = asked("upgrade", "--from", "2.9.0", "--to", "2.11.0", "--with", "numpy")
+    assert (status, "name your model" in error) == (2, True)
+
+
 def test_the_page_fits_forty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     out = asked("upgrade", "--from", "2.9.0", "--to", "2.10.0", "--format", "pretty")[1]

@@ -12,7 +12,17 @@ from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.record.compare import compare
 from hookcheck.record.model import Record
 from hookcheck.report.support import support
-from hookcheck.report.upgrade import CANNOT_TELL, NOT_SAFE, NOTES, SAFE, Known, Upgrade, upgrade, warning_filter
+from hookcheck.report.upgrade import (
+    CANNOT_TELL,
+    NOT_SAFE,
+    NOTES,
+    SAFE,
+    Known,
+    OwnChange,
+    Upgrade,
+    upgrade,
+    warning_filter,
+)
 from hookcheck.report.upgrade_page import page
 
 from .samples import case, deviation, record
@@ -55,6 +65,25 @@ def test_the_verdict(now: list[Deviation], verdict: str, do: str | None) -> None
     assert found.verdict == verdict
     assert [change.do for change in found.changes if change.group.cause.worse] == ([do] if do else [])
     assert answer(one("2.6.0", *now), one("2.13.0", *now)).verdict == SAFE  # what was so before
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict", "shown"),
+    [
+        ((), SAFE, "Nothing: hooks on it see the same on both."),
+        ((OwnChange(True, "silent", "full_backward BW-01 on fc: conforms → wrong values"),), NOT_SAFE, "BW-01 on fc"),
+        ((OwnChange(True, "warning", "a warning"),), NOTES, "**worse**, warning: a warning"),
+        ((OwnChange(False, "what hooks see", "called once"),), SAFE, "**otherwise**, what hooks see: called once"),
+        (None, SAFE, "Your own model was not run either"),
+    ],
+)
+def test_ones_own_model_has_its_say(own: tuple[OwnChange, ...] | None, verdict: str, shown: str) -> None:
+    before, after = one("2.6.0"), one("2.13.0")
+    found = upgrade(before, after, compare(before, after), (), Known([], LEDGER, {}), own)
+    assert found.verdict == verdict
+    text = page(found, None)
+    assert shown in text
+    assert ("on your own model?" in text) == (own is not None)
 
 
 def test_what_was_not_looked_at_is_never_safe() -> None:

@@ -150,15 +150,25 @@ def _across(target: str, torches: str, packages: str, options: list[str], shape:
     from hookcheck.models.across import across
 
     names = [name.strip() for name in torches.split(",") if name.strip()]
-    parts = [part.strip() for part in packages.split(",") if part.strip()]
-    wanted = [word for part in parts for word in (("-r", part[2:].strip()) if part.startswith("-r") else (part,))]
-    found = across(target, names, wanted, options, lambda text: click.echo(f"hookcheck: {text}", err=True))
+    found = across(
+        target, names, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
+    )
     if shape == "json":
         for difference in found.differences:
             click.echo(json.dumps({"what": "difference", **asdict(difference)}))
     else:
         click.echo(str(found))
     return DEVIATES if found.worse else FINE
+
+
+def requirements(packages: str) -> list[str]:
+    """The words of ``--with`` for pip and uv.
+
+    >>> requirements("numpy<2, -r more.txt")
+    ['numpy<2', '-r', 'more.txt']
+    """
+    parts = [part.strip() for part in packages.split(",") if part.strip()]
+    return [word for part in parts for word in (("-r", part[2:].strip()) if part.startswith("-r") else (part,))]
 
 
 def _listed(given: tuple[str, ...]) -> list[str]:

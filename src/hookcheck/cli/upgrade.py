@@ -19,7 +19,8 @@ from hookcheck.cli.support import statements, support_data
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
-    from hookcheck.report.upgrade import Upgrade
+    from hookcheck.record.model import Record
+    from hookcheck.report.upgrade import OwnChange, Upgrade
 
 _SCHEMAS = [
     fields(
@@ -66,6 +67,12 @@ _SCHEMAS = [
         kind=("string", "the hook kind, or the rule of `hookcheck scan`"),
         text=("string", "which changes concern it, or what the rule says"),
     ),
+    fields(
+        what=("string", "own model"),
+        worse=("boolean", "whether it is worse on the later torch"),
+        cost=("string", "what it means for who uses the hook"),
+        text=("string", "what is otherwise for hooks on your model, and where"),
+    ),
 ]
 
 
@@ -74,6 +81,8 @@ _SCHEMAS = [
 @click.option("--to", "later", required=True, metavar="B", help="The torch that you want: a version, or a record.")
 @click.option("--kinds", callback=words(), default="", metavar="KIND,…", help="Only these hook kinds.")
 @click.option("--code", multiple=True, metavar="PATH", help="Your source code: which of its places are concerned.")
+@click.option("--check", "target", metavar="MODULE:MAKE", help="Run your own model on both, as `hookcheck check` does.")
+@click.option("--with", "packages", metavar="PACKAGES", default="", help="What --check needs beside torch.")
 @click.option("--no-run", is_flag=True, help="Do not make a record that is missing; say how to.")
 @REPORTS
 def upgrade(
@@ -81,6 +90,8 @@ def upgrade(
     later: str,
     kinds: tuple[str, ...],
     code: tuple[str, ...],
+    target: str | None,
+    packages: str,
     no_run: bool,
     reports: Path,
     shape: str,
@@ -90,6 +101,9 @@ def upgrade(
     A version that has no record is run in an environment of its own, which uv makes and which is removed afterwards:
     some minutes, and up to 10 GiB of disk. Exit code: 0 safe, or safe with notes; 1 do not upgrade; 2 cannot tell (also
     for wrong input).
+
+    With --check your own model is run on both as well, and the page says what is otherwise for hooks on it; where that
+    is a silent wrong value, a hook that is not called, or an exception, the answer is: do not upgrade.
     """
     from hookcheck.record.compare import compare
     from hookcheck.report.upgrade import CANNOT_TELL, NOT_SAFE, Known
@@ -98,6 +112,8 @@ def upgrade(
     known = index()
     for kind in kinds:
         one_of(kind, known["kinds"], "hook kind")
+    if packages and not target:
+        raise HookcheckError("--with is for the environments of --check: name your model, or leave it out")
     earlier, later = (_provided(name, reports, no_run) for name in (earlier, later))
     before, after = (complete_record(name, reports) for name in watched((earlier, later), "reading"))
     comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get)
@@ -106,7 +122,8 @@ def upgrade(
         ledger={entry["id"]: entry for entry in known["ledger"]},
         hooks={clause["id"]: clause["hooks"] for clause in known["clauses"] if clause["program"]},
     )
-    answer = answered(before, after, comparison, kinds, facts)
+    own = _own(target, before, after, packages, kinds) if target else None
+    answer = answered(before, after, comparison, kinds, facts, own)
     sites = list(_sites(code, answer, facts.hooks)) if code else None
     show(_rows(answer, sites or ()), "json" if shape == "json" else "pretty", lambda: _page(answer, sites, shape))
     return {NOT_SAFE: DEVIATES, CANNOT_TELL: WRONG_INPUT}.get(answer.verdict, FINE)
@@ -147,6 +164,21 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
     return name
 
 
+def _own(target: str, before: Record, after: Record, packages: str, kinds: tuple[str, ...]) -> tuple[OwnChange, ...]:
+    """What is otherwise for hooks on the user's model; each release has its own environment where it is not here."""
+    from hookcheck.cli.check import requirements
+    from hookcheck.models.across import across
+    from hookcheck.record.model import public_version
+    from hookcheck.report.upgrade import OwnChange
+
+    torches = [public_version(record.header.torch.version) for record in (before, after)]
+    options = [word for kind in kinds for word in ("--kinds", kind)]
+    found = across(
+        target, torches, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
+    )
+    return tuple(OwnChange(each.worse, each.cost, str(each)) for each in found.differences)
+
+
 def _page(answer: Upgrade, sites: list[Row] | None, shape: str) -> Any:
     from hookcheck.report.upgrade_page import page
 
@@ -184,6 +216,8 @@ def _rows(answer: Upgrade, sites: Any) -> Iterator[Row]:
     for kind, counts in answer.counts.items():
         for context, (ran, worse) in counts.items():
             yield {"what": "count", "kind": kind, "context": context, "ran": ran, "worse": worse}
+    for own in answer.own or ():
+        yield {"what": "own model", "worse": own.worse, "cost": own.cost, "text": own.text}
     for each in answer.answers:
         yield {"what": "answer", "question": each.question, "lines": list(each.lines)}
     yield from sites

@@ -65,6 +65,15 @@ class Change:
 
 
 @dataclass(frozen=True)
+class OwnChange:
+    """What is otherwise for hooks on the user's own model, in a sentence; ``cost`` is that of its class."""
+
+    worse: bool
+    cost: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Answer:
     """A question with its answer: sentences."""
 
@@ -74,7 +83,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Upgrade:
-    """The whole answer; ``counts`` has, for each hook kind and context, how many cases ran in both and are worse."""
+    """The whole answer; ``counts`` has, for each hook kind and context, how many cases ran in both and are worse.
+
+    ``own`` is what is otherwise on the user's own model; None where none was run.
+    """
 
     before: Header
     after: Header
@@ -84,6 +96,7 @@ class Upgrade:
     counts: Mapping[str, Mapping[str, tuple[int, int]]]
     answers: tuple[Answer, ...]
     compared: int
+    own: tuple[OwnChange, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,30 +112,42 @@ class Known:
     hooks: Mapping[str, Sequence[str]]
 
 
-def upgrade(before: Record, after: Record, comparison: Comparison, kinds: Sequence[str], known: Known) -> Upgrade:
-    """The answer for the hook kinds ``kinds`` (all, where none is named), to which ``comparison`` is limited."""
+def upgrade(
+    before: Record,
+    after: Record,
+    comparison: Comparison,
+    kinds: Sequence[str],
+    known: Known,
+    own: tuple[OwnChange, ...] | None = None,
+) -> Upgrade:
+    """The answer for the hook kinds ``kinds`` (all, where none is named), to which ``comparison`` is limited.
+
+    ``own`` is what is otherwise on the user's own model, where one was run.
+    """
     changes = tuple(_changes(before, comparison, known))
     counts = _counts(before, after, comparison, kinds, known.hooks)
     return Upgrade(
         before=before.header,
         after=after.header,
         kinds=tuple(kinds),
-        verdict=verdict(comparison, changes),
+        verdict=verdict(comparison, changes, own or ()),
         changes=changes,
         counts=counts,
-        answers=tuple(_answers(before, after, comparison, changes, kinds, known)),
+        answers=tuple(_answers(before, after, comparison, changes, kinds, known, own)),
         compared=comparison.compared,
+        own=own,
     )
 
 
-def verdict(comparison: Comparison, changes: Iterable[Change]) -> str:
+def verdict(comparison: Comparison, changes: Iterable[Change], own: Iterable[OwnChange] = ()) -> str:
     """Safe only where all that the earlier record answers for was looked at, and nothing is worse."""
     worse = [change for change in changes if change.group.cause.worse]
-    if any(change.grave for change in worse):
+    worse_own = [change for change in own if change.worse]
+    if any(change.grave for change in worse) or any(change.cost in GRAVE for change in worse_own):
         return NOT_SAFE
     if not comparison.conclusive:
         return CANNOT_TELL
-    return NOTES if worse else SAFE
+    return NOTES if worse or worse_own else SAFE
 
 
 def _changes(before: Record, comparison: Comparison, known: Known) -> Iterator[Change]:
@@ -275,6 +300,7 @@ def _answers(
     changes: Sequence[Change],
     kinds: Sequence[str],
     known: Known,
+    own: tuple[OwnChange, ...] | None,
 ) -> Iterator[Answer]:
     for question, picks in _QUESTIONS:
         hits = [change for change in changes if picks(change.group)]
@@ -283,7 +309,7 @@ def _answers(
         yield Answer(question, tuple(told) or ("Yes, in all that ran in both.",))
     yield Answer("What is mended?", tuple(_mended(comparison)) or ("Nothing that the records tell.",))
     yield Answer("What changes next?", tuple(_next(comparison, kinds, known)))
-    yield Answer("What was not run, and why?", tuple(_not_run(after, comparison)))
+    yield Answer("What was not run, and why?", tuple(_not_run(after, comparison, own is not None)))
     yield Answer("What was deliberately not judged?", tuple(_not_judged(after)))
 
 
@@ -311,7 +337,7 @@ def _next(comparison: Comparison, kinds: Sequence[str], known: Known) -> Iterato
         yield "No newer release that has been run differs in what holds."
 
 
-def _not_run(after: Record, comparison: Comparison) -> Iterator[str]:
+def _not_run(after: Record, comparison: Comparison, own: bool) -> Iterator[str]:
     for item in comparison.left_out:
         where = f": {item.cases:,} cases of {', '.join(item.families[:3])}" if item.cases else ""
         more = f" and {len(item.families) - 3} more families" if len(item.families) > 3 else ""
@@ -324,7 +350,10 @@ def _not_run(after: Record, comparison: Comparison) -> Iterator[str]:
         f"Beside {ran:,} cases of a fixed corpus, {after.footer.explored:,} new networks were tried on "
         f"{public_version(after.header.torch.version)}, over {len(kinds)} hook kinds and chapters."
     )
-    yield f"Both runs are on {after.header.device}; other devices, and your own model, were not run."
+    yield (
+        f"Both runs are on {after.header.device}; other devices were not run."
+        + ("" if own else " Your own model was not run either: `--check package.module:make` does.")
+    )
 
 
 def _not_judged(after: Record) -> Iterator[str]:
