@@ -138,9 +138,9 @@ def test_the_page() -> None:
     assert text.startswith("# torch 2.6.0 → 2.13.0: do not upgrade\n")
     assert "1. **silent**, a documented promise broken, since 2.13.0, not yet in 2.6.0." in text
     assert "[Why](https://example.org/1)" in text
-    assert 'warnings.filterwarnings("ignore", message="<b> so", category=UserWarning)' in text
+    assert '  warnings.filterwarnings(\n      "ignore",\n      message="<b> so",\n' in text
     assert "- `a.py:3` backward: change 1" in text
-    assert "| backward | 1 ran, 2 changes for the worse | not run |" in text
+    assert "- **backward**: eager 1 ran, 2 changes for the worse; inside another context not run;" in text
     assert "hookcheck repro aaaa --clause BW-01 --kind backward" in text
     assert "Not looked at: give your source code" in page(found, None)
     safe = page(answer(one("2.6.0"), one("2.13.0")), [])

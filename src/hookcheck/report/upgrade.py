@@ -196,24 +196,28 @@ def _action(group: Group, clause: PlannedClause | None, again: bool, warning: st
     return DECIDE, ""
 
 
-_BEGINNING = 70
-"""How many characters of a warning's text tell it from others."""
+_BEGINNING = 50
+"""How many characters of a warning's text tell it from others, and fit a terminal of 80 columns."""
 
 
 def warning_filter(observed: str) -> str:
-    """The line of Python that hides a warning, by its class where Python has it, and the beginning of its text.
+    """The Python that hides a warning, by its class where Python has it, and the beginning of its text.
 
     >>> print(warning_filter("UserWarning: Full backward hook is firing when. See more"))
-    warnings.filterwarnings("ignore", message="Full backward hook is firing when", category=UserWarning)
+    warnings.filterwarnings(
+        "ignore",
+        message="Full backward hook is firing when",
+        category=UserWarning,
+    )
     """
     category, _, text = observed.partition(": ")
     known = category in ("UserWarning", "FutureWarning", "DeprecationWarning", "RuntimeWarning")
     beginning = re.split(r"[.\n…]", text if known else observed)[0].strip()
     if len(beginning) > _BEGINNING:
         beginning = beginning[:_BEGINNING].rpartition(" ")[0]
-    of_class = f", category={category}" if known else ""
+    of_class = f"    category={category},\n" if known else ""
     pattern = json.dumps(re.escape(beginning).replace("\\ ", " "), ensure_ascii=False)
-    return f'warnings.filterwarnings("ignore", message={pattern}{of_class})'
+    return f'warnings.filterwarnings(\n    "ignore",\n    message={pattern},\n{of_class})'
 
 
 def _since(comparison: Comparison, group: Group, statements: Iterable[Mapping[str, Any]]) -> str:
