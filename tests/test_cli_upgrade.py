@@ -74,6 +74,21 @@ def test_ones_own_model_is_run_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (status, "name your model" in error) == (2, True)
 
 
+def test_what_cannot_end_well_is_refused_before_minutes_go_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(*arguments: Any) -> Any:
+        raise AssertionError("an environment was made")
+
+    monkeypatch.setattr("hookcheck.releases.environment.environment", made)
+    (tmp_path / "file").write_text("")
+    ends = ["--from", "2.9.0", "--to", "2.4.1"]
+    status, _, error = asked("upgrade", *ends, "--reports", str(tmp_path / "file" / "reports"))
+    assert (status, error.count("\n"), "cannot be written" in error) == (2, 1, True)
+    status, _, error = asked("upgrade", *ends, "--check", "package.module")
+    assert (status, error.count("\n"), "write as package.module:make" in error) == (2, 1, True)
+
+
 def test_the_page_fits_forty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     out = asked("upgrade", "--from", "2.9.0", "--to", "2.10.0", "--format", "pretty")[1]

@@ -175,11 +175,21 @@ def _listed(given: tuple[str, ...]) -> list[str]:
     return [name.strip() for part in given for name in part.split(",")]
 
 
-def _named(target: str, use: str = "returns (model, args)") -> Callable[..., Any]:
-    """The function of that name; modules of the working directory are found as ``python -m`` finds them."""
+def parted(target: str) -> tuple[str, str]:
+    """The module and the function that ``target`` names.
+
+    Raises:
+        HookcheckError: it is no MODULE:FUNCTION.
+    """
     name, colon, attribute = target.partition(":")
     if not name or not colon or not attribute:
         raise HookcheckError(f"{target!r} is not MODULE:FUNCTION; write as package.module:make")
+    return name, attribute
+
+
+def _named(target: str, use: str = "returns (model, args)") -> Callable[..., Any]:
+    """The function of that name; modules of the working directory are found as ``python -m`` finds them."""
+    name, attribute = parted(target)
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

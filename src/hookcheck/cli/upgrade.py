@@ -105,6 +105,7 @@ def upgrade(
     With --check your own model is run on both as well, and the page says what is otherwise for hooks on it; where that
     is a silent wrong value, a hook that is not called, or an exception, the answer is: do not upgrade.
     """
+    from hookcheck.cli.check import parted
     from hookcheck.record.compare import compare
     from hookcheck.report.upgrade import CANNOT_TELL, NOT_SAFE, Known
     from hookcheck.report.upgrade import upgrade as answered
@@ -112,6 +113,8 @@ def upgrade(
     known = index()
     for kind in kinds:
         one_of(kind, known["kinds"], "hook kind")
+    if target:
+        parted(target)  # before minutes go into records
     if packages and not target:
         raise HookcheckError("--with is for the environments of --check: name your model, or leave it out")
     earlier, later = (_provided(name, reports, no_run) for name in (earlier, later))
@@ -133,6 +136,7 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
     """The record ``name``, or the version that is meant, whose record is made where there is none."""
     from hookcheck.record.model import build_version
     from hookcheck.releases.environment import EnvironmentFailed, environment, release_of
+    from hookcheck.run.ending import check_writable
     from hookcheck.suite import requirement
 
     if Path(name).is_file() or "/" in name or ".jsonl" in name:
@@ -146,6 +150,7 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
             f"torch {name} has no record in {reports / 'records'}; in an environment with Python {release.python} and "
             f"{', '.join([f'torch=={release.torch}', *release.pins])} run `hookcheck run --reports {reports}`"
         )
+    check_writable(reports)
     click.echo(f"hookcheck: torch {name} has no record: making an environment, then running the suite on it", err=True)
     try:
         with environment(release, [requirement()]) as python:
