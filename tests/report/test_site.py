@@ -89,9 +89,9 @@ def test_a_clause_says_all_that_is_known() -> None:
 
 def test_a_verdict_is_a_symbol_and_a_word_and_says_what_it_costs() -> None:
     text = drawn(records())["kinds/full_backward.html"]
-    assert '<span class="sign" aria-hidden="true">∅</span> <span class="word">not called</span>' in text
-    assert '<span class="sign" aria-hidden="true">✓</span> <span class="word">holds</span>' in text
-    assert '<span class="sign" aria-hidden="true">·</span> <span class="word">not offered</span>' in text
+    assert '<span class="sign" aria-hidden="true">∅</span> <span class="word">not called' in text
+    assert '<span class="sign" aria-hidden="true">✓</span> <span class="word">holds' in text
+    assert '<span class="sign" aria-hidden="true">·</span> <span class="word">not offered' in text
 
 
 def test_every_cost_has_a_sign_of_its_own() -> None:
