@@ -55,6 +55,21 @@ def _given(test: Callable[[Any], bool]) -> AbstractContextManager[None]:
     return replaced(MODULE, "__call__", make)
 
 
+@contextmanager
+def _undone_for_good() -> Iterator[None]:
+    """Calls modules without hooks once a norm was taken off them."""
+
+    def make(original: Any) -> Any:
+        def remove(module: Any, *args: Any) -> Any:
+            vars(module)["undone"] = True
+            return original(module, *args)
+
+        return remove
+
+    with replaced(nn.utils, "remove_weight_norm", make), _called_plainly(lambda module: "undone" in vars(module)):
+        yield
+
+
 def _plain(original: Any) -> Any:
     """A call of the host that goes past its hooks."""
     return lambda self, *args, **kwargs: self.forward(*args, **kwargs)
@@ -238,6 +253,10 @@ FAULTS = (
     ),
     _fault("a function mode loses hooks", _within(lambda: torch._C._len_torch_function_stack() > 0), CALLS),
     _fault("a subclass of Tensor loses hooks", lambda: _given(lambda x: type(x).__name__ == "Sub"), CALLS),
+    _fault(
+        "a tensor with its own functions loses hooks", lambda: _given(lambda x: type(x).__name__ == "Handling"), CALLS
+    ),
+    _fault("a module whose norm was undone loses hooks", _undone_for_good, CALLS),
     _fault("a Parameter as the input loses hooks", lambda: _given(lambda x: isinstance(x, nn.Parameter)), CALLS),
     _fault("a negative view loses hooks", lambda: _given(torch.is_neg), CALLS),
     _fault("large strides lose hooks", lambda: _given(lambda x: 0 not in x.stride() and x.stride()[0] > 1), CALLS),

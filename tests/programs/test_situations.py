@@ -162,7 +162,7 @@ MET = {
     ),
     "a parameter that is not initialised takes no hook": Situation("parameter", host="lazy"),
     "little can be done to parameters that are not initialised": Situation("input", host="lazy", before="load"),
-    "a dispatch mode refused what makes a plain subclass until 2.5": Situation(
+    "a dispatch mode refused what makes a subclass until 2.5": Situation(
         "input", inner="dispatch mode", input="plain subclass"
     ),
     "fused optimizers refused what is not initialised until 2.5": Situation("input", host="lazy", optimizer="fused"),

@@ -61,6 +61,12 @@ def lazy(called):
     return net
 """
 
+UNDONE = """\
+def undone(part, change):
+    change(part)
+    nn.utils.remove_weight_norm(part)
+"""
+
 HOSTS = {
     "plain": Choice("network()"),
     "own methods": Choice(
@@ -110,6 +116,7 @@ class Own(nn.Sequential):
         (1, 13),
         "from torch.nn.utils import parametrize\n",
     ),
+    "weight_norm, undone": Choice("changed(network(), lambda part: undone(part, nn.utils.weight_norm))", needs=UNDONE),
     "lazy": Choice("lazy(called=False)", (1, 13), LAZY),
     "lazy, called": Choice("lazy(called=True)", (1, 13), LAZY),
     "GraphModule": Choice("torch.fx.symbolic_trace(network())", (1, 8), "import torch.fx\n"),
@@ -170,6 +177,16 @@ class Sub(torch.Tensor):
         needs="""\
 class SubParameter(nn.Parameter):
     pass
+""",
+    ),
+    "with its own functions": Choice(
+        "torch.full((1, 1), 5.0).as_subclass(Handling).requires_grad_()",
+        (2, 0),
+        needs="""\
+class Handling(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        return super().__torch_function__(function, types, args, kwargs or {})
 """,
     ),
     "shared storage": Choice("torch.full((1, 1), 5.0).share_memory_().requires_grad_()"),

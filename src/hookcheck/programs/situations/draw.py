@@ -1,7 +1,8 @@
 """How was the corpus of situations made? A covering array: any two choices that go together meet in a line.
 
-Run ``python -m hookcheck.programs.situations.draw`` to make it anew; this alone needs allpairspy. What a line need not
-choose is as simple as it can be, so that few choices share the blame for what it shows.
+Run ``python -m hookcheck.programs.situations.draw`` to add what choices that are new need; of an empty corpus it makes
+a whole one, for which alone it needs allpairspy. What a line need not choose is as simple as it can be, so that few
+choices share the blame for what it shows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from hookcheck.programs.situations import acts
 from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
-from hookcheck.programs.situations.corpus import write
+from hookcheck.programs.situations.corpus import read, write
 from hookcheck.programs.situations.fitting import why_not
 from hookcheck.programs.situations.sites import SITES
 
@@ -104,4 +105,5 @@ def simplified(situations: Iterable[Situation]) -> list[Situation]:
 
 
 if __name__ == "__main__":
-    write(simplified(drawn()))
+    known = read()
+    write([*known, *packed(missing(known))] if known else simplified(drawn()))

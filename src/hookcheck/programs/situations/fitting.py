@@ -125,8 +125,8 @@ REASONS = (
         lambda s: s.host == "lazy" and s.optimizer == "fused",
     ),
     Reason(
-        "a dispatch mode refused what makes a plain subclass until 2.5",
-        lambda s: s.input == "plain subclass" and "dispatch mode" in (s.outer, s.inner),
+        "a dispatch mode refused what makes a subclass until 2.5",
+        lambda s: s.input in ("plain subclass", "with its own functions") and "dispatch mode" in (s.outer, s.inner),
     ),
     Reason(
         "a parametrised module cannot be pickled",
