@@ -71,8 +71,11 @@ def environment(release: Release) -> Iterator[Path]:
         if links:
             settings["UV_FIND_LINKS"] = ",".join(links.split())
         python = Path(folder, "venv", "bin", "python")
-        wanted = [f"torch=={release.torch}", *release.pins]
-        _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
+        wanted = [f"torch=={release.torch}", "numpy", *release.pins]  # which torch warns of, where it is not there
+        try:
+            _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
+        except NoEnvironment:
+            raise NoEnvironment(f"Python {release.python} is not on PATH, and uv cannot fetch it") from None
         _run([command, "pip", "install", "--quiet", "--python", str(python), *wanted], settings)
         yield python
 
