@@ -21,7 +21,7 @@ from hookcheck.programs.running import facts_of
 
 IDS = [
     *(f"P2-{n}" for n in range(1, 11)),
-    "P2-11-legacy",
+    "P2-13",
     *("QA-1", "QA-2", "QA-3"),
     *("TT-1", "TT-2", "TT-3", "TT-4", "TT-5", "TT-6", "TT-8", "ZH-1", "PW-2", "PW-3", "PW-4"),
     *(f"SYS-0{n}" for n in range(1, 7)),

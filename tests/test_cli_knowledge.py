@@ -91,9 +91,9 @@ def test_list_selects() -> None:
     assert {id for id, clause in CLAUSES.items() if "post_accumulate" in clause.kinds} <= ids
     assert {row["id"] for row in rows if row["chapter"] == "post-accumulate-hooks"} <= ids < set(CLAUSES)
     assert {row["chapter"] for row in lines("list", "--chapter", "forward-hooks")} == {"forward-hooks"}
-    found = lines("list", "--search", "STRUCTSEQ")
-    assert [row["id"] for row in found] == ["own_k_structseq"]
-    _, out, _ = asked("list", "--search", "structseq", "--format", "pretty")
+    found = lines("list", "--search", "A Named RESULT of torch")
+    assert [row["id"] for row in found] == ["BS-05"]
+    _, out, _ = asked("list", "--search", "a named result of torch", "--format", "pretty")
     assert out.splitlines()[-1] == "1 clause; `hookcheck explain ID` says more of one"
 
 
@@ -124,7 +124,7 @@ def test_explain_tells_every_name() -> None:
     assert release["records"] == ["torch-2.6.0-cpu"]
     assert release["states"]["holds"] > 100
     kept = {row["id"]: row for row in lines("explain", "kept-out")}
-    assert kept["probe.run.unsafe"]["entries"] == ["gh196459"]
+    assert kept["probe.run.unsafe"]["entries"] == ["IP-07"]
     for name in ("BW-03", "view", "full_backward", "Linear", "hook-order", "2.6.0", "kept-out"):
         assert asked("explain", name, "--format", "pretty")[0] == 0
 
@@ -213,9 +213,9 @@ def test_doctor() -> None:
 def test_completion_completes_names() -> None:
     code, out, _ = asked("completion", "bash")
     assert (code, "_HOOKCHECK_COMPLETE=bash_complete" in out) == (0, True)
-    words = {"COMP_WORDS": "hookcheck explain own_k_struct", "COMP_CWORD": "2", "_HOOKCHECK_COMPLETE": "bash_complete"}
+    words = {"COMP_WORDS": "hookcheck explain BS-0", "COMP_CWORD": "2", "_HOOKCHECK_COMPLETE": "bash_complete"}
     program = f"import os; os.environ.update({words!r})"
-    assert "plain,own_k_structseq" in in_process(code=program).stdout
+    assert "plain,BS-05" in in_process(code=program).stdout
 
 
 def test_a_closed_pipe_is_no_traceback() -> None:

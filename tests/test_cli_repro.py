@@ -95,11 +95,11 @@ def test_a_cell_of_a_record(folder: Path) -> None:
 
 
 def test_a_program() -> None:
-    code, out, _ = asked("repro", "gh61446", "--runs", "1", "--format", "json")
+    code, out, _ = asked("repro", "BS-01", "--runs", "1", "--format", "json")
     assert code == 0
     row = json.loads(out)
-    assert (row["folder"], row["clause"], row["kind"]) == ("gh61446", "gh61446", "backward-hook-structures")
-    assert subprocess.run([sys.executable, "-I", "gh61446/repro.py"], capture_output=True, check=False).returncode == 1
+    assert (row["folder"], row["clause"], row["kind"]) == ("BS-01", "BS-01", "backward-hook-structures")
+    assert subprocess.run([sys.executable, "-I", "BS-01/repro.py"], capture_output=True, check=False).returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_a_program() -> None:
         (["repro", OF_LINEAR[0], "--clause", "P2-11", "--kind", "full_backward"], "P2-11 does not speak of hook kind"),
         (["repro", OF_LINEAR[0], "--clause", "GO-01", "--kind", "backward"], "conforms on torch"),
         (
-            ["repro", OF_LINEAR[0], "--clause", "gh61446", "--kind", "backward"],
+            ["repro", OF_LINEAR[0], "--clause", "BS-01", "--kind", "backward"],
             "is a program, which runs on no topology",
         ),
-        (["repro", "gh61446", "--clause", "GI-01"], "is itself the clause, a program: leave --clause and --kind out"),
-        (["repro", "gh88312"], "gh88312 conforms on torch"),
+        (["repro", "BS-01", "--clause", "GI-01"], "is itself the clause, a program: leave --clause and --kind out"),
+        (["repro", "BF-01"], "BF-01 conforms on torch"),
         (["repro", *OF_LINEAR, "--torch", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
         (["verify", "gone.py"], "gone.py cannot be read"),
         (["verify", "none.py", "--torch", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),

@@ -34,7 +34,7 @@ FAULTS = (
     Fault(
         "accumulating Nodes: hooks dropped",
         lambda: on_nodes(dropped),
-        ("U-15", "own_accgrad_hook_lost", "gh139742", "own_accgrad_hook_lost_on_double"),
+        ("U-15", "AG-03", "AG-04", "AG-05"),
     ),
     Fault("accumulating Nodes: hooks called every second time", lambda: on_nodes(every_second), ("U-15",)),
     Fault("accumulating Nodes: tensor hooks come after all", lambda: on_tensors(late), ("U-16",)),

@@ -37,7 +37,7 @@ FAULTS = (
     Fault(
         "always_call hides the wish to end",
         lambda: call(("except Exception:", "except BaseException:"), (AT_THE_END, "return result")),
-        ("own_always_call_skipped_for_base_exception",),
+        ("FW-24",),
         since="2.1",
     ),
     Fault(

@@ -30,11 +30,11 @@ def holding(original: Any) -> Any:
 
 
 FAULTS = (
-    Fault("full hooks: they hold their module weakly", lambda: engine("__init__", weakly), ("own_full_temp_module",)),
+    Fault("full hooks: they hold their module weakly", lambda: engine("__init__", weakly), ("BL-08",)),
     Fault(
         "multi-grad hooks: they hold their tensors",
         lambda: replaced(torch.autograd.graph, "register_multi_grad_hook", holding),
-        ("pr102859",),
+        ("BL-07",),
         since="2.0",
     ),
 )

@@ -23,6 +23,6 @@ FAULTS = (
     Fault(
         "calls of modules: every tuple comes out as a plain one",
         lambda: replaced(torch.nn.Module, "__call__", tuples),
-        ("own_k_structseq", "own_k_tuple_subclass"),
+        ("BS-05", "BS-06"),
     ),
 )

@@ -17,13 +17,13 @@ FAULTS = (
             ('getattr(m, "_forward_hooks", {})', "{}"),
             ('getattr(m, "_forward_pre_hooks", {})', "{}"),
         ),
-        ("gh132700", "own_fastpath_linear_hooks"),
+        ("CP-02", "CP-03"),
         since="2.5",
     ),
     Fault(
         "a lazy module infers its parameters from positional arguments alone",
         lambda: edited(lazy.LazyModuleMixin, "_infer_parameters", ("(*args, **kwargs)", "(*args)")),
-        ("gh59923",),
+        ("CP-06",),
         since="2.2",
     ),
     Fault(
@@ -33,7 +33,7 @@ FAULTS = (
             "_infer_parameters",
             ("module._load_hook.remove()", "module._load_hook.remove(); module._forward_pre_hooks.clear()"),
         ),
-        ("gh60132",),
+        ("CP-07",),
         since="2.2",
     ),
 )

@@ -79,23 +79,23 @@ FAULTS = (
         lambda: checkpoints(hooks_off_in(1)),
         (
             "DS-13",
-            "own_ckpt_hook_removed_before_backward",
-            "own_ckpt_hook_pairing_early_stop",
-            "own_ckpt_always_call_gets_none",
+            "CK-16",
+            "CK-18",
+            "CK-19",
         ),
     ),
     Fault(
         "checkpoint: hooks do not run in the second pass",
         lambda: checkpoints(hooks_off_in(2)),
-        ("DS-13", "U-17", "own_ckpt_full_hook_count"),
+        ("DS-13", "U-17", "CK-17"),
     ),
     Fault(
         "checkpoint: the gradient that enters a region is doubled",
         lambda: checkpoints(output=doubled),
-        ("gh81296", "gh82156", "own_ckpt_shared_param_nonreentrant", "U-17"),
+        ("CK-14", "CK-20", "CK-15", "U-17"),
     ),
-    Fault("checkpoint: the outputs of regions are kept", hoarding, ("gh161186",)),
+    Fault("checkpoint: the outputs of regions are kept", hoarding, ("CK-21",)),
     Fault("checkpoint: respect_saved_tensors_hooks is not respected", lambda: calling(told_nothing), ("ST-24",)),
 )
 
-OUT_OF_REACH = {"gh193671": "since 2.1 every fact of it is refuted: what is saved has not been filled"}
+OUT_OF_REACH = {"CK-22": "since 2.1 every fact of it is refuted: what is saved has not been filled"}

@@ -148,14 +148,14 @@ FAULTS = (
     Fault(
         "legacy hooks are on the last output",
         lambda: call(("var = var[0]", "var = var[-1]")),
-        ("P2-11-legacy",),
+        ("P2-13",),
         kinds=(),
         since="2.4",
     ),
     Fault(
         "legacy hooks get the gradient of Linear's input first",
         lambda: told(lambda hook, module, gi, go: hook(module, gi[::-1], go) and None),
-        ("P2-11-legacy",),
+        ("P2-13",),
         kinds=(),
     ),
 )

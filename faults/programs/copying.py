@@ -76,7 +76,7 @@ FAULTS = (
     Fault(
         "weight_norm computes no weight",
         lambda: replaced(WeightNorm, "__call__", lambda original: lambda self, module, args: None),
-        ("gh28594", "PN-02"),
+        ("SZ-26", "PN-02"),
         kinds=(),
     ),
     Fault("spectral_norm has a weight that is no leaf at once", _spectral_norm_computes_at_once, ("SZ-25",), kinds=()),

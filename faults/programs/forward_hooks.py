@@ -73,17 +73,17 @@ FAULTS = (
     Fault(
         "a forward hook is called every second time",
         lambda: local("forward_hook", every_second),
-        ("FW-08", "own_oneshot_forward_hooks"),
+        ("FW-08", "CP-08"),
     ),
     Fault(
         "a forward hook is skipped under no_grad",
         lambda: local("forward_hook", _under_grad),
-        ("FW-08", "gh132700"),
+        ("FW-08", "CP-02"),
     ),
     Fault(
         "a forward hook is dropped",
         lambda: local("forward_hook", dropped),
-        ("FW-08", "FW-09", "FW-19", "gh78109", "gh117925", "own_encoder_padding_mask_hooks"),
+        ("FW-08", "FW-09", "FW-19", "CP-04", "CP-01", "CP-05"),
     ),
     Fault(
         "a forward hook gets the first argument alone",
@@ -94,7 +94,7 @@ FAULTS = (
     Fault(
         "a forward hook gets keyword arguments unasked",
         lambda: call(("hook_id in self._forward_hooks_with_kwargs", "hook_id in self._forward_hooks")),
-        ("FW-09", "FW-10", "own_a2_stale_flag_changes_signature"),
+        ("FW-09", "FW-10", "GL-15"),
         since="2.1",
     ),
     Fault(
@@ -153,6 +153,6 @@ FAULTS = (
     Fault(
         "a forward hook on a module of torch.nn is dropped",
         lambda: replaced(torch.nn.Module, "register_forward_hook", _of_users),
-        ("FW-20", "gh60132"),
+        ("FW-20", "CP-07"),
     ),
 )

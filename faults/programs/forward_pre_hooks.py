@@ -9,7 +9,7 @@ FAULTS = (
     Fault(
         "a forward pre-hook is called every second time",
         lambda: local("forward_pre_hook", every_second),
-        ("FW-01", "gh60132"),
+        ("FW-01", "CP-07"),
     ),
     Fault(
         "a forward pre-hook gets its arguments in a list",

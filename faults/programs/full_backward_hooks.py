@@ -172,7 +172,7 @@ FAULTS = (
     Fault(
         "full hooks: named tuples come out as tuples",
         lambda: engine("setup_output_hook", plain_tuples),
-        ("U-09", "pr112433"),
+        ("U-09", "BS-04"),
     ),
     Fault(
         "full hooks: results for what is no tensor are refused",
@@ -182,11 +182,11 @@ FAULTS = (
     Fault(
         "full hooks: the first argument must require grad",
         lambda: engine("_apply_on_tensors", first_must_require_grad),
-        ("gh57944",),
+        ("BF-06",),
     ),
     Fault(
         "full hooks: forward needs a Node under no_grad too",
         lambda: engine("setup_input_hook", needing_a_node),
-        ("gh59901",),
+        ("BS-03",),
     ),
 )

@@ -61,5 +61,5 @@ FAULTS = (
         ("BP-08", "AC-03"),
         since="2.0",
     ),
-    Fault("pre-hooks: none is called", lambda: found(lambda hooks: []), ("BP-09", "gh189093"), since="2.0"),
+    Fault("pre-hooks: none is called", lambda: found(lambda hooks: []), ("BP-09", "BF-16"), since="2.0"),
 )

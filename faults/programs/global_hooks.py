@@ -32,7 +32,7 @@ FAULTS = (
     Fault(
         "a global forward pre-hook is dropped",
         lambda: everywhere("forward_pre_hook", dropped),
-        ("GL-01", "GL-04", "FW-16", "own_global_pre_hook_no_kwargs"),
+        ("GL-01", "GL-04", "FW-16", "GL-13"),
     ),
     Fault(
         "a global forward pre-hook runs after the module's own",
@@ -83,7 +83,7 @@ FAULTS = (
             "register_module_forward_hook",
             ("extra_dict=_global_forward_hooks_always_called", "extra_dict=None"),
         ),
-        ("own_a_global_kwargs_flag_leak",),
+        ("GL-14",),
         since="2.1",
     ),
     Fault(

@@ -39,12 +39,12 @@ FAULTS = (
     Fault(
         "order of hooks: tensor hooks of results are pre-hooks of the Node",
         lambda: replaced(torch.Tensor, "register_hook", _on_the_node),
-        ("EX-01", "EX-10", "own_hook_order_tensor_node"),
+        ("EX-01", "EX-10", "EX-11"),
     ),
     Fault(
         "order of hooks: tensor hooks come last",
         lambda: on_tensors(late),
-        ("EX-01", "EX-03", "EX-04", "EX-07", "EX-08", "EX-10", "own_hook_order_tensor_node"),
+        ("EX-01", "EX-03", "EX-04", "EX-07", "EX-08", "EX-10", "EX-11"),
     ),
     Fault("order of hooks: results of pre-hooks ignored", lambda: on_nodes(pre=ignored), ("EX-02", "EX-04", "EX-07")),
     Fault(

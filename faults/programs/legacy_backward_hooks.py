@@ -22,23 +22,23 @@ FAULTS = (
     Fault(
         "backward hooks of modules: none is called",
         lambda: fetched(lambda module, hooks: []),
-        ("LB-03", "gh59203", "gh36372", "own_nested_output_lstm"),
+        ("LB-03", "LB-04", "BL-01", "BS-07"),
     ),
     Fault(
         "removal of hooks: it has no effect",
         lambda: replaced(torch.utils.hooks.RemovableHandle, "remove", lambda original: lambda self: None),
         (
-            "own_legacy_flag_sticky",
-            "own_global_flag_sticky",
+            "LB-06",
+            "LB-07",
             "AC-11",
-            "gh58354",
-            "own_full_removed_before_backward",
-            "own_full_hook_self_remove",
-            "own_thread_id_race",
+            "BL-02",
+            "BL-03",
+            "BL-04",
+            "BL-10",
         ),
     ),
 )
 
 OUT_OF_REACH = {
-    "own_legacy_str_output_hang": "its one fact deviates on every release, so no fault can add to that",
+    "LB-05": "its one fact deviates on every release, so no fault can add to that",
 }

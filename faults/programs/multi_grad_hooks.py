@@ -40,7 +40,7 @@ FAULTS = (
     Fault(
         "register_multi_grad_hook: gradients in reverse order",
         lambda: _edited(("fn(buffer[id])", "fn(buffer[id][::-1])")),
-        ("MG-01", "MG-02", "MG-03", "MG-08", "MG-09", "MG-10", "gh131753", "own_multi_grad_exception_state"),
+        ("MG-01", "MG-02", "MG-03", "MG-08", "MG-09", "MG-10", "MG-11", "MG-13"),
     ),
     Fault(
         "register_multi_grad_hook: waits for every tensor",
@@ -54,18 +54,18 @@ FAULTS = (
     ),
     Fault("register_multi_grad_hook: called twice", lambda: _registered(doubled), ("MG-01", "MG-04", "MG-05", "MG-07")),
     Fault("register_multi_grad_hook: called at the end of backward", lambda: _registered(late), ("MG-04", "MG-08")),
-    Fault("register_multi_grad_hook: dropped", lambda: _registered(dropped), ("MG-06", "gh131753")),
+    Fault("register_multi_grad_hook: dropped", lambda: _registered(dropped), ("MG-06", "MG-11")),
     Fault("register_multi_grad_hook: called with copies", lambda: _registered(_cloned), ("MG-06",)),
     Fault(
         "register_multi_grad_hook: mode any is called for every gradient",
         lambda: _edited(("if prev:", "if False:")),
-        ("MG-04", "MG-05", "own_multi_grad_any_mode"),
+        ("MG-04", "MG-05", "MG-12"),
         since="2.3",
     ),
     Fault(
         "register_multi_grad_hook: mode any is called in one backward alone",
         lambda: _edited(("ran_hook[id] = ran_hook[id], True", "ran_hook[0] = ran_hook[0], True")),
-        ("MG-04", "own_multi_grad_any_mode"),
+        ("MG-04", "MG-12"),
         since="2.5",
     ),
     Fault(
@@ -82,17 +82,17 @@ FAULTS = (
     Fault(
         "register_multi_grad_hook: the handle removes it from the first tensor",
         lambda: replaced(graph._MultiHandle, "remove", lambda original: lambda self: self.handles[0].remove()),
-        ("MG-07", "own_multi_grad_any_mode"),
+        ("MG-07", "MG-12"),
     ),
     Fault(
         "register_multi_grad_hook: what has come is kept over backwards",
         lambda: _edited(("id = torch._C._current_graph_task_id()", "id = 0")),
-        ("MG-09", "own_multi_grad_exception_state"),
+        ("MG-09", "MG-13"),
         since="2.3",
     ),
     Fault(
         "register_multi_grad_hook: a tensor that is listed twice is taken once",
         _each_once,
-        ("own_multi_grad_same_tensor_twice",),
+        ("MG-14",),
     ),
 )

@@ -116,7 +116,7 @@ FAULTS = (
     Fault(
         "Node hooks: post-hooks are tensor hooks",
         _as_tensor_hooks,
-        ("ND-10", "own_node_prehook_autograd_grad_inputs"),
+        ("ND-10", "ND-15"),
     ),
     Fault("Node hooks: remove() does nothing", lambda: removing(lambda handle: None), ("ND-04", "ND-08")),
     Fault(

@@ -88,7 +88,7 @@ FAULTS = (
     Fault(
         "step pre-hooks of optimizers get no arguments of the step",
         lambda: registering(PRE, lambda hook: lambda optimizer, args, kwargs: hook(optimizer, args[:1], {}), Optimizer),
-        ("OP-01", "own_opt_hook_args_include_self"),
+        ("OP-01", "OP-16"),
         kinds=(),
         since="2.0",
     ),
@@ -117,7 +117,7 @@ FAULTS = (
     Fault(
         "step hooks have handles that remove nothing",
         lambda: removing(lambda handle, table: None),
-        ("OP-01", "OP-02", "OP-03", "OP-04", "OP-11", "own_opt_hook_self_remove"),
+        ("OP-01", "OP-02", "OP-03", "OP-04", "OP-11", "OP-17"),
         kinds=(),
         since="2.0",
     ),
@@ -136,14 +136,14 @@ FAULTS = (
     Fault(
         "step hooks are gone once an optimizer is copied",
         _cleared_by_copying,
-        ("own_opt_deepcopy_drops_hooks", "U-13"),
+        ("OP-15", "U-13"),
         kinds=(),
         since="2.0",
     ),
     Fault(
         "step hooks are called twice under a scheduler",
         _wrapped_by_schedulers,
-        ("own_opt_hooks_with_scheduler",),
+        ("OP-18",),
         kinds=(),
         since="2.0",
     ),

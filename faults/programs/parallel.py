@@ -29,7 +29,7 @@ def _distributed() -> Any:
 
 
 FAULTS = (
-    Fault("DataParallel: replicas have no hooks", _replicas_without_hooks, ("pr128272",), kinds=()),
+    Fault("DataParallel: replicas have no hooks", _replicas_without_hooks, ("DS-21",), kinds=()),
     Fault("DataParallel: replicas on devices have no hooks", _replicas_without_hooks, ("DS-01", "DS-02"), kinds=()),
     Fault(
         "DataParallel: the module is run past its hooks where there is no device",
@@ -53,7 +53,7 @@ FAULTS = (
         lambda: replaced(
             torch.nn.Module, "register_full_backward_hook", lambda original: lambda self, hook, prepend=False: None
         ),
-        ("own_ddp_full_hook_sees_param_grad", "DS-03"),
+        ("DS-22", "DS-03"),
         kinds=(),
     ),
     Fault(

@@ -94,7 +94,7 @@ FAULTS = (
     Fault(
         "parameters have hooks that are not called",
         lambda: added(Parameter, "register_hook", lambda self, hook: None),
-        ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "own_assign_load_drops_param_hooks"),
+        ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "PH-08"),
         kinds=(),
     ),
 )

@@ -64,9 +64,9 @@ FAULTS = (
     Fault(
         "post-accumulate hooks: run as tensor hooks",
         as_tensor_hooks,
-        ("PA-01", "PA-02", "PA-03", "PA-05", "PA-08", "own_post_acc_nonleaf", "own_post_acc_order_and_reset"),
+        ("PA-01", "PA-02", "PA-03", "PA-05", "PA-08", "PA-10", "PA-11"),
     ),
-    Fault("post-accumulate hooks: registered on results", _on_results_too, ("PA-02", "PA-03", "own_post_acc_nonleaf")),
+    Fault("post-accumulate hooks: registered on results", _on_results_too, ("PA-02", "PA-03", "PA-10")),
     Fault("post-accumulate hooks: dropped on leaves that are no parameters", _on_parameters_alone, ("PA-02", "PA-04")),
     Fault(
         "post-accumulate hooks: get the gradient",
@@ -78,7 +78,7 @@ FAULTS = (
     Fault(
         "post-accumulate hooks: called every second time",
         lambda: after_accumulation(every_second),
-        ("PA-01", "PA-05", "PA-09", "own_post_acc_survives_set"),
+        ("PA-01", "PA-05", "PA-09", "PA-12"),
     ),
     Fault("post-accumulate hooks: called twice", lambda: after_accumulation(doubled), ("PA-01", "PA-05", "PA-08")),
     Fault("post-accumulate hooks: always without grad mode", lambda: after_accumulation(_in_mode(False)), ("PA-07",)),
@@ -86,12 +86,12 @@ FAULTS = (
     Fault(
         "post-accumulate hooks: a new one goes before the others",
         lambda: replaced(torch.Tensor, NAME, first),
-        ("PA-09", "own_post_acc_order_and_reset"),
+        ("PA-09", "PA-11"),
     ),
     Fault(
         "post-accumulate hooks: run before late tensor hooks",
         lambda: on_tensors(late),
-        ("own_post_acc_order_and_reset",),
+        ("PA-11",),
     ),
     Fault("post-accumulate hooks: remove() does nothing", lambda: removing(lambda handle: None), ("PA-05", "PA-09")),
     Fault(
@@ -99,5 +99,5 @@ FAULTS = (
         lambda: removing(lambda handle: handle.hooks_dict_ref().clear()),
         ("PA-09",),
     ),
-    Fault("post-accumulate hooks: set_ drops them", _set_drops_them, ("own_post_acc_survives_set",)),
+    Fault("post-accumulate hooks: set_ drops them", _set_drops_them, ("PA-12",)),
 )

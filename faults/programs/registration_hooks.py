@@ -11,7 +11,7 @@ FAULTS = (
     Fault(
         "a parameter registration hook's result is ignored",
         lambda: edited(torch.nn.Module, "register_parameter", ("param = output", "pass")),
-        ("RG-01", "own_param_registration_hook_setattr"),
+        ("RG-01", "RG-06"),
         since="2.0",
     ),
     Fault(

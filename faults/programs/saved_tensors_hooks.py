@@ -165,7 +165,7 @@ def forgetting(original: Any) -> Any:
 
 FAULTS = (
     Fault("saved tensors: contexts set no hooks", unset, ("ST-01", "ST-05", "ST-19")),
-    Fault("saved tensors: leaves are not packed", leaves_left_out, ("ST-01", "own_saved_hooks_leaf_input")),
+    Fault("saved tensors: leaves are not packed", leaves_left_out, ("ST-01", "ST-26")),
     Fault("saved tensors: pack is called twice", lambda: pairs(twice), ("ST-01", "ST-04", "ST-06")),
     Fault(
         "saved tensors: unpack gets a copy of what was packed",
@@ -176,7 +176,7 @@ FAULTS = (
     Fault(
         "saved tensors: unpack is called once and its result kept",
         lambda: pairs(unpack=kept_result),
-        ("ST-07", "own_saved_hooks_leaf_input"),
+        ("ST-07", "ST-26"),
     ),
     Fault(
         "saved tensors: pack gets a copy",
@@ -191,5 +191,5 @@ FAULTS = (
         "saved tensors: disabling them does nothing", lambda: disabling(lambda _: lambda _: nullcontext()), ("ST-21",)
     ),
     Fault("saved tensors: an inner context that disables them enables them", lambda: disabling(forgetting), ("ST-21",)),
-    Fault("saved tensors: what hooks raise becomes a RuntimeError", lambda: pairs(wrapping, wrapping), ("pr94456",)),
+    Fault("saved tensors: what hooks raise becomes a RuntimeError", lambda: pairs(wrapping, wrapping), ("ST-25",)),
 )

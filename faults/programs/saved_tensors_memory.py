@@ -27,14 +27,12 @@ FAULTS = (
         lambda: pairs(lambda hook: lambda t: (t, hook(t)), lambda hook: lambda packed: hook(packed[1])),
         ("ST-02", "ST-17"),
     ),
-    Fault(
-        "saved tensors: contexts set no hooks, so that nothing is kept live", unset, ("ST-15", "ST-17-live", "gh130734")
-    ),
+    Fault("saved tensors: contexts set no hooks, so that nothing is kept live", unset, ("ST-15", "ST-27", "ST-28")),
     Fault("saved tensors: save_on_cpu copies", lambda: on_cpu(lambda t: t.clone(), lambda packed: packed), ("ST-22",)),
     Fault(
         "saved tensors: save_on_cpu leaves what it saves where it is",
         lambda: on_cpu(lambda t: t.detach(), lambda packed: packed),
-        ("ST-22-cuda",),
+        ("ST-29",),
     ),
     Fault(
         "saved tensors: save_on_cpu gives back what has not arrived",

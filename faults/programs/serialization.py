@@ -103,7 +103,7 @@ FAULTS = (
     Fault(
         "pickle restores handles for no table",
         lambda: _handles(lambda state: (None, *state[1:])),
-        ("own_handle_pickle_roundtrip", "SZ-01"),
+        ("SZ-27", "SZ-01"),
         kinds=(),
     ),
     Fault("pickle restores no handle whose table is gone", lambda: _handles(_dead), ("SZ-02",), kinds=()),
@@ -111,7 +111,7 @@ FAULTS = (
     Fault(
         "pickle restores modules without hooks",
         lambda: restoring(without_hooks),
-        ("own_handle_pickle_roundtrip", "SZ-01", "SZ-04", "SZ-05", "SZ-06", "SZ-11"),
+        ("SZ-27", "SZ-01", "SZ-04", "SZ-05", "SZ-06", "SZ-11"),
         kinds=(),
     ),
     Fault("pickle restores hooks the other way round", lambda: restoring(_reversed), ("SZ-06", "SZ-11"), kinds=()),
@@ -125,7 +125,7 @@ FAULTS = (
     Fault(
         "pickle restores old modules without a table that is newer",
         lambda: _tables_stay_missing(Module, "_state_dict_pre_hooks"),
-        ("SZ-08", "own_old_pickle_missing_tables"),
+        ("SZ-08", "SZ-28"),
         kinds=(),
         since="2.0",
     ),

@@ -181,14 +181,14 @@ FAULTS = (
     Fault(
         "state_dict is not replaced by what private hooks return",
         lambda: registering(PRIVATE, silenced),
-        ("SD-04", "own_state_dict_hook_public_flag_sticky"),
+        ("SD-04", "SD-15"),
         kinds=(),
     ),
     Fault("state_dict marks private hooks", lambda: registering(PRIVATE, _marked), ("SD-13",), kinds=()),
     Fault(
         "load_state_dict pre-hooks get a copy of the state_dict",
         _load_pre_hooks_on_a_copy,
-        ("SD-05", "own_load_pre_hook_sibling_keys"),
+        ("SD-05", "SD-14"),
         kinds=(),
     ),
     Fault("load_state_dict pre-hooks run after loading", _load_pre_hooks_last, ("SD-05",), kinds=()),
@@ -213,7 +213,7 @@ FAULTS = (
     Fault(
         "load_state_dict post-hooks get copies of the lists",
         lambda: registering(LOAD_POST, lambda hook: lambda m, keys: hook(m, type(keys)(*map(list, keys)))),
-        ("SD-08", "SD-09", "SD-10", "own_load_post_hook_error_list"),
+        ("SD-08", "SD-09", "SD-10", "SD-17"),
         kinds=(),
     ),
     Fault(
@@ -225,7 +225,7 @@ FAULTS = (
     Fault(
         "state_dict and loading give handles that remove nothing",
         lambda: removing(lambda handle, table: None),
-        ("SD-01", "SD-02", "SD-04", "SD-05", "SD-07", "SD-11", "own_state_dict_hook_self_remove"),
+        ("SD-01", "SD-02", "SD-04", "SD-05", "SD-07", "SD-11", "SD-16"),
         kinds=(),
     ),
 )

@@ -85,14 +85,12 @@ FAULTS = (
         lambda: on_tensors(every_second),
         ("TH-01", "TH-05", "TH-07", "TH-08", "TH-10"),
     ),
-    Fault(
-        "tensor hooks: called twice", lambda: on_tensors(doubled), ("TH-01", "TH-10", "own_hook_exact_once_accumulated")
-    ),
+    Fault("tensor hooks: called twice", lambda: on_tensors(doubled), ("TH-01", "TH-10", "TH-11")),
     Fault("tensor hooks: called at the end of backward", lambda: on_tensors(late), ("TH-03", "TH-07", "TH-09")),
     Fault(
         "tensor hooks: dropped",
         lambda: on_tensors(dropped),
-        ("TH-01", "TH-02", "gh11751", "own_hook_inplace_grad_corrupts_sibling"),
+        ("TH-01", "TH-02", "TH-13", "TH-12"),
     ),
     Fault(
         "tensor hooks: not called where a graph is made",
@@ -108,7 +106,7 @@ FAULTS = (
     Fault(
         "tensor hooks: not called for undefined gradients of leaves",
         lambda: _registration(_not_for_none_on_leaves),
-        ("gh60796",),
+        ("TH-14",),
     ),
     Fault("tensor hooks: a new one goes before the others", lambda: _registration(first), ("TH-03", "TH-05", "TH-10")),
     Fault("tensor hooks: remove() does nothing", lambda: removing(lambda handle: None), ("TH-05", "TH-10")),

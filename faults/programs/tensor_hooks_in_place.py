@@ -68,22 +68,20 @@ FAULTS = (
     Fault(
         "tensors in place: hooks follow the tensor to its new grad_fn",
         lambda: _in_place(_hooks_follow),
-        ("IP-02", "IP-04", "U-24", "pr81114_hook_after_inplace"),
+        ("IP-02", "IP-04", "U-24", "IP-06"),
     ),
     Fault(
         "tensors in place: hooks stay with the first grad_fn",
         _hooks_stay_with_the_first,
-        ("IP-01", "IP-03", "IP-04", "pr81114_hook_after_inplace"),
+        ("IP-01", "IP-03", "IP-04", "IP-06"),
     ),
     Fault("tensors in place: hooks are dropped", lambda: on_tensors(dropped), ("IP-01", "IP-02", "IP-03", "U-24")),
     Fault("tensors in place: results of hooks are ignored", lambda: on_tensors(ignored), ("IP-02", "IP-03")),
     Fault(
         "tensors in place: retain_grad stays with the grad_fn before",
         lambda: retaining(lambda tensor, grad: setattr(tensor, "grad", grad)),
-        ("pr79996_retain_grad_inplace",),
+        ("IP-05",),
     ),
 )
 
-OUT_OF_REACH = {
-    "gh196459": "it ends the process on releases where faults are put in, and patches stay in their process"
-}
+OUT_OF_REACH = {"IP-07": "it ends the process on releases where faults are put in, and patches stay in their process"}

@@ -102,5 +102,5 @@ FAULTS = (
     Fault("threads: grad mode is handed on", one_grad_mode, ("TD-06",)),
     Fault("threads: backward runs in a thread of its own", elsewhere, ("TD-08",)),
     Fault("threads: hooks for saved tensors are handed on", hooks_for_all, ("ST-14",)),
-    Fault("threads: hooks for saved tensors are not set", unset, ("own_saved_hooks_thread_local",)),
+    Fault("threads: hooks for saved tensors are not set", unset, ("TD-09",)),
 )

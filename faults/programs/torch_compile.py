@@ -34,7 +34,7 @@ FAULTS = (
     Fault(
         "torch.compile: what a forward hook gives is ignored",
         lambda: _ignored("register_forward_hook"),
-        ("TC-01", "TC-03", "TC-06", "gh117758"),
+        ("TC-01", "TC-03", "TC-06", "TC-09"),
         kinds=(),
     ),
     Fault(
@@ -52,7 +52,7 @@ FAULTS = (
     Fault(
         "torch.compile: empty tables of hooks are never guarded",
         lambda: replaced(_guards(), "EMPTY_NN_MODULE_HOOKS_DICT", lambda original: lambda self, guard: None),
-        ("TC-03", "gh117758"),
+        ("TC-03", "TC-09"),
         kinds=(),
         since="2.6",
     ),
@@ -80,7 +80,7 @@ FAULTS = (
             "register_forward_hook",
             lambda original: lambda self, hook, **kw: original(self, hook, **{**kw, "always_call": False}),
         ),
-        ("own_compile_always_call",),
+        ("TC-10",),
         kinds=(),
     ),
 )

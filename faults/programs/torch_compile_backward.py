@@ -19,13 +19,13 @@ FAULTS = (
     Fault(
         "torch.compile: full backward hooks are dropped",
         lambda: _dropped(torch.nn.Module, "register_full_backward_hook"),
-        ("TC-04", "TC-05", "TC-08", "gh115750", "gh133303"),
+        ("TC-04", "TC-05", "TC-08", "TC-11", "TC-13"),
         kinds=(),
     ),
     Fault(
         "torch.compile: full backward pre-hooks are dropped",
         lambda: _dropped(torch.nn.Module, "register_full_backward_pre_hook"),
-        ("TC-04", "gh117265"),
+        ("TC-04", "TC-12"),
         kinds=(),
     ),
     Fault(
@@ -37,14 +37,14 @@ FAULTS = (
     Fault(
         "torch.compile: retain_grad is forgotten",
         lambda: added(torch.Tensor, "retain_grad", lambda self: None),
-        ("gh91468",),
+        ("TC-14",),
         kinds=(),
         since="2.7",
     ),
     Fault(
         "torch.compile: post-accumulate-grad hooks are dropped",
         lambda: _dropped(torch.Tensor, "register_post_accumulate_grad_hook"),
-        ("own_compile_post_acc_hook",),
+        ("TC-15",),
         kinds=(),
     ),
 )

@@ -86,20 +86,20 @@ FAULTS = (
     Fault(
         "torch.func.functional_call: hooks are left out",
         lambda: past_hooks(import_module("torch.func"), "functional_call"),
-        ("own_functional_call_hooks", "U-20-functional-call"),
+        ("TF-01", "TF-02"),
         kinds=(),
     ),
     Fault(
         "torch.func.functional_call: the given parameters stay in the module",
         _kept_parameters,
-        ("U-20-functional-call",),
+        ("TF-02",),
         kinds=(),
     ),
-    Fault("torch.func.vmap: hooks are left out", _vmap_past_hooks, ("U-20-vmap",), kinds=()),
+    Fault("torch.func.vmap: hooks are left out", _vmap_past_hooks, ("TF-03",), kinds=()),
     Fault(
         "torch.func.vmap: a hook on a parameter is dropped",
         lambda: replaced(torch.Tensor, "register_hook", lambda original: lambda self, hook: None),
-        ("own_tensor_hook_in_vmap",),
+        ("TF-04",),
         kinds=(),
     ),
     Fault(
@@ -107,16 +107,14 @@ FAULTS = (
         lambda: replaced(
             torch.nn.Module, "register_full_backward_hook", lambda original: lambda self, hook, prepend=False: None
         ),
-        ("U-20-grad", "U-20-jacrev"),
+        ("TF-05", "TF-06"),
         kinds=(),
     ),
     Fault(
         "torch.func.grad: saved-tensors hooks are dropped in silence",
         unseen_saved_tensors_hooks,
-        ("U-20-saved-tensors",),
+        ("TF-07",),
         kinds=(),
     ),
-    Fault(
-        "torch.func.grad: a removed hook is there still", never_removed, ("own_func_grad", "functorch1124"), kinds=()
-    ),
+    Fault("torch.func.grad: a removed hook is there still", never_removed, ("TF-08", "TF-09"), kinds=()),
 )

@@ -13,28 +13,28 @@ FAULTS = (
     Fault(
         "torch.jit.script: hooks are left out",
         lambda: past_hooks(torch.jit, "script"),
-        ("gh34329",),
+        ("TR-01",),
         kinds=(),
     ),
     Fault(
         "torch.jit: a removed hook is there still",
         never_removed,
-        ("gh53421", "gh75556", "own_jit_trace_backward_hooks"),
+        ("TR-02", "TR-03", "TR-04"),
         kinds=(),
     ),
-    Fault("torch.jit.trace: hooks are left out", lambda: past_hooks(torch.jit, "trace"), ("U-20-trace",), kinds=()),
+    Fault("torch.jit.trace: hooks are left out", lambda: past_hooks(torch.jit, "trace"), ("TR-05",), kinds=()),
     Fault(
         "torch.fx: leaves are traced into, and with them their hooks",
         lambda: replaced(
             import_module("torch.fx").Tracer, "is_leaf_module", lambda original: lambda self, module, name: False
         ),
-        ("U-20-fx",),
+        ("TR-06",),
         kinds=(),
     ),
     Fault(
         "torch.export.export: hooks are left out",
         lambda: past_hooks(import_module("torch.export"), "export"),
-        ("U-20-export", "own_export_root_hook"),
+        ("TR-07", "TR-08"),
         kinds=(),
     ),
 )

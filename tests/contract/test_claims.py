@@ -140,7 +140,7 @@ AS_CLAIMED: dict[str, Patch] = {
     "P2-3": lambda: method("__call__", outputs_before_forward_hooks),
     "P2-6": lambda: method("__call__", capturing_keywords),
     "P2-9": lambda: engine("_set_user_hook", filled_with_none),
-    "P2-11-legacy": of_a_single_node,
+    "P2-13": of_a_single_node,
     "QA-2": without_self,
     "TT-5": no_post_accumulate_hooks,
     "ZH-1": lambda: method("register_forward_hook", returning_nothing),

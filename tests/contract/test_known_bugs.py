@@ -27,18 +27,18 @@ with (Path(__file__).parent / "known_bugs.csv").open(encoding="utf-8") as _file:
 LEDGER = load()
 
 SHARPER = {
-    "gh130734": "the program counts the references that were lost; whether that crashes is a matter of chance",
-    "own_thread_id_race": "the program has the threads meet between reading and writing; left to chance it is rare",
-    "pr102859": "the program looks before the garbage collector comes, which frees the tensors on 2.0.1 as well",
+    "ST-28": "the program counts the references that were lost; whether that crashes is a matter of chance",
+    "BL-10": "the program has the threads meet between reading and writing; left to chance it is rare",
+    "BL-07": "the program looks before the garbage collector comes, which frees the tensors on 2.0.1 as well",
 }
 """Faults that a program shows on releases where the script did not, and why; it must show them where it did."""
 
 NOT_CONFIRMED = {
-    "own_ckpt_full_hook_count",
-    "own_ckpt_shared_param_nonreentrant",
-    "own_opt_hooks_with_scheduler",
-    "own_compile_always_call",
-    "own_compile_post_acc_hook",
+    "CK-17",
+    "CK-15",
+    "OP-18",
+    "TC-10",
+    "TC-15",
 }
 """Faults that scripts showed on 2.1.2 alone of the later releases; with NumPy below 2 the programs hold there."""
 

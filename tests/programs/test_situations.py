@@ -146,16 +146,12 @@ MET = {
     "a hook that goes in a call may lose its keyword arguments in it": Situation(
         "forward with kwargs", trouble="removes another"
     ),
-    "own_always_call_skipped_for_base_exception speaks of it": Situation(
-        "always called forward of net", trouble="interrupts"
-    ),
+    "FW-24 speaks of it": Situation("always called forward of net", trouble="interrupts"),
     "a copy has parameters of its own, whose hooks stay with the original (U-13)": Situation(
         "parameter", before="deepcopy"
     ),
-    "hooks stay with a parameter that is replaced (own_assign_load_drops_param_hooks)": Situation(
-        "parameter", before="assign"
-    ),
-    "Nodes that accumulate go with the data that is replaced (gh139742)": Situation("accumulating Node", before="set_"),
+    "hooks stay with a parameter that is replaced (PH-08)": Situation("parameter", before="assign"),
+    "Nodes that accumulate go with the data that is replaced (AG-04)": Situation("accumulating Node", before="set_"),
     "assigning registers every parameter and buffer once more": Situation("parameter registration", before="assign"),
     "what is to come in a backward calls a hook that is registered in it": Situation(
         "any gradient", trouble="registers another"
@@ -167,7 +163,7 @@ MET = {
     ),
     "fused optimizers refused what is not initialised until 2.5": Situation("input", host="lazy", optimizer="fused"),
     "a parametrised module cannot be pickled": Situation("input", host="parametrized", before="pickle"),
-    "gh28594 speaks of it": Situation("input", host="weight_norm", before="deepcopy"),
+    "SZ-26 speaks of it": Situation("input", host="weight_norm", before="deepcopy"),
     "parameters that were replaced have no part in the graph": Situation("input", between="assign", backward="grad"),
     "of two legacy hooks on other modules either may be first": Situation(
         "backward of net", "backward of net[0]", trouble="raises"

@@ -278,13 +278,13 @@ def test_what_changed_from_2_6_to_2_13_on_networks() -> None:
 def test_what_changed_from_2_6_to_2_13_in_programs() -> None:
     groups = [g for g in measured().groups if g.families == (PROGRAM,) and g.cause.gap]
     mended = {g.cause.clause for g in groups if g.cause.status == MENDED}
-    assert mended == {"AM-03", "gh161186", "gh91468", "own_export_root_hook", "U-23"}
+    assert mended == {"AM-03", "CK-21", "TC-14", "TR-08", "U-23"}
     assert {g.cause.clause for g in groups} - mended == {
-        *("BP-09", "gh189093", "own_c2_kwargs_only_fires_early"),  # the new warning
-        *("own_threads_shared_graph", "TC-07"),
+        *("BP-09", "BF-16", "BF-13"),  # the new warning
+        *("BL-09", "TC-07"),
     }
     assert [g.cause.clause for g in groups if g.cause.cost == "silent" and g.cause.worse] == [
-        "own_threads_shared_graph"  # two threads at once; the ledger has it of 2.6.0 as well
+        "BL-09"  # two threads at once; the ledger has it of 2.6.0 as well
     ]
 
 

@@ -34,8 +34,8 @@ KEPT_OUT: dict[str, KeptOut] = {
     "families.no_grad_evaluation._any_layers SHORTENED": KeptOut(
         "without gradients a transformer goes past its children, and none of their hooks is called; programs speak of "
         "that fast path",
-        clauses=("own_fastpath_linear_hooks", "gh132700"),
-        entries=("own_fastpath_linear_hooks", "gh132700"),
+        clauses=("CP-03", "CP-02"),
+        entries=("CP-03", "CP-02"),
     ),
     "families.fitting.shapes_for filter": KeptOut("a layer is given shapes that it takes"),
     "families.single_layer.topologies WHOLE": KeptOut("integers and masks have no gradient"),
@@ -46,8 +46,8 @@ KEPT_OUT: dict[str, KeptOut] = {
     "probe.run.unsafe": KeptOut(
         "registering a hook on a view that was written to can end the process (pytorch#196459); a program does it in a "
         "process of its own",
-        clauses=("gh196459",),
-        entries=("gh196459",),
+        clauses=("IP-07",),
+        entries=("IP-07",),
     ),
     "networks.examine topology.device": KeptOut("the network is about another device, which the record says"),
     # Run, and not judged.

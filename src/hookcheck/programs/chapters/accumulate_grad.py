@@ -29,7 +29,7 @@ def lives_while_it_is_held(check: Check) -> None:
     check.true("the Node that is held is the leaf's", kept.expand_as(kept).grad_fn.next_functions[0][0] is holder)
 
 
-@program("own_accgrad_hook_lost", PIN, since="1.7", source="pytorch#60796")
+@program("AG-03", PIN, since="1.7", source="pytorch#60796")
 def keeps_its_hooks(check: Check) -> None:
     """A hook on the Node of a leaf runs although nothing holds the Node any longer."""
     log: list[str] = []
@@ -43,7 +43,7 @@ def keeps_its_hooks(check: Check) -> None:
     check.calls("calls in another backward, when nothing does", len(log), 2)
 
 
-@program("gh139742", PROMISE, since="1.7", source="pytorch#139742")
+@program("AG-04", PROMISE, since="1.7", source="pytorch#139742")
 def survives_set(check: Check) -> None:
     """A hook on the Node of a parameter, which the program holds, runs also after ``set_`` gave it other data."""
     log: list[str] = []
@@ -58,7 +58,7 @@ def survives_set(check: Check) -> None:
     check.calls("calls before and after", len(log), 2)
 
 
-@program("own_accgrad_hook_lost_on_double", PIN, since="1.7", source="pytorch#139742")
+@program("AG-05", PIN, since="1.7", source="pytorch#139742")
 def survives_another_type(check: Check) -> None:
     """A hook on the Node of a parameter, which the program holds, runs also after ``.data`` got another type."""
     log: list[str] = []

@@ -162,7 +162,7 @@ def cannot_hide_the_error(check: Check) -> None:
     check.equal("the output that a hook gets after global ones", [call[2] for call in seen], [[1.0]])
 
 
-@program("own_always_call_skipped_for_base_exception", PIN, since="2.1", source=f"{ALWAYS}; pytorch#104278")
+@program("FW-24", PIN, since="2.1", source=f"{ALWAYS}; pytorch#104278")
 def runs_for_every_exception(check: Check) -> None:
     """A hook with ``always_call`` runs for exceptions that are no ``Exception`` too, such as KeyboardInterrupt."""
     for error in (KeyboardInterrupt, SystemExit, GeneratorExit):

@@ -42,7 +42,7 @@ def keeping_inner() -> Any:
     return net(forward)
 
 
-@program("gh88312", PROMISE, since="1.8", source="pytorch#88312")
+@program("BF-01", PROMISE, since="1.8", source="pytorch#88312")
 def double_backward_of_a_loss(check: Check) -> None:
     """A loss with a full backward hook can be differentiated twice: the second derivative of (x - y)² is 2."""
     loss = nn.MSELoss()
@@ -55,7 +55,7 @@ def double_backward_of_a_loss(check: Check) -> None:
     check.equal("grad_input of the first call", [call[0][0] for call in seen[:1]], [[6]])
 
 
-@program("own_double_backward_calls", PIN, since="1.8", source="pytorch#88357")
+@program("BF-02", PIN, since="1.8", source="pytorch#88357")
 def double_backward_fires_once(check: Check) -> None:
     """The backward of a gradient does not compute the gradient of the module's output, so the hook does not fire."""
     cubed = net(lambda module, x: x * x * x)
@@ -67,7 +67,7 @@ def double_backward_fires_once(check: Check) -> None:
     check.calls("calls in both backwards", len(seen), 1)
 
 
-@program("gh112438", PROMISE, since="1.7", source="pytorch#112438")
+@program("BF-03", PROMISE, since="1.7", source="pytorch#112438")
 def exceptions_of_callbacks(check: Check) -> None:
     """An exception in a callback that a hook queued for the end of backward reaches the caller with its text."""
 
@@ -81,7 +81,7 @@ def exceptions_of_callbacks(check: Check) -> None:
     check.equal("gradient, which was there before", x.grad, [2])
 
 
-@program("own_h_stale_after_exception", PROMISE, since="1.8", source="pytorch#46163")
+@program("BF-04", PROMISE, since="1.8", source="pytorch#46163")
 def nothing_is_left_by_an_exception(check: Check) -> None:
     """After a backward that was broken off, one that does not pass the module's output does not fire the hook."""
     module = keeping_inner()
@@ -100,7 +100,7 @@ def nothing_is_left_by_an_exception(check: Check) -> None:
     check.equal("calls in the second backward", seen, [], "call")
 
 
-@program("gh54405", PROMISE, since="1.8", source="pytorch#54405")
+@program("BF-05", PROMISE, since="1.8", source="pytorch#54405")
 def a_module_that_gets_data(check: Check) -> None:
     """The hook of a composite module fires once where the module is the first and gets data."""
     first = nn.Sequential(weighted(2.0), nn.ReLU())
@@ -111,7 +111,7 @@ def a_module_that_gets_data(check: Check) -> None:
     check.equal("gradient of the weight", first[0].weight.grad, 15.0)
 
 
-@program("gh57944", PROMISE, since="1.8", source="pytorch#57944")
+@program("BF-06", PROMISE, since="1.8", source="pytorch#57944")
 def the_first_input_needs_no_gradient(check: Check) -> None:
     """A full backward hook works where the first argument requires no grad and the second does."""
     product = net(lambda module, a, b: a * b)
@@ -124,7 +124,7 @@ def the_first_input_needs_no_gradient(check: Check) -> None:
         check.equal("its .grad", b.grad, [3])
 
 
-@program("own_no_tensor_inputs", PROMISE, since="1.8", source="pytorch#56693")
+@program("BF-07", PROMISE, since="1.8", source="pytorch#56693")
 def no_tensor_among_the_inputs(check: Check) -> None:
     """The hook of a module that gets no tensor, or nothing at all, fires once."""
     for name, args in (("a number and a text", (2, "text")), ("nothing", ())):
@@ -135,7 +135,7 @@ def no_tensor_among_the_inputs(check: Check) -> None:
         check.equal(f"gradient of the weight of one that gets {name}", module.weight.grad, 2.0)
 
 
-@program("own_g_two_forwards_one_backward", PROMISE, since="1.8", source="pytorch#46163")
+@program("BF-08", PROMISE, since="1.8", source="pytorch#46163")
 def two_forwards_and_one_backward(check: Check) -> None:
     """Of a module that is called twice before one backward, each call of the hook has the gradients of one call."""
     tripled = times(3.0)
@@ -146,7 +146,7 @@ def two_forwards_and_one_backward(check: Check) -> None:
     check.equal("gradients of the two inputs", (a.grad, b.grad), ([15], [21]))
 
 
-@program("own_d_aux_loss_only", PIN, since="1.8", source="pytorch#46163; design note on hooks, intermediate loss")
+@program("BF-09", PIN, since="1.8", source="pytorch#46163; design note on hooks, intermediate loss")
 def a_loss_on_an_inner_tensor(check: Check) -> None:
     """Where the loss starts inside the module, the hook is called with grad_output None and the real grad_input."""
     module = keeping_inner()
@@ -158,7 +158,7 @@ def a_loss_on_an_inner_tensor(check: Check) -> None:
         check.equal("calls", seen, [(([3],), (None,))], "call")
 
 
-@program("own_d_aux_plus_main", PROMISE, since="1.8", source="pytorch#46163")
+@program("BF-10", PROMISE, since="1.8", source="pytorch#46163")
 def a_loss_on_an_inner_tensor_and_on_the_output(check: Check) -> None:
     """Where the loss starts at the output and inside the module, the hook is called once, with the whole grad_input."""
     module = keeping_inner()
@@ -168,7 +168,7 @@ def a_loss_on_an_inner_tensor_and_on_the_output(check: Check) -> None:
     check.equal("gradient of the input", x.grad, [36])
 
 
-@program("own_stale_after_success", PROMISE, since="1.8", source="pytorch#82788")
+@program("BF-11", PROMISE, since="1.8", source="pytorch#82788")
 def nothing_is_left_by_a_backward(check: Check) -> None:
     """After a backward, one that does not pass the module's output does not fire the hook."""
     module = keeping_inner()
@@ -180,7 +180,7 @@ def nothing_is_left_by_a_backward(check: Check) -> None:
     check.equal("gradient of the input", x.grad, [9])
 
 
-@program("own_j2_stale_after_param_grads", PROMISE, since="1.8", source="pytorch#82788")
+@program("BF-12", PROMISE, since="1.8", source="pytorch#82788")
 def nothing_is_left_by_gradients_of_parameters(check: Check) -> None:
     """After gradients of parameters alone, a backward that does not pass the output does not fire the hook."""
 
@@ -198,7 +198,7 @@ def nothing_is_left_by_gradients_of_parameters(check: Check) -> None:
     check.equal("calls for a loss on an inner tensor", seen, [], "call")
 
 
-@program("own_c2_kwargs_only_fires_early", PROMISE, since="1.8", source="pytorch#35643")
+@program("BF-13", PROMISE, since="1.8", source="pytorch#35643")
 def a_keyword_that_requires_grad(check: Check) -> None:
     """Where only a keyword argument requires grad, the hook fires after its gradient is computed, without a warning."""
     log: list[str] = []
@@ -212,7 +212,7 @@ def a_keyword_that_requires_grad(check: Check) -> None:
     check.equal("gradient", x.grad, [6])
 
 
-@program("gh100528", PIN, since="1.8", source="pytorch#100528")
+@program("BF-14", PIN, since="1.8", source="pytorch#100528")
 def a_container_after_its_children(check: Check) -> None:
     """The hook of a container fires after those of its children, whether the input requires grad or not."""
     for name, given in (("requires grad", leaf(1.0)), ("requires no grad", torch.tensor([1.0]))):
@@ -225,7 +225,7 @@ def a_container_after_its_children(check: Check) -> None:
         check.order(f"hooks where the input {name}", log, ["last", "first", "container"])
 
 
-@program("own_prehook_and_fullhook_pairing", PIN, since="2.0", source="pytorch#100528")
+@program("BF-15", PIN, since="2.0", source="pytorch#100528")
 def begin_and_end_are_nested(check: Check) -> None:
     """Pre-hooks and full hooks mark begin and end of each module's backward, nested as the modules are."""
     expected = ["begin container", "begin last", "end last", "begin first", "end first", "end container"]
@@ -240,7 +240,7 @@ def begin_and_end_are_nested(check: Check) -> None:
         check.order(f"events where the input {name}", log, expected)
 
 
-@program("gh189093", PROMISE, since="2.0", source="pytorch#189093")
+@program("BF-16", PROMISE, since="2.0", source="pytorch#189093")
 def no_warning_for_pre_hooks(check: Check) -> None:
     """No warning about full backward hooks comes where a module has pre-hooks alone, its own or global ones."""
     calls: list[Any] = []

@@ -20,7 +20,7 @@ from hookcheck.programs.nets import leaf, net, times, weighted
 from hookcheck.programs.program import program
 
 
-@program("gh36372", PIN, since="1.7", source="pytorch#36372")
+@program("BL-01", PIN, since="1.7", source="pytorch#36372")
 def removal_before_the_second_derivative(check: Check) -> None:
     """A legacy backward hook that is removed after the first backward is not called in that of the gradient."""
     calls: list[Any] = []
@@ -36,7 +36,7 @@ def removal_before_the_second_derivative(check: Check) -> None:
     check.calls("one more forward and backward", len(calls) - 2, 0)
 
 
-@program("gh58354", PROMISE, since="1.7", source="pytorch#58354", alone=True)
+@program("BL-02", PROMISE, since="1.7", source="pytorch#58354", alone=True)
 def a_tensor_hook_that_removes_itself(check: Check) -> None:
     """A tensor's hook may remove itself and return a gradient: that is used, and the process lives on."""
     x = leaf(1.0, 2.0)
@@ -57,7 +57,7 @@ def a_tensor_hook_that_removes_itself(check: Check) -> None:
     check.equal("gradient of the second backward", x.grad, [2, 4])
 
 
-@program("own_full_removed_before_backward", PIN, since="1.8", source="pytorch#25723")
+@program("BL-03", PIN, since="1.8", source="pytorch#25723")
 def removal_before_backward(check: Check) -> None:
     """A full backward hook that is removed is not called any more, also where forward came before the removal."""
     calls: list[str] = []
@@ -73,7 +73,7 @@ def removal_before_backward(check: Check) -> None:
     check.order("hooks of the forward after", calls, ["kept"])
 
 
-@program("own_full_hook_self_remove", PROMISE, since="1.8", source="pytorch#61250")
+@program("BL-04", PROMISE, since="1.8", source="pytorch#61250")
 def hooks_that_remove_themselves(check: Check) -> None:
     """Full backward hooks that remove themselves run once each, and the others run every time."""
     calls: list[str] = []
@@ -103,7 +103,7 @@ def helpers() -> int:
     return sum(type(thing) is helper for thing in gc.get_objects())
 
 
-@program("gh71068", PROMISE, since="1.8", source="pytorch#71068; pytorch#74831")
+@program("BL-05", PROMISE, since="1.8", source="pytorch#71068; pytorch#74831")
 def nothing_is_left_of_an_iteration(check: Check) -> None:
     """Iterations of forward and backward leave nothing behind that a full backward hook needed."""
     hooked = weighted(3.0)
@@ -133,7 +133,7 @@ def freed_after_backward(given: Any, create_graph: bool, seen: list[float]) -> b
     return alive() is None
 
 
-@program("gh82528", PROMISE, since="1.8", source="pytorch#82528")
+@program("BL-06", PROMISE, since="1.8", source="pytorch#82528")
 def a_hooked_module_is_freed(check: Check) -> None:
     """A module with a full backward hook is freed with the last reference, also after a backward with create_graph."""
     seen: list[float] = []
@@ -144,7 +144,7 @@ def a_hooked_module_is_freed(check: Check) -> None:
     check.true("freed after backward of data with create_graph", freed_after_backward(data, True, []))
 
 
-@program("pr102859", PROMISE, since="2.0", source="pytorch#102859")
+@program("BL-07", PROMISE, since="2.0", source="pytorch#102859")
 def multi_grad_hooks_hold_no_tensors(check: Check) -> None:
     """A tensor with a multi-grad hook is freed with the last reference, though the graph and the hook live on."""
     seen: list[Any] = []
@@ -160,7 +160,7 @@ def multi_grad_hooks_hold_no_tensors(check: Check) -> None:
     check.equal("what the hook saw", seen, [([5], [7])])
 
 
-@program("own_full_temp_module", PROMISE, since="1.8", source="pytorch#78580")
+@program("BL-08", PROMISE, since="1.8", source="pytorch#78580")
 def a_module_that_is_gone_by_backward(check: Check) -> None:
     """The full backward hook of a module that only the graph knows by then fires once, and is given the module."""
     seen: list[Any] = []
@@ -175,7 +175,7 @@ def a_module_that_is_gone_by_backward(check: Check) -> None:
     check.equal("gradient of the input", x.grad, [3])
 
 
-@program("own_threads_shared_graph", PROMISE, since="1.8", source="pytorch#46163")
+@program("BL-09", PROMISE, since="1.8", source="pytorch#46163")
 def two_threads_on_one_graph(check: Check) -> None:
     """Where two threads run backward on one graph at once, each hook call has the gradients of one of them."""
     if check.device != "cpu":
@@ -210,7 +210,7 @@ def two_threads_on_one_graph(check: Check) -> None:
     check.true("each call has the gradients of one backward", all(grad == 3 * after for grad, after in seen))
 
 
-@program("own_thread_id_race", PROMISE, since="1.7", source="pytorch#128272")
+@program("BL-10", PROMISE, since="1.7", source="pytorch#128272")
 def registrations_in_two_threads(check: Check) -> None:
     """Threads that register hooks at once lose none, whichever way the interpreter switches between them."""
     made = torch.utils.hooks.RemovableHandle.__init__.__code__

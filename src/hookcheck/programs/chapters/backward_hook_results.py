@@ -131,7 +131,7 @@ def results_where_no_input_requires_grad(check: Check) -> None:
     check.raises("backward under a tuple with a tensor", RuntimeError, backward((one,)), "should always return None")
 
 
-@program("own_no_grad_input_return_value", PIN, since="1.8", source="pytorch#56693")
+@program("BR-01", PIN, since="1.8", source="pytorch#56693")
 def a_hook_that_returns_what_it_is_given(check: Check) -> None:
     """A full backward hook that returns its grad_input is harmless, whether an input requires grad or not."""
     wraps: dict[str, Any] = {"the tuple": tuple, "a list of it": list}
@@ -142,7 +142,7 @@ def a_hook_that_returns_what_it_is_given(check: Check) -> None:
             check.works(f"{name} where the input {needs}", hooked(given).sum().backward)
 
 
-@program("own_hook_wrong_dtype", PROMISE, since="1.8", source="pytorch#46163")
+@program("BR-02", PROMISE, since="1.8", source="pytorch#46163")
 def a_grad_input_of_another_dtype(check: Check) -> None:
     """A full backward hook's result of another dtype is refused or cast: a gradient keeps its tensor's dtype."""
     for name in DTYPES:
@@ -157,13 +157,13 @@ def a_grad_input_of_another_dtype(check: Check) -> None:
             check.equal(f"gradient under {name}", x.grad, [2.0 if name == "bool" else 60.0] * 3)
 
 
-@program("own_hook_wrong_shape", PROMISE, since="1.8", source="torch.Tensor.register_hook; pytorch#46163")
+@program("BR-03", PROMISE, since="1.8", source="torch.Tensor.register_hook; pytorch#46163")
 def a_grad_input_of_another_shape(check: Check) -> None:
     """A full backward hook's result of another shape is refused as one of a tensor's hook is."""
     refused(check, "full", RuntimeError, "changed the size of value", SHAPES)
 
 
-@program("own_mh_broadcast_shape_accepted", PROMISE, since="1.8", source=f"{FULL}; pytorch#95422")
+@program("BR-04", PROMISE, since="1.8", source=f"{FULL}; pytorch#95422")
 def a_tensor_instead_of_a_tuple(check: Check) -> None:
     """A bare tensor that a full backward hook returns is refused, also where its rows are as many as the inputs."""
     refusals: dict[tuple[int, ...], tuple[type[Exception], str]] = {
@@ -180,7 +180,7 @@ def a_tensor_instead_of_a_tuple(check: Check) -> None:
         check.equal(f"gradient for the shape {shape}", x.grad, None)
 
 
-@program("own_prehook_returns_bare_tensor", PROMISE, since="2.0", source="pytorch#86700")
+@program("BR-05", PROMISE, since="2.0", source="pytorch#86700")
 def a_tensor_from_a_pre_hook(check: Check) -> None:
     """A bare tensor that a full backward pre-hook returns is refused, or used as the only grad_output."""
     for shape in ((), (1,), (3,), (1, 3), (2, 3)):

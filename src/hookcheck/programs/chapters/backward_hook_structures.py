@@ -36,7 +36,7 @@ def watched(module: Any) -> list[Any]:
     return seen
 
 
-@program("gh61446", PIN, since="1.8", source="pytorch#61446")
+@program("BS-01", PIN, since="1.8", source="pytorch#61446")
 def what_is_passed_through_is_the_same(check: Check) -> None:
     """A module that passes its input through returns the very object that it was given, with a hook and without."""
     passing, x = nn.Identity(), leaf(1.0)
@@ -49,7 +49,7 @@ def what_is_passed_through_is_the_same(check: Check) -> None:
     check.equal("what the hook saw", seen, [([5],)])
 
 
-@program("own_hook_zero_input_grads", PROMISE, since="1.8", source="pytorch#41359")
+@program("BS-02", PROMISE, since="1.8", source="pytorch#41359")
 def an_ignored_input_has_no_gradient(check: Check) -> None:
     """An input that the module ignores has no gradient, with a hook and without, and so has all that is before it."""
     for name, hooked in (("without a hook", False), ("with a hook", True)):
@@ -63,7 +63,7 @@ def an_ignored_input_has_no_gradient(check: Check) -> None:
         check.equal(f"gradient of a weight before what is ignored {name}", before.weight.grad, None)
 
 
-@program("gh59901", PROMISE, since="1.8", source="pytorch#59901")
+@program("BS-03", PROMISE, since="1.8", source="pytorch#59901")
 def hooks_are_inert_under_no_grad(check: Check) -> None:
     """Under ``no_grad`` forward works as without the hook, which is not called; with grad it is called again."""
     tripled, x = times(3.0), leaf(1.0)
@@ -76,7 +76,7 @@ def hooks_are_inert_under_no_grad(check: Check) -> None:
     check.equal("calls", seen, [([1],)])
 
 
-@program("pr112433", PROMISE, since="1.8", source="pytorch#112433")
+@program("BS-04", PROMISE, since="1.8", source="pytorch#112433")
 def named_tuples_keep_their_type(check: Check) -> None:
     """An output that is a named tuple keeps its type under a hook, and its fields."""
     pairing, x = net(lambda module, x: Pair(2 * x, 3 * x)), leaf(1.0)
@@ -88,7 +88,7 @@ def named_tuples_keep_their_type(check: Check) -> None:
     check.equal("field", getattr(output, "second", None), [3])
 
 
-@program("own_k_structseq", PROMISE, since="1.8", source="pytorch#112433")
+@program("BS-05", PROMISE, since="1.8", source="pytorch#112433")
 def results_of_torch_keep_their_type(check: Check) -> None:
     """An output that is a named result of torch, as of ``torch.max``, has its fields under a hook as without it."""
     maximum, x = net(lambda module, x: torch.max(x, dim=0)), leaf(1.0, 5.0)
@@ -100,7 +100,7 @@ def results_of_torch_keep_their_type(check: Check) -> None:
         check.equal("what the hook saw", seen, [(1.0, None)])
 
 
-@program("own_k_tuple_subclass", PROMISE, since="1.8", source="pytorch#112433")
+@program("BS-06", PROMISE, since="1.8", source="pytorch#112433")
 def tuples_keep_their_class(check: Check) -> None:
     """An output of a class derived from tuple keeps its class under a hook as without it."""
     coupling, x = net(lambda module, x: Couple([2 * x, 3 * x])), leaf(1.0)
@@ -112,7 +112,7 @@ def tuples_keep_their_class(check: Check) -> None:
         check.equal("what the hook saw", seen, [([1], None)])
 
 
-@program("own_nested_output_lstm", PROMISE, since="1.8", source="pytorch#87540")
+@program("BS-07", PROMISE, since="1.8", source="pytorch#87540")
 def nested_outputs_are_tracked(check: Check) -> None:
     """Where an output is nested, the hook fires for a loss on it, or a warning says that it will not."""
     nested = net(lambda module, x: (2 * x, (3 * x, 5 * x)))

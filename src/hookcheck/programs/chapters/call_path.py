@@ -25,7 +25,7 @@ def encoder_layer() -> Any:
     return nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
 
 
-@program("gh117925", PIN, since="1.7", source="torch.nn.Module.forward; pytorch#117925")
+@program("CP-01", PIN, since="1.7", source="torch.nn.Module.forward; pytorch#117925")
 def forward_tells_that_it_skips_hooks(check: Check) -> None:
     """Who calls ``forward`` of a module that has hooks is told that they do not run, or they run."""
     log: list[str] = []
@@ -40,7 +40,7 @@ def forward_tells_that_it_skips_hooks(check: Check) -> None:
     check.calls("calls of the hook when the module is called", len(log), 1)
 
 
-@program("gh132700", PROMISE, since="1.9", source=f"{EVERY_CALL}; pytorch#132700")
+@program("CP-02", PROMISE, since="1.9", source=f"{EVERY_CALL}; pytorch#132700")
 def hooks_inside_an_encoder_run(check: Check) -> None:
     """A forward hook on the attention of each layer of a TransformerEncoder runs once a call, in inference too."""
     x = torch.ones(2, 3, 4)
@@ -60,7 +60,7 @@ def hooks_inside_an_encoder_run(check: Check) -> None:
     check.order("layers in training mode under no_grad", log, [0, 1, 2])
 
 
-@program("own_fastpath_linear_hooks", PROMISE, since="1.9", source=f"{EVERY_CALL}; pytorch#128413")
+@program("CP-03", PROMISE, since="1.9", source=f"{EVERY_CALL}; pytorch#128413")
 def hooks_inside_a_layer_run(check: Check) -> None:
     """A forward hook on any one submodule of a TransformerEncoderLayer runs once a call, in inference too."""
     x = torch.ones(2, 3, 4)
@@ -74,7 +74,7 @@ def hooks_inside_a_layer_run(check: Check) -> None:
             check.calls(f"calls of a {kind} on {name}", len(log), 1)
 
 
-@program("gh78109", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#78109")
+@program("CP-04", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#78109")
 def hooks_on_the_output_projection_run(check: Check) -> None:
     """A forward hook on ``out_proj`` of a MultiheadAttention runs once a call, and what it returns is used."""
     x = torch.ones(3, 2, 4)
@@ -89,7 +89,7 @@ def hooks_on_the_output_projection_run(check: Check) -> None:
     check.true("the output, which the hook replaced, is zero", bool((attention(x, x, x)[0] == 0).all()))
 
 
-@program("own_encoder_padding_mask_hooks", PIN, since="1.9", source=f"{EVERY_CALL}; pytorch#132700")
+@program("CP-05", PIN, since="1.9", source=f"{EVERY_CALL}; pytorch#132700")
 def masked_encoders_hand_on_padded_tensors(check: Check) -> None:
     """Hooks in a TransformerEncoder that is given a padding mask get ordinary padded tensors, in inference too."""
     x, mask, seen = torch.ones(2, 3, 4), torch.tensor([[False] * 3, [False, True, True]]), list[Any]()
@@ -104,7 +104,7 @@ def masked_encoders_hand_on_padded_tensors(check: Check) -> None:
         check.equal(f"whether input and output of layer {number} are nested tensors", nested, [False, False])
 
 
-@program("gh59923", PROMISE, since="1.8", source="torch.nn.modules.lazy.LazyModuleMixin; pytorch#61606")
+@program("CP-06", PROMISE, since="1.8", source="torch.nn.modules.lazy.LazyModuleMixin; pytorch#61606")
 def lazy_modules_take_keywords(check: Check) -> None:
     """A lazy module infers its parameters from keyword arguments as from positional ones."""
     x = torch.ones(1, 3)
@@ -114,7 +114,7 @@ def lazy_modules_take_keywords(check: Check) -> None:
             check.equal(f"in_features after a {name} argument", lazy.in_features, 3)
 
 
-@program("gh60132", PROMISE, since="1.8", source="torch.nn.modules.lazy.LazyModuleMixin; pytorch#60132")
+@program("CP-07", PROMISE, since="1.8", source="torch.nn.modules.lazy.LazyModuleMixin; pytorch#60132")
 def lazy_modules_have_hooks(check: Check) -> None:
     """The user's hooks on a lazy module run on the first call, which infers the parameters, and on every later one."""
     for kind in ("forward_pre_hook", "forward_hook"):
@@ -134,7 +134,7 @@ def lazy_modules_have_hooks(check: Check) -> None:
             check.equal(f"in_features with a {kind}", lazy.in_features, 3)
 
 
-@program("own_oneshot_forward_hooks", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#60132")
+@program("CP-08", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#60132")
 def one_shot_hooks_work(check: Check) -> None:
     """A forward pre-hook or forward hook that removes itself runs once, and the other hooks run every time."""
     for kind in ("forward_pre_hook", "forward_hook"):

@@ -200,7 +200,7 @@ def what_hooks_see_of_the_two_variants(check: Check) -> None:
         check.equal(f"gradient after the forward hook was removed, {name}", removed and removed[1], [factor])
 
 
-@program("gh81296", PROMISE, since="1.7", source="pytorch#81296")
+@program("CK-14", PROMISE, since="1.7", source="pytorch#81296")
 def a_shared_parameter_has_one_gradient(check: Check) -> None:
     """A hook on a parameter that two reentrant regions share is called once, with the sum of the gradients."""
     seen, gradient = shared_parameter(variants()[REENTRANT])
@@ -216,7 +216,7 @@ def non_reentrant() -> Callable[..., Any]:
     return partial(checkpoint, use_reentrant=False)
 
 
-@program("own_ckpt_shared_param_nonreentrant", PROMISE, since="1.11", source="pytorch#69027")
+@program("CK-15", PROMISE, since="1.11", source="pytorch#69027")
 def a_shared_parameter_has_one_gradient_otherwise(check: Check) -> None:
     """A hook on a parameter that two non-reentrant regions share is called once, with the sum of the gradients."""
     seen, gradient = shared_parameter(non_reentrant())
@@ -224,7 +224,7 @@ def a_shared_parameter_has_one_gradient_otherwise(check: Check) -> None:
     check.equal("gradient", gradient, [35])
 
 
-@program("own_ckpt_hook_removed_before_backward", PIN, since="1.7", source="pyvene#242")
+@program("CK-16", PIN, since="1.7", source="pyvene#242")
 def what_was_run_is_differentiated(check: Check) -> None:
     """The gradient through a reentrant region is that of what was run, with a forward hook that is removed since."""
     output, gradient = factor_removed(variants()[REENTRANT])
@@ -232,7 +232,7 @@ def what_was_run_is_differentiated(check: Check) -> None:
     check.equal("gradient", gradient, [30])
 
 
-@program("own_ckpt_full_hook_count", PROMISE, since="1.8", source="pytorch#69027")
+@program("CK-17", PROMISE, since="1.8", source="pytorch#69027")
 def a_full_hook_inside_fires_once_a_backward(check: Check) -> None:
     """A full backward hook of a module in a checkpointed region is called once a backward, with the right gradients."""
     for name, checkpoint in variants().items():
@@ -250,7 +250,7 @@ def a_full_hook_inside_fires_once_a_backward(check: Check) -> None:
         check.equal(f"calls, {name}", calls, [[[6], [3]]] * 2)
 
 
-@program("own_ckpt_hook_pairing_early_stop", PROMISE, since="1.11", source="pytorch#96866")
+@program("CK-18", PROMISE, since="1.11", source="pytorch#96866")
 def every_entry_has_its_exit(check: Check) -> None:
     """In a non-reentrant region every call of a forward pre-hook is followed by one of the module's forward hook."""
     net = scales(2, 3)
@@ -261,7 +261,7 @@ def every_entry_has_its_exit(check: Check) -> None:
     check.order("forward and backward", log, THROUGH * 2)
 
 
-@program("own_ckpt_always_call_gets_none", PIN, since="2.1", source="pytorch#104278")
+@program("CK-19", PIN, since="2.1", source="pytorch#104278")
 def a_hook_that_is_always_called_gets_the_output(check: Check) -> None:
     """A forward hook with ``always_call`` gets the output in the recomputation of a non-reentrant region too, and
     nothing is warned of."""
@@ -279,7 +279,7 @@ def a_hook_that_is_always_called_gets_the_output(check: Check) -> None:
     check.equal("what the hook gets in forward and in backward", outputs, [[42], [42]])
 
 
-@program("gh82156", PROMISE, since="1.11", source="pytorch#82156")
+@program("CK-20", PROMISE, since="1.11", source="pytorch#82156")
 def saved_tensors_can_be_read_twice(check: Check) -> None:
     """What is saved in a non-reentrant region can be unpacked more than once in a backward."""
 
@@ -302,7 +302,7 @@ def saved_tensors_can_be_read_twice(check: Check) -> None:
     check.equal("gradient where one is read twice", x.grad, [4 * 7**3])
 
 
-@program("gh161186", PROMISE, since="1.11", source="pytorch#161186")
+@program("CK-21", PROMISE, since="1.11", source="pytorch#161186")
 def contexts_are_freed_after_backward(check: Check) -> None:
     """The context of a custom Function that ends a non-reentrant region is freed after backward, although the Function
     saves its output."""
@@ -333,7 +333,7 @@ def contexts_are_freed_after_backward(check: Check) -> None:
     check.equal("what is left", survivors(act), [])
 
 
-@program("gh193671", PROMISE, since="1.11", source=f"{CHECKPOINT}; saved_tensors_hooks; pytorch#193671")
+@program("CK-22", PROMISE, since="1.11", source=f"{CHECKPOINT}; saved_tensors_hooks; pytorch#193671")
 def what_is_saved_has_been_filled(check: Check) -> None:
     """The slopes that RReLU saves are those that it has used: where a hook copies what is saved, and in a non-reentrant
     region."""

@@ -305,7 +305,7 @@ def silent_without_grad_mode(check: Check) -> None:
         check.equal(f"{name}: output, whether it requires grad, calls of the hook", found, (plain, False, 0))
 
 
-@program("P2-11-legacy", CLAIM, since="1.8", source=f"{NOTE}; torch.nn.Module.register_backward_hook")
+@program("P2-13", CLAIM, since="1.8", source=f"{NOTE}; torch.nn.Module.register_backward_hook")
 def legacy_hooks_are_on_a_node(check: Check) -> None:
     """A legacy hook captures the own gradients of the grad_fn of the first output that has one, one level of a dict
     opened: so it is right for a module of a single Node (Conv2d), and wrong for any other (Linear)."""

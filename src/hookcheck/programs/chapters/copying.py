@@ -175,7 +175,7 @@ def what_a_deepcopy_takes_along(check: Check) -> None:
     check.order("hooks of the optimizer itself", noted(optimizer), ["pre", "post"])
 
 
-@program("gh28594", PROMISE, since="1.7", source="pytorch#28594")
+@program("SZ-26", PROMISE, since="1.7", source="pytorch#28594")
 def a_deepcopy_of_weight_norm(check: Check) -> None:
     """A module under ``weight_norm`` (hook form) can be copied with deepcopy, and the copy normalises its weight."""
     net = torch.nn.utils.weight_norm(linear())  # g = 3, v = 3

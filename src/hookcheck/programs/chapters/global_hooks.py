@@ -242,7 +242,7 @@ def keywords_on_request(check: Check) -> None:
             check.equal(f"what the hook gets after an error: {what}", seen, after)
 
 
-@program("own_global_pre_hook_no_kwargs", PIN, since="1.7", source=f"{PRE}; pytorch#89389")
+@program("GL-13", PIN, since="1.7", source=f"{PRE}; pytorch#89389")
 def pre_hook_has_the_options_of_local_ones(check: Check) -> None:
     """A global forward pre-hook can be registered with ``with_kwargs``, as a module's own and a global forward hook."""
     seen: list[Any] = []
@@ -256,7 +256,7 @@ def pre_hook_has_the_options_of_local_ones(check: Check) -> None:
         check.equal("what both get", [call[1:] for call in seen], [((1,),), ((1,), {"scale": 3})])
 
 
-@program("own_a_global_kwargs_flag_leak", PROMISE, since="2.6", source=f"{POST}; pytorch#89389")
+@program("GL-14", PROMISE, since="2.6", source=f"{POST}; pytorch#89389")
 def removal_empties_every_table(check: Check) -> None:
     """With its handle every entry that the registration of a global forward hook made goes away."""
     for options in ({}, {"always_call": True}, {"with_kwargs": True}, {"with_kwargs": True, "always_call": True}):
@@ -266,7 +266,7 @@ def removal_empties_every_table(check: Check) -> None:
         check.equal(f"tables after three removals: {options}", tables(), before)
 
 
-@program("own_a2_stale_flag_changes_signature", PROMISE, since="2.6", source=f"{POST}; pytorch#89389")
+@program("GL-15", PROMISE, since="2.6", source=f"{POST}; pytorch#89389")
 def plain_hooks_stay_plain(check: Check) -> None:
     """A hook that comes with an unpickled module is called as it was registered, whatever global hooks came before."""
     handle = globally("forward_hook", print, with_kwargs=True)

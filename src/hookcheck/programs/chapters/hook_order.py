@@ -308,7 +308,7 @@ def any_two_kinds(check: Check) -> None:
         check.order(f"on a module: {', '.join(pair)}", on_a_module(pair), due(pair, ON_A_MODULE))
 
 
-@program("own_hook_order_tensor_node", PROMISE, since="1.13", source="pytorch#85849")
+@program("EX-11", PROMISE, since="1.13", source="pytorch#85849")
 def tensor_hook_pre_hook_post_hook(check: Check) -> None:
     """A tensor hook, a pre-hook and a post-hook of its Node run in that order, each after what the others changed."""
     for place in ("leaf", "result"):

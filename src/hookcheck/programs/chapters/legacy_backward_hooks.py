@@ -97,7 +97,7 @@ def what_the_hook_sees(check: Check) -> None:
     check.equal("gradients of nn.Linear", seen, expected, "entry")
 
 
-@program("gh59203", PROMISE, since="1.7", source="pytorch#59203")
+@program("LB-04", PROMISE, since="1.7", source="pytorch#59203")
 def outputs_of_any_structure(check: Check) -> None:
     """A module with a legacy backward hook may return anything, and a tensor that is nested in it is found."""
     calls: list[Any] = []
@@ -122,7 +122,7 @@ def outputs_of_any_structure(check: Check) -> None:
             check.calls(f"calls where forward returns {name}", len(calls), 1)
 
 
-@program("own_legacy_str_output_hang", PROMISE, since="1.7", source="pytorch#59203", alone=True)
+@program("LB-05", PROMISE, since="1.7", source="pytorch#59203", alone=True)
 def an_output_that_is_a_text(check: Check) -> None:
     """A module with a legacy backward hook may return a text."""
     outputs: list[Any] = []
@@ -134,7 +134,7 @@ def an_output_that_is_a_text(check: Check) -> None:
     check.equal("output", outputs, ["text"], "process")
 
 
-@program("own_legacy_flag_sticky", PROMISE, since="1.8", source="pytorch#46163")
+@program("LB-06", PROMISE, since="1.8", source="pytorch#46163")
 def full_hooks_after_legacy_ones(check: Check) -> None:
     """A module takes full backward hooks once its last legacy hook is removed."""
     calls: list[Any] = []
@@ -145,7 +145,7 @@ def full_hooks_after_legacy_ones(check: Check) -> None:
     check.order("hooks that ran", calls, ["full"] if full else [])
 
 
-@program("own_global_flag_sticky", PROMISE, since="1.8", source="pytorch#46163")
+@program("LB-07", PROMISE, since="1.8", source="pytorch#46163")
 def global_full_hooks_after_legacy_ones(check: Check) -> None:
     """The process takes global full backward hooks once the last global legacy hook is removed."""
     calls: list[Any] = []

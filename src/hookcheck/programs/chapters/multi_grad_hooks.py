@@ -241,7 +241,7 @@ def keeps_backwards_apart(check: Check) -> None:
     check.equal("gradients of the outer one", seen[1:], [([21], [105], [70])])
 
 
-@program("gh131753", PROMISE, since="2.0", source="pytorch#131753")
+@program("MG-11", PROMISE, since="2.0", source="pytorch#131753")
 def runs_for_requested_leaves(check: Check) -> None:
     """The hook runs in ``torch.autograd.grad`` of two leaves too, with both gradients."""
     a, b = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
@@ -254,7 +254,7 @@ def runs_for_requested_leaves(check: Check) -> None:
     check.equal("gradients in torch.autograd.grad", seen, [([3], [2])])
 
 
-@program("own_multi_grad_any_mode", PROMISE, since="2.3", source="pytorch#117984")
+@program("MG-12", PROMISE, since="2.3", source="pytorch#117984")
 def any_runs_once_in_each_backward(check: Check) -> None:
     """In mode "any" there is one call in each of two backwards, and none after ``remove()``."""
     log: list[Any] = []
@@ -268,7 +268,7 @@ def any_runs_once_in_each_backward(check: Check) -> None:
     check.calls("calls after remove()", len(log), 2)
 
 
-@program("own_multi_grad_exception_state", PROMISE, since="2.0", source="pytorch#83617")
+@program("MG-13", PROMISE, since="2.0", source="pytorch#83617")
 def a_failed_backward_leaves_nothing(check: Check) -> None:
     """After a backward that a hook broke off, the next one calls the hook once, with gradients of its own."""
     seen: list[Any] = []
@@ -288,7 +288,7 @@ def a_failed_backward_leaves_nothing(check: Check) -> None:
     check.equal("gradients of the next", seen, [([5], [15], [10])])
 
 
-@program("own_multi_grad_same_tensor_twice", PROMISE, since="2.0", source="pytorch#83617")
+@program("MG-14", PROMISE, since="2.0", source="pytorch#83617")
 def the_same_tensor_twice(check: Check) -> None:
     """A tensor that is listed twice has its gradient passed twice, in one call."""
     seen: list[Any] = []

@@ -326,7 +326,7 @@ def tells_what_it_is(check: Check) -> None:
     check.equal("inputs of a leaf's Node", accumulator(x).next_functions, ())
 
 
-@program("own_node_prehook_autograd_grad_inputs", PIN, since="1.7", source="pytorch#91667")
+@program("ND-15", PIN, since="1.7", source="pytorch#91667")
 def the_tensor_hook_alone_runs(check: Check) -> None:
     """If ``torch.autograd.grad`` is asked for a result alone, its tensor hook runs, and no hook on its grad_fn does."""
     log: list[str] = []

@@ -247,7 +247,7 @@ def one_call_a_step_of_lbfgs(check: Check) -> None:
     check.order("hooks and evaluations", log, ["pre", *["closure"] * evaluations, "post"])
 
 
-@program("own_opt_deepcopy_drops_hooks", PIN, since="2.0", source="pytorch#89176")
+@program("OP-15", PIN, since="2.0", source="pytorch#89176")
 def a_deepcopy_has_the_hooks(check: Check) -> None:
     """A deepcopy of an optimizer has the hooks of the original, as that of a module has."""
     _, optimizer = _sgd()
@@ -262,7 +262,7 @@ def a_deepcopy_has_the_hooks(check: Check) -> None:
     check.order("hooks in a step of the copy", log, ["pre", "post"])
 
 
-@program("own_opt_hook_args_include_self", PIN, since="2.0", source=f"pytorch#89176; {STEP_PRE}, signature")
+@program("OP-16", PIN, since="2.0", source=f"pytorch#89176; {STEP_PRE}, signature")
 def args_are_those_of_the_step(check: Check) -> None:
     """The ``args`` of a step pre-hook are the positional arguments of the call, and may be replaced by such."""
     parameter, optimizer = _sgd()
@@ -285,7 +285,7 @@ def args_are_those_of_the_step(check: Check) -> None:
     check.equal("the parameter after three steps", parameter, [-0.5])
 
 
-@program("own_opt_hook_self_remove", PROMISE, since="2.0", source="pytorch#89176")
+@program("OP-17", PROMISE, since="2.0", source="pytorch#89176")
 def a_hook_removes_itself(check: Check) -> None:
     """A step hook may remove itself while it runs; the others run all the same."""
     for api in (STEP_PRE, STEP_POST):
@@ -308,7 +308,7 @@ def a_hook_removes_itself(check: Check) -> None:
         check.equal(f"the parameter after two steps with {name}", parameter, [0])
 
 
-@program("own_opt_hooks_with_scheduler", PROMISE, since="2.0", source="pytorch#89176")
+@program("OP-18", PROMISE, since="2.0", source="pytorch#89176")
 def a_scheduler_does_not_double_hooks(check: Check) -> None:
     """Under a learning rate scheduler step hooks are called exactly once a step, whichever was there first."""
     _, optimizer = _sgd()

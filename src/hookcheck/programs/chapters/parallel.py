@@ -107,7 +107,7 @@ def without_devices_the_module_runs_plainly(check: Check) -> None:
     check.order("hooks", log, ["wrapper pre", ("post", True, 6.0), "wrapper post", ("back", 2.0)])
 
 
-@program("pr128272", PROMISE, since="1.7", source="pytorch#128272")
+@program("DS-21", PROMISE, since="1.7", source="pytorch#128272")
 def replicas_have_tables_of_their_own(check: Check) -> None:
     """A hook that is registered on a replica made for DataParallel is on that one alone; earlier hooks are on all."""
     net = nn.ReLU()
@@ -152,7 +152,7 @@ def hooks_run_under_ddp(check: Check) -> None:
             check.order(f"calls: {name}", log.get(name, []), [value])
 
 
-@program("own_ddp_full_hook_sees_param_grad", PIN, since="1.8", source="pytorch#149938")
+@program("DS-22", PIN, since="1.8", source="pytorch#149938")
 def the_wrappers_hook_sees_gradients(check: Check) -> None:
     """When the full backward hook of the DDP wrapper runs, the parameters have their gradients, whatever the inputs."""
     with process_group(check):

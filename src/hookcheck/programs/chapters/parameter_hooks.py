@@ -187,7 +187,7 @@ def hooks_can_be_registered_after_swapping(check: Check) -> None:
             check.order(f"calls of {kind} after swapping, where there was {before}", log, [[[2.0]]])
 
 
-@program("own_assign_load_drops_param_hooks", PIN, since="2.1", source="pytorch#117913")
+@program("PH-08", PIN, since="2.1", source="pytorch#117913")
 def assignment_keeps_hooks(check: Check) -> None:
     """Hooks on ``module.weight`` go on being called after ``load_state_dict`` with ``assign=True``."""
     net, log = _hooked()

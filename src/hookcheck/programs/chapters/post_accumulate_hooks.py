@@ -219,7 +219,7 @@ def is_taken_off_by_its_handle(check: Check) -> None:
     check.order("calls when all were removed", log, [])
 
 
-@program("own_post_acc_nonleaf", PROMISE, since="2.1", source="pytorch#107063")
+@program("PA-10", PROMISE, since="2.1", source="pytorch#107063")
 def is_refused_at_registration(check: Check) -> None:
     """On a result of an operation the registration raises, not the backward after it."""
     y = 2 * torch.tensor([1.0], requires_grad=True)
@@ -228,7 +228,7 @@ def is_refused_at_registration(check: Check) -> None:
     check.works("backward after it", y.backward)
 
 
-@program("own_post_acc_order_and_reset", PROMISE, since="2.1", source="pytorch#107063")
+@program("PA-11", PROMISE, since="2.1", source="pytorch#107063")
 def hooks_run_in_order(check: Check) -> None:
     """Several such hooks run in order after the tensor hooks, see the gradient after those, and may set it to None."""
     log: list[Any] = []
@@ -251,7 +251,7 @@ def hooks_run_in_order(check: Check) -> None:
     check.equal("gradient after backward", w.grad, None)
 
 
-@program("own_post_acc_survives_set", PROMISE, since="2.1", source="pytorch#139742")
+@program("PA-12", PROMISE, since="2.1", source="pytorch#139742")
 def survives_new_data(check: Check) -> None:
     """Such hooks and tensor hooks of a parameter go on when its data are replaced by ``.data`` and by ``set_``."""
     log: list[str] = []

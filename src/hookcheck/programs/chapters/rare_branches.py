@@ -305,7 +305,7 @@ def global_hooks_of_two_sorts(check: Check) -> None:
     for first, second in (kinds, kinds[::-1]):
         with globally(first, noting([], first)):
             check.raises(f"{second} after {first}", RuntimeError, partial(globally, second, print), "Cannot use both")
-        torch.nn.modules.module._global_is_full_backward_hook = None  # which stays (own_global_flag_sticky)
+        torch.nn.modules.module._global_is_full_backward_hook = None  # which stays (LB-07)
 
 
 @program("RB-16", PROMISE, since="2.1", source="torch.overrides: methods of torch.Tensor")

@@ -195,7 +195,7 @@ def none_is_registered_too(check: Check) -> None:
     check.true("a submodule that a hook returned for None", empty.child is child)
 
 
-@program("own_param_registration_hook_setattr", PROMISE, since="2.0", source=f"{PARAMETER}; pytorch#86148")
+@program("RG-06", PROMISE, since="2.0", source=f"{PARAMETER}; pytorch#86148")
 def linear_takes_what_hooks_return(check: Check) -> None:
     """A parameter-registration hook runs for each parameter of a Linear, which computes with what the hook returned."""
     returned: dict[str, Any] = {}

@@ -340,7 +340,7 @@ def they_can_be_disabled_with_a_message(check: Check) -> None:
     check.equal("packed after all that", log, [[2, 3]])
 
 
-@program("pr94456", PROMISE, since="1.10", source="pytorch#94456")
+@program("ST-25", PROMISE, since="1.10", source="pytorch#94456")
 def exceptions_keep_their_type(check: Check) -> None:
     """An exception that a hook for saved tensors raises reaches the caller as it is."""
 
@@ -361,7 +361,7 @@ def exceptions_keep_their_type(check: Check) -> None:
     check.works("a backward after all that", a.pow(2).sum().backward)
 
 
-@program("own_saved_hooks_leaf_input", PROMISE, since="1.10", source="pytorch#60975")
+@program("ST-26", PROMISE, since="1.10", source="pytorch#60975")
 def leaves_are_packed_and_unpacked_too(check: Check) -> None:
     """Leaves that an operation saves are packed like other tensors, and each backward unpacks as many as forward
     packed."""

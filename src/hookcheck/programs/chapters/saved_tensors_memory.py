@@ -89,7 +89,7 @@ def a_detached_input_makes_no_cycle(check: Check) -> None:
     check.true("no copy is made", saved._saved_self.data_ptr() == a.data_ptr())
 
 
-@program("ST-17-live", PIN, since="1.10", source=f"{HOOKS}, warning on reference cycles")
+@program("ST-27", PIN, since="1.10", source=f"{HOOKS}, warning on reference cycles")
 def a_live_input_is_never_freed(check: Check) -> None:
     """A pack hook that keeps an operation's output as it is makes a cycle that the garbage collector cannot free,
     unless a backward that retains nothing breaks it."""
@@ -98,7 +98,7 @@ def a_live_input_is_never_freed(check: Check) -> None:
     check.true("freed after one", not kept(lambda t: t, lambda packed: packed, once))
 
 
-@program("gh130734", PROMISE, since="1.10", source="pytorch#130734")
+@program("ST-28", PROMISE, since="1.10", source="pytorch#130734")
 def unpack_may_leave_the_context(check: Check) -> None:
     """An unpack hook may leave the context of its own hooks: the unpacking goes on, and no reference to the hooks is
     lost, which would free them where torch still holds them."""
@@ -142,7 +142,7 @@ def what_is_on_the_cpu_is_not_copied(check: Check) -> None:
     check.equal("gradients", [a.grad, b.grad], [[5, 7], [2, 3]])
 
 
-@program("ST-22-cuda", PROMISE, since="1.10", source=ON_CPU, device="cuda")
+@program("ST-29", PROMISE, since="1.10", source=ON_CPU, device="cuda")
 def what_is_on_a_gpu_is_stored_on_the_cpu(check: Check) -> None:
     """``save_on_cpu`` keeps what is on a GPU in the memory of the CPU, and copies it back when backward needs it."""
     if not torch.cuda.is_available():

@@ -61,7 +61,7 @@ def _called(module: Any) -> list[Any]:
     return noted(module)
 
 
-@program("own_handle_pickle_roundtrip", PROMISE, since="1.7", source=f"pytorch#89389; {HANDLE}.__getstate__")
+@program("SZ-27", PROMISE, since="1.7", source=f"pytorch#89389; {HANDLE}.__getstate__")
 def a_restored_handle_removes_the_restored_hook(check: Check) -> None:
     """A handle that is pickled with its module removes the hook of the restored module, not that of the original."""
     net = linear()
@@ -197,7 +197,7 @@ def an_old_pickle_takes_hooks(check: Check) -> None:
     check.order("hooks", exercised(net), kinds)
 
 
-@program("own_old_pickle_missing_tables", PROMISE, since="1.7", source=f"pytorch#77281; {SETSTATE}")
+@program("SZ-28", PROMISE, since="1.7", source=f"pytorch#77281; {SETSTATE}")
 def old_pickles_work(check: Check) -> None:
     """Standard modules from pickles that are older than the tables of hooks can be called, saved and loaded."""
     x = torch.ones(2, 4)

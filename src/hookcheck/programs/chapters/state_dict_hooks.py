@@ -297,7 +297,7 @@ def a_post_hook_can_be_any_callable(check: Check) -> None:
         check.calls(f"calls of a bound method given to {name}", len(log), 1)
 
 
-@program("own_load_pre_hook_sibling_keys", PIN, since="1.7", source="pytorch#85743")
+@program("SD-14", PIN, since="1.7", source="pytorch#85743")
 def a_load_pre_hook_edits_for_siblings(check: Check) -> None:
     """The dict that a child's load pre-hook gets is the one that all modules load from."""
     net: Any = nn.Sequential(_linear(), _linear())
@@ -313,7 +313,7 @@ def a_load_pre_hook_edits_for_siblings(check: Check) -> None:
     check.equal("the weight of the hook's own module", net[0].weight, [[3]])
 
 
-@program("own_state_dict_hook_public_flag_sticky", PIN, since="2.5", source="pytorch#131690")
+@program("SD-15", PIN, since="2.5", source="pytorch#131690")
 def a_function_is_not_marked_for_ever(check: Check) -> None:
     """A function that was a public post-hook, and is removed, can be a private one that returns a dict."""
 
@@ -330,7 +330,7 @@ def a_function_is_not_marked_for_ever(check: Check) -> None:
     check.equal("the state_dict under it", _values(net.state_dict()), {"mine": 1})
 
 
-@program("own_state_dict_hook_self_remove", PROMISE, since="1.7", source="pytorch#88541")
+@program("SD-16", PROMISE, since="1.7", source="pytorch#88541")
 def a_hook_removes_itself(check: Check) -> None:
     """A hook on state_dict or its loading may remove itself while it runs; the others run all the same."""
     for api in (PRIVATE_SAVE_POST, PRIVATE_LOAD_PRE, SAVE_PRE, LOAD_POST):
@@ -357,7 +357,7 @@ def a_hook_removes_itself(check: Check) -> None:
         check.calls(f"calls of the other, with {name}", log.count("always"), 2)
 
 
-@program("own_load_post_hook_error_list", PROMISE, since="1.12", source=f"pytorch#76823; {LOAD_POST}")
+@program("SD-17", PROMISE, since="1.12", source=f"pytorch#76823; {LOAD_POST}")
 def edits_of_a_child_are_respected(check: Check) -> None:
     """What a child's load post-hook does to the lists in place decides whether strict loading of the whole raises."""
     net: Any = nn.Sequential(nn.Linear(1, 1))

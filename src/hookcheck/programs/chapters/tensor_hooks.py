@@ -318,7 +318,7 @@ def retain_grad_keeps_the_gradient(check: Check) -> None:
     check.raises("a tensor that requires no gradient", RuntimeError, torch.ones(1).retain_grad, "requires_grad=False")
 
 
-@program("own_hook_exact_once_accumulated", PROMISE, since="1.7", source="pytorch#35802")
+@program("TH-11", PROMISE, since="1.7", source="pytorch#35802")
 def runs_once_with_the_sum(check: Check) -> None:
     """A hook on a tensor that is used three times is called once, with the sum of the three gradients."""
     for of_leaf, place in ((True, "leaf"), (False, "result")):
@@ -330,7 +330,7 @@ def runs_once_with_the_sum(check: Check) -> None:
         check.equal(f"gradients that the hook of a {place} gets", seen, [[6.0]])
 
 
-@program("own_hook_inplace_grad_corrupts_sibling", PIN, since="1.7", source="pytorch#11165")
+@program("TH-12", PIN, since="1.7", source="pytorch#11165")
 def a_change_in_place_stays_with_its_tensor(check: Check) -> None:
     """A hook that changes a gradient in place changes that of its tensor alone, not that of the other summand."""
     others = []
@@ -360,7 +360,7 @@ def _without_gradient() -> Any:
     return WithoutGradient.apply
 
 
-@program("gh11751", PIN, since="1.7", source="pytorch#11751")
+@program("TH-13", PIN, since="1.7", source="pytorch#11751")
 def never_gets_none(check: Check) -> None:
     """A hook on a tensor whose gradient is undefined gets zeros or is not called, as its signature has a tensor."""
     seen: list[Any] = []
@@ -375,7 +375,7 @@ def never_gets_none(check: Check) -> None:
     check.equal("what it gets for a gradient of zeros", seen, [[0]])
 
 
-@program("gh60796", PROMISE, since="1.7", source="pytorch#60796")
+@program("TH-14", PROMISE, since="1.7", source="pytorch#60796")
 def leaves_are_as_results(check: Check) -> None:
     """A hook on a leaf is called for an undefined gradient if and only if one on a result of an operation is."""
     calls = []

@@ -110,7 +110,7 @@ def on_a_view_that_is_changed(check: Check) -> None:
         check.calls(f"calls of a hook on {name} that was registered after it", log.count("after"), 1)
 
 
-@program("pr79996_retain_grad_inplace", PROMISE, since="1.7", source="pytorch#79996")
+@program("IP-05", PROMISE, since="1.7", source="pytorch#79996")
 def retain_grad_is_of_the_final_value(check: Check) -> None:
     """``retain_grad`` before a change in place keeps the gradient of the tensor as it is after the change."""
     y = 2 * torch.tensor([1.0], requires_grad=True)
@@ -120,7 +120,7 @@ def retain_grad_is_of_the_final_value(check: Check) -> None:
     check.equal("gradient", y.grad, [1])
 
 
-@program("pr81114_hook_after_inplace", PROMISE, since="1.7", source="pytorch#79996")
+@program("IP-06", PROMISE, since="1.7", source="pytorch#79996")
 def each_hook_has_the_gradient_of_its_value(check: Check) -> None:
     """Of two hooks around ``mul_(5)``, the one registered after it gets the gradient 1, the one before it gets 5."""
     seen: dict[str, Any] = {}
@@ -133,7 +133,7 @@ def each_hook_has_the_gradient_of_its_value(check: Check) -> None:
     check.equal("gradient of the value before", seen.get("before"), [5.0])
 
 
-@program("gh196459", PROMISE, since="1.7", source="pytorch#196459", alone=True)
+@program("IP-07", PROMISE, since="1.7", source="pytorch#196459", alone=True)
 def on_a_view_whose_base_was_changed(check: Check) -> None:
     """A hook registered on a view after its base was changed in place is called with the view's gradient."""
     x = torch.tensor([1.0, 2.0], requires_grad=True)

@@ -196,7 +196,7 @@ def saved_tensors_hooks_are_of_their_thread(check: Check) -> None:
     check.equal("packed for the thread itself", log, [[2, 3]])
 
 
-@program("own_saved_hooks_thread_local", PROMISE, since="1.10", source="pytorch#62909")
+@program("TD-09", PROMISE, since="1.10", source="pytorch#62909")
 def pack_runs_for_the_thread_that_entered(check: Check) -> None:
     """The pack hook is called only for what is saved in the thread that entered the context, while that is open."""
     log: list[Any] = []

@@ -247,7 +247,7 @@ def a_global_hook_is_called_for_the_wrapper_too(check: Check) -> None:
     check.order("modules that it is called for", log, ["Scale", "OptimizedModule"])
 
 
-@program("gh117758", PROMISE, since="2.1", source="pytorch#117758")
+@program("TC-09", PROMISE, since="2.1", source="pytorch#117758")
 @fresh()
 def a_later_forward_hook_counts_with_guards(check: Check) -> None:
     """With guards on the tables of hooks, a forward hook added after compiling counts on torch's own modules too."""
@@ -266,9 +266,7 @@ def _linears() -> Any:
     return nn.Sequential(linear(), nn.ReLU(), linear())
 
 
-@program(
-    "own_compile_always_call", PROMISE, since="2.1", source="torch.nn.Module.register_forward_hook; pytorch#104278"
-)
+@program("TC-10", PROMISE, since="2.1", source="torch.nn.Module.register_forward_hook; pytorch#104278")
 @fresh()
 def always_call_holds_under_compile(check: Check) -> None:
     """A forward hook with always_call is called although the compiled module raises; one without is not."""

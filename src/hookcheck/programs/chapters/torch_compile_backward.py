@@ -100,7 +100,7 @@ def _calls(graphs: list[list[str]], name: str) -> int:
     return sum(name in target.split(".") for graph in graphs for target in graph)
 
 
-@program("gh115750", PROMISE, since="2.1", source="pytorch#115750")
+@program("TC-11", PROMISE, since="2.1", source="pytorch#115750")
 @fresh()
 def a_later_backward_hook_counts(check: Check) -> None:
     """A full backward hook that is registered after compiling changes the gradient, as it does in eager."""
@@ -112,7 +112,7 @@ def a_later_backward_hook_counts(check: Check) -> None:
     check.equal("gradient with it, compiled anew", derivative(torch.compile(net, backend="aot_eager"), 1.0), 4.0)
 
 
-@program("gh117265", PROMISE, since="2.1", source="pytorch#117265", alone=True)  # 2.2 keeps what it skipped once
+@program("TC-12", PROMISE, since="2.1", source="pytorch#117265", alone=True)  # 2.2 keeps what it skipped once
 @fresh()
 def a_later_backward_pre_hook_counts(check: Check) -> None:
     """A full backward pre-hook that is registered after compiling changes the gradient, as it does in eager."""
@@ -124,7 +124,7 @@ def a_later_backward_pre_hook_counts(check: Check) -> None:
     check.equal("gradient with it, compiled anew", derivative(torch.compile(net, backend="aot_eager"), 1.0), 4.0)
 
 
-@program("gh133303", PIN, since="2.1", source="pytorch#133303")
+@program("TC-13", PIN, since="2.1", source="pytorch#133303")
 @fresh()
 def a_backward_hook_is_captured(check: Check) -> None:
     """A module with a full backward hook compiles as one graph, and the hook does what it does in eager."""
@@ -138,7 +138,7 @@ def a_backward_hook_is_captured(check: Check) -> None:
         check.equal("gradient, as one graph", found, 20.0)
 
 
-@program("gh91468", PROMISE, since="2.1", source="pytorch#91468")
+@program("TC-14", PROMISE, since="2.1", source="pytorch#91468")
 @fresh()
 def gradients_are_retained(check: Check) -> None:
     """Tensors on which a compiled function calls retain_grad have their gradients after backward, as in eager."""
@@ -159,7 +159,7 @@ def gradients_are_retained(check: Check) -> None:
 
 
 @program(
-    "own_compile_post_acc_hook",
+    "TC-15",
     PROMISE,
     since="2.1",
     source="torch.Tensor.register_post_accumulate_grad_hook; pytorch#112326",

@@ -45,7 +45,7 @@ def _number(value: Any) -> Any:
     return value if value is None else value.detach()
 
 
-@program("own_functional_call_hooks", PROMISE, since="2.0", source="torch.func.functional_call")
+@program("TF-01", PROMISE, since="2.0", source="torch.func.functional_call")
 def functional_call_runs_hooks(check: Check) -> None:
     """Under functional_call the forward hooks and full backward hooks of a module run, each once."""
     net = _scale()
@@ -60,7 +60,7 @@ def functional_call_runs_hooks(check: Check) -> None:
     check.order("hooks", log, [("forward", 3.0, 15.0), ("backward", 5.0, 1.0)])
 
 
-@program("U-20-functional-call", PIN, since="2.0", source="torch.func.functional_call")
+@program("TF-02", PIN, since="2.0", source="torch.func.functional_call")
 def hooks_see_the_given_parameters(check: Check) -> None:
     """Under functional_call forward hooks find the given parameters in the module, and backward hooks its own."""
     net = _scale()
@@ -75,7 +75,7 @@ def hooks_see_the_given_parameters(check: Check) -> None:
     check.equal("its gradient and that of the given one", [own.grad, given.grad], [None, 3.0])
 
 
-@program("U-20-vmap", PIN, since="2.0", source="torch.func.vmap; functorch#638")
+@program("TF-03", PIN, since="2.0", source="torch.func.vmap; functorch#638")
 def vmap_without_gradients_works(check: Check) -> None:
     """Without gradients vmap runs a module with full hooks, calls its forward hook once, and its full hooks never."""
     net = _scale()
@@ -91,7 +91,7 @@ def vmap_without_gradients_works(check: Check) -> None:
     check.order("full hooks", calls, [])
 
 
-@program("own_tensor_hook_in_vmap", PROMISE, since="2.0", source="torch.func.vmap; functorch#638")
+@program("TF-04", PROMISE, since="2.0", source="torch.func.vmap; functorch#638")
 def hooks_under_vmap_are_called(check: Check) -> None:
     """Hooks on what vmap runs are called in the backward that follows, as they are without vmap."""
     net = _scale()
@@ -130,13 +130,13 @@ def _refuses(check: Check, transform: Any) -> None:
     check.equal("with a hook on a tensor", _number(transform(hooked)(torch.tensor(3.0))), 200.0)
 
 
-@program("U-20-grad", PIN, since="2.0", source="torch.func.grad; pytorch#99556")
+@program("TF-05", PIN, since="2.0", source="torch.func.grad; pytorch#99556")
 def grad_refuses_full_hooks(check: Check) -> None:
     """torch.func.grad raises on full backward hooks and pre-hooks; forward hooks and hooks on tensors work in it."""
     _refuses(check, _func().grad)
 
 
-@program("U-20-jacrev", PIN, since="2.0", source="torch.func.jacrev; functorch#1124")
+@program("TF-06", PIN, since="2.0", source="torch.func.jacrev; functorch#1124")
 def jacrev_refuses_full_hooks(check: Check) -> None:
     """torch.func.jacrev raises on full backward hooks and pre-hooks; jacfwd, which runs no backward, calls none."""
     _refuses(check, _func().jacrev)
@@ -148,7 +148,7 @@ def jacrev_refuses_full_hooks(check: Check) -> None:
 
 
 @program(
-    "U-20-saved-tensors",
+    "TF-07",
     PIN,
     since="2.0",
     source="torch.func, torch.autograd.graph.saved_tensors_hooks; pytorch#122729",
@@ -180,7 +180,7 @@ def saved_tensors_hooks_are_refused(check: Check) -> None:
         check.true("the pack hook is called under vmap", bool(packed), "call")
 
 
-@program("own_func_grad", PROMISE, since="2.0", source="torch.func.grad; pytorch#99556")
+@program("TF-08", PROMISE, since="2.0", source="torch.func.grad; pytorch#99556")
 def grad_of_a_hooked_module(check: Check) -> None:
     """torch.func.grad gives the gradient of a module that has a full backward hook."""
     net = _scale()
@@ -193,7 +193,7 @@ def grad_of_a_hooked_module(check: Check) -> None:
     check.equal("gradient once it is removed", _number(gradient), 2.0)
 
 
-@program("functorch1124", PROMISE, since="2.0", source="torch.func.jacrev; functorch#1124")
+@program("TF-09", PROMISE, since="2.0", source="torch.func.jacrev; functorch#1124")
 def jacobians_of_a_hooked_module(check: Check) -> None:
     """vmap of jacrev gives the Jacobian for each sample of a module that has a full backward hook."""
     net = nn.Linear(2, 2, bias=False)

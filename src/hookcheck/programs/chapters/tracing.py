@@ -23,7 +23,7 @@ def _outer() -> Any:
     return import_module("hookcheck.probe.scripted").Outer()
 
 
-@program("gh34329", PROMISE, since="1.7", source="torch.jit.script; pytorch#34329")
+@program("TR-01", PROMISE, since="1.7", source="torch.jit.script; pytorch#34329")
 def a_scripted_module_runs_its_hooks(check: Check) -> None:
     """A scripted module gives what the module gives in eager, forward hooks of the module and its child included."""
     adds_one = import_module("hookcheck.probe.scripted").adds_one
@@ -36,7 +36,7 @@ def a_scripted_module_runs_its_hooks(check: Check) -> None:
         check.equal(f"{place}: output of the script", torch.jit.script(net)(x), [6 + hooks])
 
 
-@program("gh53421", PROMISE, since="1.7", source="torch.jit.script; pytorch#53421")
+@program("TR-02", PROMISE, since="1.7", source="torch.jit.script; pytorch#53421")
 def a_hook_does_not_keep_from_scripting(check: Check) -> None:
     """A module with a forward hook that TorchScript cannot compile, such as a lambda, is scripted all the same."""
     net = _outer()
@@ -51,7 +51,7 @@ def a_hook_does_not_keep_from_scripting(check: Check) -> None:
     check.equal("output of the script without it", scripted and scripted(x), [6])
 
 
-@program("gh75556", PROMISE, since="1.7", source="torch.jit.ignore; pytorch#75556")
+@program("TR-03", PROMISE, since="1.7", source="torch.jit.ignore; pytorch#75556")
 def an_ignored_hook_is_not_compiled(check: Check) -> None:
     """A forward hook under torch.jit.ignore is left alone by the compiler."""
     net = _outer()
@@ -66,7 +66,7 @@ def an_ignored_hook_is_not_compiled(check: Check) -> None:
     check.equal("output of the script without it", scripted and scripted(x), [6])
 
 
-@program("own_jit_trace_backward_hooks", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
+@program("TR-04", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
 def a_module_with_backward_hooks_is_traced(check: Check) -> None:
     """A module with backward hooks can be traced: they do not matter to what is exported."""
     x = torch.tensor([3.0])
@@ -81,7 +81,7 @@ def a_module_with_backward_hooks_is_traced(check: Check) -> None:
         check.equal(f"{name}: output of that trace", traced and traced(x), [6])
 
 
-@program("U-20-trace", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
+@program("TR-05", PIN, since="1.8", source="torch.jit.trace; pytorch#20862")
 def a_trace_records_forward_hooks(check: Check) -> None:
     """torch.jit.trace records what forward hooks do, calls them no more, and refuses modules with backward hooks."""
     log: list[str] = []
@@ -100,7 +100,7 @@ def a_trace_records_forward_hooks(check: Check) -> None:
             check.raises(f"{place}: {name}", ValueError, refused, REFUSED)
 
 
-@program("U-20-fx", PIN, since="1.8", source="torch.fx.symbolic_trace; what it does with hooks is not documented")
+@program("TR-06", PIN, since="1.8", source="torch.fx.symbolic_trace; what it does with hooks is not documented")
 def fx_keeps_the_hooks_of_leaves(check: Check) -> None:
     """torch.fx drops the hooks of the root, records those of modules that it traces, and keeps those of leaves."""
     log: list[str] = []
@@ -129,7 +129,7 @@ def _exported(net: Any) -> Any:
     return import_module("torch.export").export(net, (torch.tensor([1.0, 2.0]),)).module()
 
 
-@program("U-20-export", PIN, since="2.1", source="torch.export.export; what it does with hooks is not documented")
+@program("TR-07", PIN, since="2.1", source="torch.export.export; what it does with hooks is not documented")
 @fresh()
 def export_keeps_forward_hooks(check: Check) -> None:
     """torch.export records what forward hooks and pre-hooks of a child do."""
@@ -141,7 +141,7 @@ def export_keeps_forward_hooks(check: Check) -> None:
     check.equal("output of the exported program", _exported(net)(x), [27, 29])
 
 
-@program("own_export_root_hook", PROMISE, since="2.1", source="torch.export.export; pytorch#196819")
+@program("TR-08", PROMISE, since="2.1", source="torch.export.export; pytorch#196819")
 @fresh()
 def export_keeps_the_roots_hooks(check: Check) -> None:
     """torch.export records what forward hooks and pre-hooks of the root do."""

@@ -89,7 +89,7 @@ REASONS = (
         lambda s: SITES[s.site].kwargs and s.trouble == "removes another",
     ),
     Reason(
-        "own_always_call_skipped_for_base_exception speaks of it",
+        "FW-24 speaks of it",
         lambda s: any(site.always for site in _sites(s)) and "interrupts" in s.trouble,
     ),
     Reason(
@@ -97,11 +97,11 @@ REASONS = (
         lambda s: _on_parameter(s) and s.before in COPYING,
     ),
     Reason(
-        "hooks stay with a parameter that is replaced (own_assign_load_drops_param_hooks)",
+        "hooks stay with a parameter that is replaced (PH-08)",
         lambda s: _on_parameter(s) and "assign" in (s.before, s.between),
     ),
     Reason(
-        "Nodes that accumulate go with the data that is replaced (gh139742)",
+        "Nodes that accumulate go with the data that is replaced (AG-04)",
         lambda s: any("accumulator" in site.register for site in _sites(s)) and s.before in OTHER_NODES,
     ),
     Reason(
@@ -133,7 +133,7 @@ REASONS = (
         lambda s: s.host == "parametrized" and s.before.startswith("pickle"),
     ),
     Reason(
-        "gh28594 speaks of it",
+        "SZ-26 speaks of it",
         lambda s: s.host in ("weight_norm", "pruned") and (s.before in COPYING or s.between == "copy"),
     ),
     Reason(

@@ -98,7 +98,7 @@ class Walk:
         if isinstance(act, Event) and act.what == "backward":
             late = LATER.get(act.way, (1, 7)) > self.release
             asking = act.way in ("grad", "inputs")
-            pair = act.way == "grad" and "all gradients" in self.sites.values()  # gh131753 speaks of it
+            pair = act.way == "grad" and "all gradients" in self.sites.values()  # MG-11 speaks of it
             return self.differentiable and not late and not pair and not (asking and self.frozen)
         return True
 
