@@ -152,7 +152,13 @@ RULES = (
     Rule(
         "its input is an index, which no step hands on",
         _layers("embedding"),
-        ("family=*", "!family=single-layer", "!family=shared-parameter", "!family=no-grad-input"),
+        (
+            "family=*",
+            "!family=single-layer",
+            "!family=shared-parameter",
+            "!family=no-grad-input",
+            "!family=tensor-class",
+        ),
     ),
     Rule(
         "its input must be log-probabilities, which no step hands on",
@@ -208,8 +214,8 @@ RULES = (
         ("reuse=shared parameter",),
     ),
     Rule(
-        "dtypes are what mixed-dtype is about, all others have float64 or float32",
-        ("family=*", "!family=mixed-dtype"),
+        "dtypes are what mixed-dtype is about (tensor-class has complex views), all others have float64 or float32",
+        ("family=*", "!family=mixed-dtype", "!family=tensor-class"),
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
     Rule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
