@@ -106,15 +106,22 @@ def test_an_environment_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not folder.exists()
     made, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
     assert made.startswith("/a,/b: venv --quiet --python 3.11 ")
-    assert installed.endswith(" torch==1.13.1 numpy<2")
+    assert installed.endswith(" torch==1.13.1 numpy numpy<2")
 
 
 def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake_uv(tmp_path, monkeypatch, "echo no such wheel >&2; exit 1")
+    fake_uv(tmp_path, monkeypatch, 'test "$1" = venv && exit 0; echo no such wheel >&2; exit 1')
     with pytest.raises(NoEnvironment, match="no such wheel"), environment(release_named("2.6.0")):
         pass
     found = verify.on(script(tmp_path, "pass"), "2.6.0")
     assert (found.verdict, found.why) == (SKIP, "cannot install: no such wheel")
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path, monkeypatch, "echo no interpreter >&2; exit 1")
+    words = r"^uv finds no Python 3\.11, or cannot use it: no interpreter$"
+    with pytest.raises(NoEnvironment, match=words), environment(release_named("2.6.0")):
+        pass
 
 
 RELEASES = [f"2.{n}.0" for n in range(10)]

@@ -35,7 +35,7 @@ KEPT_OUT: dict[str, KeptOut] = {
         "without gradients a transformer goes past its children, and none of their hooks is called; programs speak of "
         "that fast path",
         clauses=("CP-03", "CP-02"),
-        entries=("CP-03", "CP-02"),
+        entries=("fastpath-linear-hooks", "pytorch-132700"),
     ),
     "families.fitting.shapes_for filter": KeptOut("a layer is given shapes that it takes"),
     "families.single_layer.topologies WHOLE": KeptOut("integers and masks have no gradient"),
@@ -47,7 +47,7 @@ KEPT_OUT: dict[str, KeptOut] = {
         "registering a hook on a view that was written to can end the process (pytorch#196459); a program does it in a "
         "process of its own",
         clauses=("IP-07",),
-        entries=("IP-07",),
+        entries=("pytorch-196459",),
     ),
     "networks.examine topology.device": KeptOut("the network is about another device, which the record says"),
     # Run, and not judged.

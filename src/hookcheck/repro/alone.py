@@ -68,6 +68,8 @@ def _collect(
         if origin == LAZY:
             found.imports.add("import torch" if name == "torch" else f"from torch import {name}")
         elif origin.partition(".")[0] == PACKAGE:
+            if alias.name not in (of := _room(origin)).imports and alias.name not in of.defined:
+                raise ValueError(f"{module} needs all of {origin}.{alias.name}")
             if alias.asname:
                 raise ValueError(f"{module} calls {origin}.{alias.name} by another name")
             _collect(origin, name, given, found, seen)

@@ -13,7 +13,8 @@ REMARKS = re.compile(r"  # (?:noqa|type: ignore)[^\n]*")
 
 
 def bare(text: str, typed: bool = False) -> str:
-    """A definition without docstrings, and without annotations unless it is ``typed``; comments stay."""
+    """A definition without docstrings, and without annotations unless it is ``typed``; comments stay, and so do the
+    annotations in the body of a class, which make the fields of a dataclass."""
     text = REMARKS.sub("", text)
     lines = text.split("\n")
     for (row, column), (end_row, end_column), new in sorted(_cuts(ast.parse(text), typed), reverse=True):
@@ -26,6 +27,7 @@ def bare(text: str, typed: bool = False) -> str:
 
 def _cuts(tree: ast.Module, typed: bool) -> Iterator[tuple[Place, Place, str]]:
     """What is taken out: from where to where, and what stands there instead."""
+    fields = {part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not typed:
             yield from _annotations(node.args)
@@ -33,7 +35,7 @@ def _cuts(tree: ast.Module, typed: bool) -> Iterator[tuple[Place, Place, str]]:
                 yield _arrow(node), end(node.returns), ""
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
             yield start(node.body[0]), end(node.body[0]), "" if len(node.body) > 1 else "pass"
-        if isinstance(node, ast.AnnAssign) and node.value is not None and not typed:
+        if isinstance(node, ast.AnnAssign) and node.value is not None and not typed and node not in fields:
             yield end(node.target), start(node.value), " = "
         if isinstance(node, ast.Expr) and node in tree.body and isinstance(node.value, ast.Constant):
             yield start(node), end(node), ""

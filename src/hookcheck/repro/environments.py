@@ -74,8 +74,8 @@ def environment(release: Release) -> Iterator[Path]:
         wanted = [f"torch=={release.torch}", "numpy", *release.pins]  # which torch warns of, where it is not there
         try:
             _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
-        except NoEnvironment:
-            raise NoEnvironment(f"Python {release.python} is not on PATH, and uv cannot fetch it") from None
+        except NoEnvironment as error:
+            raise NoEnvironment(f"uv finds no Python {release.python}, or cannot use it: {error}") from None
         _run([command, "pip", "install", "--quiet", "--python", str(python), *wanted], settings)
         yield python
 

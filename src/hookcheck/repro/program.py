@@ -24,8 +24,8 @@ from hookcheck.repro.wrapping import wrapped
 GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}
 """What a script does without."""
 
-MORE = re.compile(rf"{PACKAGE}|^ *(?:from|import) (?:hypothesis|numpy)\b", re.MULTILINE)
-"""What shows that a program needs more than torch: generated acts."""
+MORE = re.compile(rf"{PACKAGE}|^ *(?:from|import) (?:hypothesis|numpy|torchvision)\b", re.MULTILINE)
+"""What shows that a program needs more than torch: generated acts, an oracle's arrays, whole models."""
 
 DIGITS = 5
 """Digits that numbers are compared by: so many of what a program states are sure (`hookcheck.oracle.tolerance`)."""
@@ -64,6 +64,12 @@ RAISED = """def raised(act):
     except BaseException as error:
         return error"""
 
+FAILURE = """def failure(act):
+    try:
+        act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".partition("\\n")[0]"""
+
 WARNS = """def warns(name, category, act, says=""):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -99,7 +105,7 @@ SAYING = {
 }
 """The same where what is said matters."""
 
-FAILS = "check({0}, raised({1}), None)"
+FAILS = "check({0}, failure({1}), None)"
 """How it states that something works, where that is what it is about."""
 
 WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it may crash or hang
@@ -168,7 +174,7 @@ class _Written:
         program, name = self.program, self.program.judge.__name__
         body = stated(text, fact)
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
-        uses = {"raised": RAISED, "warns": WARNS, "silent": SILENT}
+        uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         helpers += [helper for called, helper in uses.items() if re.search(rf"\b{called}\(", body)]
         everything = "\n".join([body, *helpers])
         imports = {line for line in self.found.imports if "annotations" not in line and _needed(line, everything)}

@@ -22,6 +22,9 @@ from hookcheck.repro.syntax import (
     without,
 )
 
+HELPERS = frozenset({"torch", "nn", "plain", "raised", "failure", "warns", "silent"})
+"""What a script has at its top besides."""
+
 TURNS = 20
 """So often something is left out of the turns of loops and calls."""
 
@@ -69,7 +72,7 @@ def flat(text: str, name: str) -> str | None:
     locals_ = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     locals_ |= {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     inner = [node for part in function.body for node in ast.walk(part)]
-    taken = set[str]().union(*map(defined, body[:-1])) | {"torch", "nn", "plain", "raised", "warns", "silent"}
+    taken = set[str]().union(*map(defined, body[:-1])) | HELPERS
     if any(isinstance(n, needs) for n in own) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
         return None
     lines = text.split("\n")
@@ -86,7 +89,8 @@ def _loops(tree: ast.Module, fact: str) -> list[ast.For]:
 
 
 def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
-    """What a loop is over, one a turn, if that is listed in it or in a constant; else nothing."""
+    """What a loop is over, one a turn, if that is listed in it or in a constant; else nothing. What a dict takes from
+    another stays together, with a star."""
     over = loop.iter
     constants = {name: n.value for n in tree.body if isinstance(n, ast.Assign) for name in defined(n)}
     if isinstance(over, ast.Name):
@@ -96,14 +100,19 @@ def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items":
         of = over.func.value
         pairs = constants.get(of.id) if isinstance(of, ast.Name) else of
-        if isinstance(pairs, ast.Dict) and all(pairs.keys):
-            return [f"({written(k)}, {written(v)})" for k, v in zip(pairs.keys, pairs.values) if k]
+        if isinstance(pairs, ast.Dict):
+            items = zip(pairs.keys, pairs.values)
+            return [f"({written(k)}, {written(v)})" if k else f"*dict({written(v)}).items()" for k, v in items]
+    if isinstance(over, ast.Dict) and all(over.keys):
+        return [written(key) for key in over.keys if key]
     return []
 
 
 def _once(loop: ast.For, tree: ast.Module) -> bool:
     leaves = (node for part in loop.body for node in outside_of_functions(part))
-    return len(_listed(loop, tree)) == 1 and not loop.orelse and not any(isinstance(n, ast.Break) for n in leaves)
+    listed = _listed(loop, tree)
+    one = len(listed) == 1 and not listed[0].startswith("*")
+    return one and not loop.orelse and not any(isinstance(n, ast.Break) for n in leaves)
 
 
 def _unrolled(text: str, loop: ast.For, element: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 WIDTH = 100
 STRING = re.compile(r'"[^"]*"')
+CLOSES = re.compile(r"[)\]}:,]*")
 
 
 def wrapped(text: str) -> str:
@@ -30,8 +31,11 @@ def _line(line: str) -> list[str]:
         return textwrap.wrap(comment, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}# ")
     if comment and len(indent) + len(code) <= WIDTH:
         return [*above, indent + code]
+    closing = [(start, end) for start, end in pairs if CLOSES.fullmatch(code[end + 1 :]) and start < end - 1]
     opened = re.match(r"(?:if|elif|while|return|[\w, ]+ =) ", code)
-    if opened and not (pairs and re.fullmatch(r"[)\]}:,]*", code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
+    if not closing:
+        opened = opened or re.match(r"for .+? in (?=.*:$)", code)
+    if opened and not (pairs and CLOSES.fullmatch(code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
         inside, colon = code[opened.end() :].rstrip(":"), ":" if code.endswith(":") else ""
         parts = _split(inside, "or|and|if|else", [(a - opened.end(), b - opened.end()) for a, b in pairs])
         if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
@@ -42,9 +46,7 @@ def _line(line: str) -> list[str]:
     items = [item for a, b in zip(apart, apart[1:]) if (item := code[a + 1 : b].strip())]
     if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", code)):
         return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
-    for start, end in pairs:
-        if not re.fullmatch(r"[)\]}:,]*", code[end + 1 :]) or start == end - 1:
-            continue
+    for start, end in closing:
         inside = code[start + 1 : end]
         head, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"
         if len(inside) + len(indent) + 4 <= WIDTH:

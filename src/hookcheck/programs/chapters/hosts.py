@@ -207,7 +207,9 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
     """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,
     in words that speak of hooks."""
     for name, host in HOSTS.items():
-        for group in GROUPS if offered(host.since) else ():
+        if not offered(host.since):
+            continue
+        for group in GROUPS:
             net = host.base()
             hooks = hooked(net, group)
             result = made(host, net)
