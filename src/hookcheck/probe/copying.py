@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -66,8 +67,14 @@ def view_of(tensor: torch.Tensor) -> Array:
     try:
         return _numbers(tensor)
     except RuntimeError:
-        with torch._C._DisableFuncTorch():
+        with _outside_transforms():
             return _numbers(_unwrapped(tensor))
+
+
+def _outside_transforms() -> AbstractContextManager[Any]:
+    """Where transforms of torch.func do nothing; up to 1.13 there are none, and what has the name is no context."""
+    off = getattr(torch._C, "_DisableFuncTorch", None)
+    return off() if hasattr(off, "__enter__") else nullcontext()
 
 
 def _numbers(tensor: torch.Tensor) -> Array:
@@ -86,8 +93,8 @@ def _numbers(tensor: torch.Tensor) -> Array:
 
 def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     """What is in the tensor of a transform."""
-    functorch = torch._C._functorch
-    if not functorch.is_functorch_wrapped_tensor(tensor):
+    functorch = getattr(torch._C, "_functorch", None)  # part of torch since 2.0
+    if functorch is None or not functorch.is_functorch_wrapped_tensor(tensor):
         return torch._remove_batch_dim(tensor, 1, 1, 0)[0]
     held: torch.Tensor = functorch.get_unwrapped(tensor)
     return held.select(functorch.maybe_get_bdim(tensor), 0) if functorch.is_batchedtensor(tensor) else held

@@ -138,7 +138,7 @@ def distributed(module):
         "of_a_batch_of_one({asked})",
         """\
 def of_a_batch_of_one(outputs, inputs, cotangents, **settings):
-    batch = [cotangent[None] for cotangent in cotangents]
+    batch = tuple(cotangent[None] for cotangent in cotangents)
     found = torch.autograd.grad(outputs, inputs, batch, is_grads_batched=True, **settings)
     return tuple(None if each is None else each[0] for each in found)""",
     ),

@@ -8,6 +8,7 @@ b = 3, ``inner = a · b``, ``pair = unbind(stack(inner, 7 · inner))``, ``root =
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from inspect import signature
 from itertools import product
 from typing import Any
 
@@ -190,7 +191,7 @@ def asking_for_gradients_of_lists(check: Check) -> None:
     """``torch.autograd.grad`` gives the gradient of each entry, an edge or a tensor, as often as it is listed; what is
     not reached is refused, None or zeros, as is asked for; the hooks on what is reached run once."""
     offered = [name for name in CLASSES if name in graph()]
-    for mode in ("", "allow_unused", "materialize_grads"):
+    for mode in ("", "allow_unused", *({"materialize_grads"} & {*signature(torch.autograd.grad).parameters})):
         results: list[Result] = []
         for entries in lists(offered):
             tensors = graph()

@@ -145,7 +145,7 @@ HOSTS = {
     "convert": Host(_converted, images),
     "prepare_qat": Host(_prepared_to_train, images),
     "to_mkldnn": Host(lambda net: import_module("torch.utils.mkldnn").to_mkldnn(net)),
-    "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 0)),
+    "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 1)),
     "AveragedModel": Host(lambda net: import_module("torch.optim.swa_utils").AveragedModel(net)),
     "DataParallel": Host(lambda net: nn.DataParallel(net)),
     "replica": Host(lambda net: net._replicate_for_data_parallel()),
@@ -202,6 +202,7 @@ def made(host: Host, net: Module) -> Module | None:
     PIN,
     since="1.8",
     source="torch.ao.quantization.swap_module, 'Preserve module's pre forward hooks'; pytorch#37151, pytorch#105445",
+    alone=True,  # up to 2.2, what torch.compile is once imported takes the hooks off all optimizers
 )
 def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
     """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,

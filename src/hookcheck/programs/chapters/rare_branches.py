@@ -283,10 +283,10 @@ def what_hooks_on_loading_return(check: Check) -> None:
         if returned is None:
             check.works("None", load)
         else:
-            check.raises("a number", AssertionError, load, "not expected to return new values")
+            check.raises("a number", AssertionError, load, "expected to return new values")
 
 
-@program("RB-14", PIN, since="1.11", source="torch.nn.Module._register_load_state_dict_pre_hook: with_module, pickle")
+@program("RB-14", PIN, since="1.13", source="torch.nn.Module._register_load_state_dict_pre_hook: with_module, pickle")
 def hooks_of_dead_modules(check: Check) -> None:
     """A hook that gets its module is not revived by pickle once the module is gone: that says so."""
     module = nn.Identity()
