@@ -74,7 +74,7 @@ def view_of(tensor: torch.Tensor) -> Array:
 def _outside_transforms() -> AbstractContextManager[Any]:
     """Where transforms of torch.func do nothing; up to 1.13 there are none, and what has the name is no context."""
     off = getattr(torch._C, "_DisableFuncTorch", None)
-    return off() if hasattr(off, "__enter__") else nullcontext()
+    return off() if off is not None and hasattr(off, "__enter__") else nullcontext()
 
 
 def _numbers(tensor: torch.Tensor) -> Array:

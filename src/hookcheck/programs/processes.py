@@ -28,7 +28,7 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
     """Makes this process one of ``size`` that meet at a store and talk by gloo; alone it needs no store.
 
     Raises:
-        NotRun: this is no run on the CPU, this torch has no gloo, or the process belongs to a group already.
+        NotRun: this is no run on the CPU, this torch has no gloo, or the process is one of several of a group already.
     """
     distributed: Any = torch.distributed
     if check.device != "cpu":
@@ -36,14 +36,21 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
     if not distributed.is_available() or not getattr(distributed, "is_gloo_available", lambda: True)():
         raise NotRun("this torch is built without torch.distributed or without gloo")
     if distributed.is_initialized():
-        raise NotRun("this process belongs to a process group already")
+        if distributed.get_world_size() > 1:
+            raise NotRun("this process belongs to a process group already")
+        _destroy()  # a network in DistributedDataParallel has left the group of one that it was in
     store, timeout = store or distributed.HashStore(), timedelta(seconds=SECONDS)
     distributed.init_process_group("gloo", rank=rank, world_size=size, store=store, timeout=timeout)
-    KEPT.append(distributed.distributed_c10d._get_default_group())
     try:
         yield
     finally:
-        distributed.destroy_process_group()
+        _destroy()
+
+
+def _destroy() -> None:
+    """Takes this process out of its group, which is kept (see `KEPT`)."""
+    KEPT.append(torch.distributed.distributed_c10d._get_default_group())
+    torch.distributed.destroy_process_group()
 
 
 def of_two(check: Check, act: Callable[[int], Result]) -> Result:

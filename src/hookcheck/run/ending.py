@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hookcheck.contract.ledger import Ledger
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import Record
 
 
@@ -35,11 +36,15 @@ def tables(made: Record, width: int, colours: bool) -> str:
 def idle(ledger: Ledger, made: Record) -> list[str]:
     """What is to be said of what entries claim and a whole run does not show."""
     return [
-        f"ledger: {found.entry.id} says that {', '.join(found.entry.clauses)} deviate ({found.claim}), and "
+        f"ledger: {found.entry.id} says that {', '.join(found.entry.clauses)} deviate {_how(found.claim)}, and "
         f"{found.family or 'no family'} {'does not show' if found.family else 'shows'} it: narrow the entry, or remove "
         "it if the deviation is gone"
         for found in ledger.idle(made.cases)
     ]
+
+
+def _how(claim: str) -> str:
+    return f"under {claim} hooks" if claim in KINDS else f"({claim})"
 
 
 def check_writable(folder: Path) -> None:
