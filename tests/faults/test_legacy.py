@@ -51,6 +51,7 @@ def test_a_sound_legacy_hook_is_explained(family: str) -> None:
     assert [unexplained(topology, family) for topology in smallest(family)] == [set()] * len(smallest(family))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", IN_EVERY_FAMILY, ids=lambda fault: fault.what)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_fault_is_caught_under_the_ledger(family: str, fault: Fault) -> None:

@@ -13,6 +13,7 @@ from hookcheck.programs.program import Program
 PROGRAMS = [c for c in CLAUSES.values() if isinstance(c, Program)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
 def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
     if not offered(fault):

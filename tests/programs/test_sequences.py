@@ -104,6 +104,7 @@ def test_a_frozen_parameter_accumulates_nothing() -> None:
     assert deviation(acts) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
 def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
     if not fault.offered:

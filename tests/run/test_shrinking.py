@@ -207,6 +207,7 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", STANDS_FOR)
 def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str) -> None:
     """From three of four starts at least: from some, one in ten at worst, no single step leads on to the smallest."""

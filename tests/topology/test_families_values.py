@@ -267,6 +267,7 @@ def passed_on_literal(topology: Topology) -> bool:
     return any(isinstance(tree, Ref) and tree.name.startswith("n") for tree in passed(topology))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TENSORS)
 def test_tensors_of_every_class_are_drawn_wherever_they_can_be(name: str) -> None:
     """As an input that requires grad and one that does not, made inside, and as a parameter."""
@@ -403,6 +404,7 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "name", "condition"), CORNERS, ids=[f"{f.__name__[27:]}-{n}" for f, n, _ in CORNERS]
 )
