@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-_FILLS_OUTPUTS = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 3)
-"""Whether an output without a gradient gets zeros: not since pytorch#116454."""
+_RELEASE = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
 class _Identity(torch.autograd.Function):
@@ -39,16 +38,25 @@ def boundaries() -> Iterator[None]:
     call = base.__call__
 
     def bounded(module: Any, *args: Any, **kwargs: Any) -> Any:
-        result = call(module, *_crossing(args, True), **kwargs)
+        result, fills = call(module, *_crossing(args, True), **kwargs), _fills_outputs(args)
         if isinstance(result, torch.Tensor):
-            return _crossing((result,), _FILLS_OUTPUTS)[0]
-        return _crossing(result, _FILLS_OUTPUTS) if isinstance(result, tuple) else result
+            return _crossing((result,), fills)[0]
+        return _crossing(result, fills) if isinstance(result, tuple) else result
 
     base.__call__ = bounded
     try:
         yield
     finally:
         base.__call__ = call
+
+
+def _fills_outputs(args: tuple[Any, ...]) -> bool:
+    """Whether an output without a gradient gets zeros. From 2.0 on the hook hands on the gradients that it was given,
+    unless no input requires grad; since 2.3 (pytorch#116454) there are none to begin with."""
+    if _RELEASE < (2, 0):
+        return True
+    asking = any(isinstance(arg, torch.Tensor) and arg.requires_grad for arg in args)
+    return _RELEASE < (2, 3) and not asking
 
 
 def _crossing(items: tuple[Any, ...], fills: bool) -> tuple[Any, ...]:
