@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+import numpy as np
 import torch
+
+from hookcheck.probe.copying import array_of
 
 from .engine import LEGACY, Fault, Gradients, each, receiving, told
 from .firing import twice
@@ -13,11 +16,14 @@ from .firing import twice
 
 def in_reverse(gradients: Gradients) -> Gradients:
     """The entries the other way round; of one alone, or of equal ones, the numbers."""
-    if all(
-        g is h or (g is not None and h is not None and torch.equal(g, h)) for g, h in zip(gradients, gradients[::-1])
-    ):
-        return tuple(g if g is None else g.flatten().flip(0).reshape(g.shape) for g in gradients)
+    if all(g is h or (g is not None and h is not None and _equal(g, h)) for g, h in zip(gradients, gradients[::-1])):
+        return tuple(g if g is None else g.reshape(-1).flip(0).reshape(g.shape) for g in gradients)
     return gradients[::-1]
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two gradients have the same numbers, those of a batch of them too, which torch.equal refuses."""
+    return np.array_equal(array_of(a), array_of(b))
 
 
 def of_another_output() -> AbstractContextManager[None]:
@@ -26,7 +32,7 @@ def of_another_output() -> AbstractContextManager[None]:
 
     def change(hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
         own = [g for g in go if g is not None]
-        others = (g for g in reversed(before) if not any(g.shape == o.shape and torch.equal(g, o) for o in own))
+        others = (g for g in reversed(before) if not any(_equal(g, o) for o in own))
         given = next(others, None)
         before.extend(own)
         return hook(module, gi, tuple(map(torch.zeros_like, own)) if given is None else (given,))

@@ -174,8 +174,8 @@ def again(case: Case, plain: dict[str, Any] | None = None, **changes: Any) -> Ca
     return replace(case, observed=replace(case.observed, **changes), plain=replace(case.plain, **(plain or {})))
 
 
-def raising(case: Case, type: str = "RuntimeError", events: tuple[Event, ...] = ()) -> Case:
-    return again(case, events=events, raised=Raised(type, "no such luck"))
+def raising(case: Case, type: str = "RuntimeError", events: tuple[Event, ...] = (), text: str = "no such luck") -> Case:
+    return again(case, events=events, raised=Raised(type, text))
 
 
 def numbers(*values: float | None) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from hookcheck.oracle.tolerance import assert_close
+from hookcheck.probe.copying import array_of
 from hookcheck.topology.primitive import Array, Drawn, Layer, Op, Primitive
 from hookcheck.topology.source import expression
 from hookcheck.topology.tree import Ref
@@ -55,9 +56,7 @@ def assert_like(ours: Any, theirs: Any) -> None:
     elif ours is None:
         assert theirs is None
     else:
-        observed = (
-            theirs.detach().resolve_conj().numpy() if hasattr(theirs, "resolve_conj") else theirs.detach().numpy()
-        )
+        observed = array_of(theirs)
         assert ours.dtype == observed.dtype
         assert_close(ours, observed)
 

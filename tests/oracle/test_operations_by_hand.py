@@ -37,8 +37,10 @@ from hookcheck.topology.ops.reduction import (
     Sum,
     SumOver,
 )
+from hookcheck.topology.ops.tensors import AsDense, AsTensor
 from hookcheck.topology.ops.views import Detach, Expand, Index, Narrow, Permute, Select, View
 from hookcheck.topology.primitive import Op
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref
 
 from .primitives import Step, with_cotangents
@@ -308,8 +310,8 @@ def address(tensor: torch.Tensor) -> int:
 @given(data=st.data())
 def test_memory_is_shared_by_views_and_by_nothing_else(kind: type[Op], data: st.DataObject) -> None:
     op, operands = data.draw(fitted(kind, (2, 2, 3)))
-    if op.casts or not offered(op.since):  # of a tensor that is of the dtype, `to` gives the tensor itself
-        return
+    if op.casts or isinstance(op, AsDense) or not offered(op.since):
+        return  # what is of the dtype, or is dense, is given as it is
     arrays = [np.zeros(operand.shape, _DTYPES.get(operand.domain, float)) for operand in operands]
     names: dict[str, Any] = {f"x{i}": torch.tensor(array) for i, array in enumerate(arrays)}
     result = eval(op.source(*names), {**names, "torch": torch, "nn": torch.nn})
@@ -317,6 +319,21 @@ def test_memory_is_shared_by_views_and_by_nothing_else(kind: type[Op], data: st.
     for output in result if isinstance(result, (tuple, list)) else [result]:
         assert (address(output) == first) is (op.views or op.writes)
     assert (result is names["x0"]) is op.writes
+
+
+@pytest.mark.parametrize("name", [name for name, found in TENSORS.items() if found.read])
+def test_what_is_read_from_a_tensor_of_a_class_has_memory_of_its_own(name: str) -> None:
+    found = TENSORS[name]
+    if not offered(found.since):
+        return
+    names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
+    exec(found.definitions, names)
+    numbers = torch.arange(1.0, 5.0, dtype=getattr(torch, found.dtype or "float64")).reshape(2, 2)
+    names["made"] = eval(AsTensor(name).source("x"), {**names, "x": numbers})
+    read, again = (eval(AsDense(name).source("made"), names) for _ in range(2))
+    assert read.tolist() == numbers.tolist()
+    read.zero_()
+    assert again.tolist() == eval(AsDense(name).source("made"), names).tolist() == numbers.tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import torch
 
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor
+from hookcheck.probe.copying import array_of
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
@@ -96,7 +97,5 @@ def _number(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:
-    """The numbers of a tensor; NumPy has no bfloat16, whose numbers are all in float32."""
-    plain = tensor.detach().resolve_conj() if tensor.is_complex() else tensor.detach()
-    found: np.ndarray[Any, Any] = (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
-    return found
+    """The numbers of a tensor of any layout; NumPy has no bfloat16, whose numbers are all in float32."""
+    return array_of(tensor.detach().float() if tensor.dtype == torch.bfloat16 else tensor)

@@ -18,6 +18,7 @@ from hookcheck.topology.ops import (
     joining,
     moving,
     reduction,
+    tensors,
     views,
 )
 
@@ -135,6 +136,8 @@ IN_JAX = {
     moving.MaskedFill: by(masked_fill),
     moving.Gather: by(lambda op, x, indices: jnp.take_along_axis(_cut(op, x, indices), indices, op.dim)),
     moving.AdvancedIndex: of(lambda x, indices: jnp.take(x, indices, 0)),
+    tensors.AsTensor: of(lambda x: x),
+    tensors.AsDense: of(lambda x: x),
     reduction.Sum: of(jnp.sum),
     reduction.Mean: of(jnp.mean),
     reduction.Max: of(jnp.max),

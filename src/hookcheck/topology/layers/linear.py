@@ -69,9 +69,9 @@ class Linear(SingleStep):
         """By the number of dimensions, as ``at::linear`` has it (Linear.cpp).
 
         Of two, addmm (bias, x, Wᵀ), or without a bias mm (x, Wᵀ). Else the product of rows in ``y``'s shape, or the
-        addition of the bias to that: since 1.12 bias and all are one product where ``x`` is contiguous and of three
-        dimensions (pytorch#72728), and since 2.1 of more (pytorch#106911), and where rows in another order can still be
-        viewed as rows. Without a bias `MatMul` decides.
+        addition of the bias to that: where ``x`` is contiguous bias and all are one product, since 1.12 of three
+        dimensions (pytorch#72728), and since 2.1 of any number of them (pytorch#106911). Without a bias `MatMul`
+        decides.
         """
         (x,) = step.inputs
         rows = step.v.reshape(-1, self.out_features)
@@ -81,6 +81,5 @@ class Linear(SingleStep):
         if not self.bias:
             batch = step.v.reshape(prod(x.shape[:-2]), x.shape[-2], self.out_features) if x.ndim > 2 else rows
             return (*step.alone(rows), *step.alone(batch))
-        if x.ndim == 3 and step.release >= (1, 12):
-            return (*step.view(rows), added)
-        return step.view(rows) if step.release >= (2, 1) else (added,)
+        flattened = step.release >= ((1, 12) if x.ndim == 3 else (2, 1))
+        return (*step.view(rows), added) if flattened else (added,)
