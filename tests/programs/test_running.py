@@ -128,6 +128,21 @@ def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
 ALONE = next(p for p in CLAUSES.values() if isinstance(p, Program) and p.alone and p.device != "cuda")
 
 
+def test_a_program_that_takes_hooks_off_optimizers_leaves_them_as_they_were() -> None:
+    """As torch.compile does up to 2.2: the class has a ``step`` without hooks, which says that it has some."""
+    optimizer: type = torch.optim.SGD
+    before, hooked = vars(optimizer)["step"], hasattr(optimizer.step, "hooked")
+
+    def act(check: Check) -> None:
+        optimizer.step = lambda self: None  # type: ignore[attr-defined]
+        before.hooked = True
+        check.state("done", None)
+
+    facts_of(made(act), "cpu")
+    assert vars(optimizer)["step"] is before
+    assert hasattr(before, "hooked") is hooked
+
+
 def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> None:
     assert examine_program(ALONE, Ledger(())).outcome in (RAN, NOT_OFFERED, NOT_RUN)
 

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from typing import Any
 
 import torch
 
@@ -67,7 +68,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         NotRun: this machine lacks what it needs.
     """
     check = Check(device)
-    with preserved(), warnings.catch_warnings(), _on(device):
+    with preserved(), _optimizers_preserved(), warnings.catch_warnings(), _on(device):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         try:
@@ -90,6 +91,21 @@ def _possible(program: Program, device: str) -> None:
         raise NotRun(f"it is about {program.device}")
     if device != "cpu" and release(torch.__version__) < (2, 0):
         raise NotRun("programs have no default device to be moved by before torch 2.0")
+
+
+@contextmanager
+def _optimizers_preserved() -> Iterator[None]:
+    """Puts back the ``step`` of each class of optimizers. The first thing that torch.compile or torch.export does in a
+    process, up to 2.2, is to take the hooks off all of them, for as long as the process lives."""
+    classes: list[Any] = [c for c in vars(torch.optim).values() if isinstance(c, type) and "step" in vars(c)]
+    before = [(c, vars(c)["step"], getattr(c.step, "hooked", False)) for c in classes]
+    try:
+        yield
+    finally:
+        for owner, step, hooked in before:
+            owner.step = step
+            if hasattr(step, "hooked") and not hooked:
+                del step.hooked
 
 
 @contextmanager

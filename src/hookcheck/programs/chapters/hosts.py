@@ -202,7 +202,6 @@ def made(host: Host, net: Module) -> Module | None:
     PIN,
     since="1.8",
     source="torch.ao.quantization.swap_module, 'Preserve module's pre forward hooks'; pytorch#37151, pytorch#105445",
-    alone=True,  # up to 2.2, what torch.compile is once imported takes the hooks off all optimizers
 )
 def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
     """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,

@@ -129,8 +129,7 @@ def _exported(net: Any) -> Any:
     return import_module("torch.export").export(net, (torch.tensor([1.0, 2.0]),)).module()
 
 
-# What exports takes the hooks off all optimizers of the process, up to 2.2: these two run alone.
-@program("TR-07", PIN, since="2.1", source="torch.export.export; what it does with hooks is not documented", alone=True)
+@program("TR-07", PIN, since="2.1", source="torch.export.export; what it does with hooks is not documented")
 @fresh()
 def export_keeps_forward_hooks(check: Check) -> None:
     """torch.export records what forward hooks and pre-hooks of a child do."""
@@ -142,7 +141,7 @@ def export_keeps_forward_hooks(check: Check) -> None:
     check.equal("output of the exported program", _exported(net)(x), [27, 29])
 
 
-@program("TR-08", PROMISE, since="2.1", source="torch.export.export; pytorch#196819", alone=True)
+@program("TR-08", PROMISE, since="2.1", source="torch.export.export; pytorch#196819")
 @fresh()
 def export_keeps_the_roots_hooks(check: Check) -> None:
     """torch.export records what forward hooks and pre-hooks of the root do."""
