@@ -8,16 +8,30 @@ if (filter) {
     stands: (row.dataset.v || "").split(";").filter(Boolean).map((part) => part.split("=")),
     kinds: (row.dataset.kind || "").split(" "),
     families: (row.dataset.family || "").split(" "),
+    from: new Map((row.dataset.from || "").split(" ").filter(Boolean).map((part) => part.split(":"))),
+    cases: row.querySelector(".cases"),
+    said: row.querySelector(".cases") ? row.querySelector(".cases").textContent : "",
   }));
   const controls = [...filter.elements].filter((control) => control.name);
   const value = (name) => (filter.elements[name] ? filter.elements[name].value : "");
   const release = () => Math.max(0, filter.elements.release ? filter.elements.release.selectedIndex : 0);
   const order = filter.elements.sign ? [...filter.elements.sign.options].map((option) => option.value).join("") : "";
 
+  // The place of the earlier release that is chosen, on a page that has the changes from several; "" for all.
+  const earlier = () => {
+    const select = filter.elements.from;
+    return select && select.value ? select.selectedOptions[0].dataset.place : "";
+  };
+
   const shows = (item) => {
     const words = value("q").toLowerCase().split(/\s+/).filter(Boolean);
     if (!words.every((word) => item.words.includes(word))) return false;
     if (value("cost") && item.row.dataset.cost !== value("cost")) return false;
+    if (item.cases) {
+      const count = Number(item.from.get(earlier()));
+      if (earlier() && !item.from.has(earlier())) return false;
+      item.cases.textContent = earlier() ? `${count.toLocaleString("en")} case${count === 1 ? "" : "s"}` : item.said;
+    }
     if (value("family") && !item.families.includes(value("family"))) return false;
     if (!item.stands.length) return !value("kind") || item.kinds.includes(value("kind"));
     const letters = item.stands
@@ -42,6 +56,14 @@ if (filter) {
       count += visible ? 1 : 0;
     }
     filter.querySelector("output").textContent = `${count} of ${rows.length} shown`;
+    for (const part of document.querySelectorAll(".counted")) {
+      const shown = part.querySelectorAll("[data-row]:not([hidden])").length;
+      part.hidden = !shown;
+      part.querySelector("small").textContent = shown;
+    }
+    for (const pair of document.querySelectorAll("[data-pair]")) {
+      pair.hidden = earlier() !== "" && pair.dataset.pair !== earlier();
+    }
     if (note) {
       const chosen = new URLSearchParams();
       for (const control of controls) if (control.value) chosen.set(control.name, control.value);
@@ -63,14 +85,26 @@ const chooser = document.querySelector("form.chooser");
 if (chooser) {
   const button = chooser.querySelector("a");
   const choose = () => {
-    const places = [chooser.elements.before.value, chooser.elements.after.value].map(Number);
-    const pair = document.querySelector(`[data-pair="${Math.max(...places)}-${Math.min(...places)}"]`);
-    button.href = pair ? pair.getAttribute("href") : "#all";
-    button.textContent = pair ? "Compare" : "Choose two releases on one device";
+    const [before, after] = ["before", "after"]
+      .map((name) => chooser.elements[name].selectedOptions[0])
+      .sort((a, b) => b.dataset.place - a.dataset.place);
+    const fit = before !== after && before.value !== after.value && before.dataset.device === after.dataset.device;
+    button.href = fit ? `compare/${after.value}.html?from=${encodeURIComponent(before.value)}` : "#all";
+    button.textContent = fit ? "Compare" : "Choose two releases on one device";
   };
   chooser.hidden = false;
   chooser.addEventListener("input", choose);
   choose();
+}
+
+const leading = document.querySelector("form.leading");
+if (leading) {
+  const select = leading.querySelector("select");
+  const here = select.selectedIndex;
+  leading.hidden = false;
+  document.querySelector(".choice").hidden = true;
+  select.addEventListener("change", () => location.assign(select.value));
+  window.addEventListener("pageshow", () => (select.selectedIndex = here)); // on the way back
 }
 
 for (const block of document.querySelectorAll("pre.command")) {
