@@ -31,6 +31,9 @@ from .cases import MIXED, ON_NETWORKS, executed
 
 REPORTS = Path(__file__).parents[2] / "reports"
 RECORD = REPORTS / "records" / record_name(str(torch.__version__), "cpu")
+NO_SCRIPT = {"TN-03/context/output_tensor": "inside vmap registering raises, which ends the script before its question"}
+"""Cells that have no script yet, and why."""
+
 DRAWN = 6
 """So many deviating cells of the record are drawn."""
 
@@ -67,7 +70,9 @@ def deviating() -> list[str]:
 
 @pytest.mark.skipif(not RECORD.exists(), reason="there is no record of this torch")
 @pytest.mark.parametrize("cell", deviating())
-def test_a_deviating_cell_of_the_record(cell: str) -> None:
+def test_a_deviating_cell_of_the_record(cell: str, request: pytest.FixtureRequest) -> None:
+    if cell in NO_SCRIPT:
+        request.applymarker(pytest.mark.xfail(reason=NO_SCRIPT[cell], strict=True))
     wanted = in_record(cell, record(), conformance_folder() / "corpus", REPORTS)
     text = of_a_network(wanted, "cpu", lambda tried: None).script
     limits(text)
