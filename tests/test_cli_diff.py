@@ -10,11 +10,13 @@ import pytest
 from record.samples import record
 from test_cli import asked, in_process, lines
 
+from hookcheck.contract.site import CLOSE, VALUE, Site
 from hookcheck.contract.verdict import COSTS, CaseResult, Deviation
 from hookcheck.record.model import Footer, Record, Torch, tally
 from hookcheck.record.writing import write
 
-WRONG = Deviation("BW-01", "net#1", "wrong values", "1.0 | 2", "*0.0*\x1b[31m", "linear-bias")
+AT = Site(VALUE, "grad_input")
+WRONG = Deviation("BW-01", "net#1", "wrong values", "1.0 | 2", "*0.0*\x1b[31m", "linear-bias", CLOSE, AT)
 WARNED = Deviation("BW-01", "net#1", "new warning", "no warning", "UserWarning: so")
 
 
@@ -57,6 +59,8 @@ def test_the_exit_code_says_what_the_rows_say(arguments: list[str], code: int, v
     first, *others = lines("diff", *arguments, code=code)
     assert (first["what"], first["verdict"], first["compared"]) == ("comparison", verdict, 2)
     assert [row["gap"] for row in others] == gaps
+    known = {"wrong values": ("close", "value grad_input")}
+    assert all((row["relation"], row["site"]) == known.get(row["gap"], ("", "")) for row in others)
     assert all(row["cost"] == COSTS[row["gap"]] for row in others)
 
 
@@ -112,7 +116,7 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
     whole = gzip.decompress((records / "torch-2.9.0-cpu.jsonl.gz").read_bytes()).decode("utf-8")
     for name, text in {
         "truncated": whole[:-20],
-        "other": whole.replace('"schema":2', '"schema":99', 1),
+        "other": whole.replace('"schema":3', '"schema":99', 1),
         "none": "not a record\n",
     }.items():
         (records / f"{name}.jsonl").write_text(text, encoding="utf-8")

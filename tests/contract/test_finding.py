@@ -9,7 +9,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from hookcheck.contract.finding import (
+from hookcheck.contract.finding import Finding, Gradients, Rounded
+from hookcheck.contract.site import (
     ABSENT,
     ARGUMENT,
     AS_WITHOUT_HOOKS,
@@ -25,10 +26,7 @@ from hookcheck.contract.finding import (
     RAISES,
     VALUE,
     WARNS,
-    Finding,
-    Gradients,
     Relation,
-    Rounded,
     Site,
     SiteKind,
 )

@@ -12,8 +12,9 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
-from hookcheck.contract.finding import CLOSE, ORDER, PROCESS, VALUE, WARNS, Finding, Site
+from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Entry, Idle, Ledger, LedgerError, applying, load
+from hookcheck.contract.site import CLOSE, ORDER, PROCESS, VALUE, WARNS, Site
 from hookcheck.contract.verdict import NOT_RUN, PROGRAM, RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD_PRE, KINDS

@@ -17,6 +17,7 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.evidence import Evidence
 from hookcheck.contract.explaining import unexplained
 from hookcheck.contract.ledger import Entry, Ledger, applying, load
+from hookcheck.contract.site import CLOSE, VALUE, Site
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN, CaseResult
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks import examine as module
@@ -94,6 +95,7 @@ def test_the_ledger_explains_what_it_knows() -> None:
     with receiving(each(lambda g: g * 2)):
         (legacy, full, *_), without = examined(PLAIN, Ledger((KNOWN,))), examined(PLAIN)
     assert [(d.clause, d.ledger) for d in full.deviations] == [("GI-01", "known")]
+    assert [(d.relation, d.site) for d in full.deviations] == [(CLOSE, Site(VALUE, "grad_input"))]
     assert list(unexplained(legacy.deviations)) == list(legacy.deviations) != []
     assert list(unexplained(without[1].deviations)) == list(without[1].deviations) != []
 

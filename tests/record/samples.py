@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hookcheck.contract.site import CLOSE, VALUE, Site
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.record.model import (
     CorpusFile,
@@ -17,6 +18,8 @@ from hookcheck.record.model import (
 
 ENVIRONMENT = {"python": "3.11.7", "platform": "Linux", "numpy": "2.1.0", "hypothesis": "6.170", "pytest": "9.2"}
 
+AT = Site(VALUE, "grad_input[0]")
+
 CASES = (
     CaseResult(
         "single-node",
@@ -25,7 +28,7 @@ CASES = (
         "corpus",
         "ran",
         judged={"BW-01": 2},
-        deviations=(Deviation("BW-01", "net#1", "wrong values", "1.0 × 2", "0.0", "linear-bias"),),
+        deviations=(Deviation("BW-01", "net#1", "wrong values", "1.0 × 2", "0.0", "linear-bias", CLOSE, AT),),
     ),
     CaseResult("single-node", "aaaa", "full_backward", "corpus", "ran", judged={"BW-01": 2}),
     CaseResult("residual", "bbbb", "backward", "corpus", "not run", "cut short"),

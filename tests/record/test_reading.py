@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from hookcheck.contract.site import CLOSE, VALUE, Relation, Site, SiteKind
 from hookcheck.contract.verdict import GAPS, OUTCOMES
 from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import (
@@ -136,6 +137,8 @@ def test_bytes_that_are_no_text(path: Path) -> None:
         lambda lines: lines[FIRST].update(origin="memory"),
         lambda lines: lines[FIRST]["judged"].update({"BW-01": "two"}),
         lambda lines: lines[FIRST]["deviations"][0].update(gap="strange"),
+        lambda lines: lines[FIRST]["deviations"][0].update(relation="strange"),
+        lambda lines: lines[FIRST]["deviations"][0]["site"].update(kind="strange"),
         lambda lines: lines[COUNTEREXAMPLE].update(content="text"),
         lambda lines: lines[FOOTER]["counts"].pop("not run"),
     ],
@@ -148,8 +151,21 @@ def test_a_line_that_breaks_the_schema(path: Path, change: Callable[[Lines], obj
 
 def test_an_unknown_schema_names_the_hookcheck_to_read_it_with(path: Path) -> None:
     spoil(path, lambda lines: lines[HEADER].update(schema=9, hookcheck="9.0"))
-    with pytest.raises(WrongSchema, match=r"schema 9 is unknown.*wrote it \(9\.0\)"):
+    with pytest.raises(WrongSchema, match=r"schema 9 is unknown.*reads schemas 2 and 3.*wrote it \(9\.0\)"):
         read(path)
+
+
+def test_a_record_of_the_schema_before_is_read(path: Path) -> None:
+    def older(lines: Lines) -> None:
+        lines[HEADER].update(schema=2)
+        for name in ("relation", "site"):
+            del lines[FIRST]["deviations"][0][name]
+
+    (now,) = read(path).cases[0].deviations
+    assert (now.relation, now.site) == (CLOSE, Site(VALUE, "grad_input[0]"))
+    spoil(path, older)
+    (was,) = read(path).cases[0].deviations
+    assert was == replace(now, relation=None, site=None)
 
 
 def test_a_case_twice(path: Path) -> None:
@@ -222,7 +238,11 @@ def test_the_schema_is_sound_and_closed() -> None:
     described = schema()["$defs"]
     assert all(definition["additionalProperties"] is False for definition in described.values())
     assert described["case"]["properties"]["outcome"]["enum"] == list(OUTCOMES)
-    assert described["case"]["properties"]["deviations"]["items"]["properties"]["gap"]["enum"] == list(GAPS)
+    deviation = described["case"]["properties"]["deviations"]["items"]["properties"]
+    assert deviation["gap"]["enum"] == list(GAPS)
+    assert deviation["relation"]["enum"] == list(get_args(Relation))
+    assert deviation["site"]["properties"]["kind"]["enum"] == list(get_args(SiteKind))
+    assert deviation["site"]["additionalProperties"] is False
 
 
 def test_the_published_schema_takes_every_line(path: Path) -> None:

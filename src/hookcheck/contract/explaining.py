@@ -46,7 +46,7 @@ def explained(
     if any(entry is None for _, entry in known):
         evidence = None
     return tuple(
-        Deviation(at.clause, at.subject, at.finding.gap, *words, ledger=entry)
+        Deviation(at.clause, at.subject, at.finding.gap, *words, entry, at.finding.relation, at.finding.site)
         for at, entry in known
         for sort in [(at.clause, kind, entry, *(at.features.get(key) for key in ledger.sorts(entry, SORT)))]
         for words in [

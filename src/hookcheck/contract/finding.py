@@ -8,46 +8,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
+from hookcheck.contract.site import (
+    ABSENT,
+    ARGUMENT,
+    AS_WITHOUT_HOOKS,
+    CALL,
+    CLOSE,
+    COUNT,
+    ENTRY,
+    EQUAL,
+    KEPT_ALIVE,
+    NONE,
+    ORDER,
+    PROCESS,
+    RAISES,
+    VALUE,
+    WARNS,
+    Relation,
+    Site,
+    SiteKind,
+)
 from hookcheck.contract.verdict import GAPS
 from hookcheck.contract.words import Stated, joined, shown
 from hookcheck.probe.observation import Copy
-
-SiteKind = Literal["value", "argument", "call", "entry", "process"]
-VALUE: SiteKind = "value"
-ARGUMENT: SiteKind = "argument"
-CALL: SiteKind = "call"
-ENTRY: SiteKind = "entry"
-PROCESS: SiteKind = "process"
-"""Where something is wrong: the numbers of a gradient or another value; what a hook is called with, or a tensor is, its
-numbers aside; the calls of hooks; the entries of a tuple; the process that runs a program."""
-
-Relation = Literal[
-    "equal", "close", "None", "absent", "count", "order", "raises", "warns", "kept alive", "same as without hooks"
-]
-EQUAL: Relation = "equal"
-CLOSE: Relation = "close"
-NONE: Relation = "None"
-ABSENT: Relation = "absent"
-COUNT: Relation = "count"
-ORDER: Relation = "order"
-RAISES: Relation = "raises"
-WARNS: Relation = "warns"
-KEPT_ALIVE: Relation = "kept alive"
-AS_WITHOUT_HOOKS: Relation = "same as without hooks"
-"""What must hold: both sides are of the same types, with numbers as near as CLOSE has them; the numbers are as near as
-rounding explains; both are None or neither is; what is expected is not absent among what is observed; there are as many
-(of what both sides list, or number); they come in that order; just that is raised, or warned of; nothing is kept alive;
-it is bit by bit what it is without hooks."""
-
-
-@dataclass(frozen=True)
-class Site:
-    """Where something is wrong: what is there, and its name where the subject of the clause does not say it."""
-
-    kind: SiteKind
-    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)

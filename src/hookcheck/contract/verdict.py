@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hookcheck.contract.site import Relation, Site
+
 RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT = "ran", "not offered", "not run", "crashed", "timed out"
 OUTCOMES = (RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT)
 """What became of a case. All but ``ran`` are *accounted for* with a reason; none of them counts as passed."""
@@ -82,7 +84,8 @@ class Deviation:
     ``subject`` is the call concerned (``"net.block.fc#1"``: the second call of that module) or ``"run"``. ``gap`` is
     one of `GAPS`. ``expected`` and ``observed`` are texts for people; both are empty where a deviation that the ledger
     explains is not among the evidence for it (see `hookcheck.contract.evidence`). ``ledger`` is the id of the entry
-    that explains the deviation, or None where it is not known.
+    that explains the deviation, or None where it is not known. ``relation`` does not hold at ``site``, as the finding
+    says; both are None where a set of outcomes is declared, and in records that know of neither.
     """
 
     clause: str
@@ -91,6 +94,8 @@ class Deviation:
     expected: str = ""
     observed: str = ""
     ledger: str | None = None
+    relation: Relation | None = None
+    site: Site | None = None
 
     @property
     def told(self) -> bool:

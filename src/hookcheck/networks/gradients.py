@@ -10,21 +10,8 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, Judgement
-from hookcheck.contract.finding import (
-    ABSENT,
-    ARGUMENT,
-    CALL,
-    CLOSE,
-    COUNT,
-    ENTRY,
-    EQUAL,
-    NONE,
-    VALUE,
-    Finding,
-    Gradients,
-    Site,
-    SiteKind,
-)
+from hookcheck.contract.finding import Finding, Gradients
+from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, ENTRY, EQUAL, NONE, VALUE, Site, SiteKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.legacy import Answers, carries
 from hookcheck.oracle.expected import Firing

@@ -11,20 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hookcheck.contract.finding import (
-    CALL,
-    COUNT,
-    EQUAL,
-    NONE,
-    ORDER,
-    PROCESS,
-    RAISES,
-    VALUE,
-    WARNS,
-    Finding,
-    Site,
-    SiteKind,
-)
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import CALL, COUNT, EQUAL, NONE, ORDER, PROCESS, RAISES, VALUE, WARNS, Site, SiteKind
 from hookcheck.contract.words import stated
 from hookcheck.errors import is_the_machines
 from hookcheck.oracle.tolerance import as_stated

@@ -18,8 +18,9 @@ import torch
 import hookcheck.programs.chapters  # noqa: F401 -- declares the programs
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.explaining import Located, explained
-from hookcheck.contract.finding import EQUAL, PROCESS, RAISES, Finding, Site
+from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.site import EQUAL, PROCESS, RAISES, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.errors import is_the_machines
 from hookcheck.probe.run import release

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from hookcheck.contract.clause import PIN, UNSPECIFIED
+from hookcheck.contract.site import Relation, Site
 from hookcheck.contract.verdict import COST_CLASSES, COSTS, CaseResult, Deviation
 
 DISAPPEARED, NEW, CHANGED, PIN_CHANGED = "disappeared", "newly deviating", "changed otherwise", "pin changed"
@@ -40,7 +41,10 @@ class Cause:
 
 @dataclass(frozen=True)
 class Example:
-    """One case of a group; the texts are empty where neither record puts the deviation into words."""
+    """One case of a group; the texts are empty where neither record puts the deviation into words.
+
+    ``relation`` and ``site`` are those of the deviation; None where the record that has it does not say them.
+    """
 
     family: str
     topology: str
@@ -48,6 +52,8 @@ class Example:
     expected: str = ""
     before: str = ""
     after: str = ""
+    relation: Relation | None = None
+    site: Site | None = None
 
 
 Changes = tuple[tuple[Cause, Example], ...]
@@ -107,14 +113,18 @@ def _come(
     else:
         status = CHANGED if had else NEW
         worse = not gone or _place(deviation) < min(map(_place, gone))
-    words = replace(where, expected=deviation.expected, before=_words(had), after=deviation.observed)
-    return _cause(status, worse, deviation), words
+    return _cause(status, worse, deviation), _example(where, deviation, _words(had), deviation.observed)
 
 
 def _gone(rank: str, deviation: Deviation, has: list[Deviation], where: Example) -> tuple[Cause, Example]:
     """A deviation that the later record lacks, on a subject that still deviates by ``has``."""
-    words = replace(where, expected=deviation.expected, before=deviation.observed, after=_words(has))
+    words = _example(where, deviation, deviation.observed, _words(has))
     return _cause(CHANGED if rank == UNSPECIFIED else MENDED, False, deviation), words
+
+
+def _example(where: Example, deviation: Deviation, before: str, after: str) -> Example:
+    relation, site = deviation.relation, deviation.site
+    return replace(where, expected=deviation.expected, before=before, after=after, relation=relation, site=site)
 
 
 def _cause(status: str, worse: bool, deviation: Deviation) -> Cause:

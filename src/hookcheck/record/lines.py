@@ -9,6 +9,7 @@ import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
+from hookcheck.contract.site import Site
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.record.model import SCHEMA, Alike, CorpusFile, Counterexample, Footer, Header, Plan, PlannedClause, Torch
 
@@ -122,11 +123,23 @@ def _line(family: str, origin: str, kinds: Iterable[str], topologies: Iterable[s
 
 def _result(case: CaseResult) -> Line:
     """What became of a case."""
-    deviations = [
-        {name: value for name, value in vars(deviation).items() if value != ""} for deviation in case.deviations
-    ]
     counts = {"judged": dict(case.judged), **({"unjudged": dict(case.unjudged)} if case.unjudged else {})}
+    deviations = [*map(_deviation, case.deviations)]
     return {"outcome": case.outcome, "reason": case.reason, **counts, "deviations": deviations}
+
+
+def _deviation(deviation: Deviation) -> Line:
+    """The object of a deviation; what it says nothing of is left out."""
+    line = {name: value for name, value in vars(deviation).items() if value or name == "ledger"}
+    if deviation.site is not None:
+        line["site"] = {name: value for name, value in vars(deviation.site).items() if value}
+    return line
+
+
+def _deviation_of(line: Line) -> Deviation:
+    """The deviation that ``line`` says."""
+    site = line.get("site")
+    return Deviation(**{**line, "site": site and Site(**site)})
 
 
 def cases_of(line: Line) -> Iterator[CaseResult]:
@@ -144,7 +157,7 @@ def alike_of(line: Line) -> Alike:
         outcome=line["outcome"],
         reason=line["reason"],
         judged=line["judged"],
-        deviations=tuple(Deviation(**deviation) for deviation in line["deviations"]),
+        deviations=tuple(map(_deviation_of, line["deviations"])),
         unjudged=line.get("unjudged", {}),
     )
 

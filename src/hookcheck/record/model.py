@@ -13,8 +13,11 @@ from typing import Any
 
 from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, Deviation, cells
 
-SCHEMA = 2
+SCHEMA = 3
 """Number of the schema that records are written in (``schema.json`` beside this module)."""
+
+SCHEMAS = (2, SCHEMA)
+"""Those that are read: records of schema 2 say of no deviation by which relation and at which site it is one."""
 
 CORPUS = "corpus"
 """Origin of the cases that are known beforehand."""

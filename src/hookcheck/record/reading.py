@@ -15,7 +15,7 @@ import fastjsonschema
 from hookcheck.record.checks import check
 from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema
 from hookcheck.record.lines import Line, alike_of, counterexample_of, footer_of, header_of
-from hookcheck.record.model import SCHEMA, Alike, Folded, Record, ordered
+from hookcheck.record.model import SCHEMAS, Alike, Folded, Record, ordered
 
 _GZIP = b"\x1f\x8b"
 """How a file that gzip compressed begins (RFC 1952, section 2.3.1)."""
@@ -121,8 +121,9 @@ def _checked_type(path: Path, number: int, line: Any) -> str:
     kind = line.get("type") if isinstance(line, dict) else None
     if kind not in _ORDER:
         raise WrongSchema(path, number, f"the line is none of {', '.join(_ORDER)}")
-    if kind == "header" and line.get("schema") != SCHEMA:
-        cause = f"schema {line.get('schema')!r} is unknown, this hookcheck reads schema {SCHEMA}"
+    if kind == "header" and line.get("schema") not in SCHEMAS:
+        readable = " and ".join(map(str, SCHEMAS))
+        cause = f"schema {line.get('schema')!r} is unknown, this hookcheck reads schemas {readable}"
         raise WrongSchema(path, number, cause, f"read it with the hookcheck that wrote it ({line.get('hookcheck')})")
     try:
         _validators()[kind](line, name_prefix=kind)

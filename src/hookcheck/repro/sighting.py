@@ -11,6 +11,7 @@ import torch
 from hookcheck.contract.clause import Clause
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.site import RAISES, WARNS, Relation, SiteKind
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.examine import Beside
@@ -32,6 +33,8 @@ class Symptom:
 
     clause: str
     gap: str
+    relation: Relation
+    site: SiteKind
     ledger: str | None
     text: str = ""
     unhooked: bool = False
@@ -85,6 +88,8 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
             Symptom(
                 clause.id,
                 located.finding.gap,
+                located.finding.relation,
+                located.finding.site.kind,
                 ledger.explain(clause.id, family, case.kind.name, located.finding, located.features),
                 _text(located.finding),
                 case.plain.raised is not None,
@@ -99,5 +104,5 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
 
 def _text(finding: Finding) -> str:
     """The exception or the warning, without numbers and addresses."""
-    texts = finding.gap in ("raised", "new warning")
+    texts = finding.relation in (RAISES, WARNS) and finding.observed is not None
     return re.sub(r"0x[0-9a-f]+|\d+", "…", finding.words()[1]) if texts else ""

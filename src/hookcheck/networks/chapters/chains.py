@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import CALL, COUNT, EQUAL, ORDER, VALUE, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import CALL, COUNT, EQUAL, ORDER, VALUE, Site
 from hookcheck.hooks.acts import FORWARD, Acts, share
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case

@@ -12,7 +12,8 @@ grad_fn of the first output.
 from __future__ import annotations
 
 from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import CALL, COUNT, ORDER, PROCESS, RAISES, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import CALL, COUNT, ORDER, PROCESS, RAISES, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.case import Case, Pair

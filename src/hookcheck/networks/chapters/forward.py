@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import ARGUMENT, CALL, COUNT, EQUAL, ORDER, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import ARGUMENT, CALL, COUNT, EQUAL, ORDER, Site
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import as_copied, named

@@ -10,7 +10,8 @@ this very call, ``grad_output`` the total over all that consume the output. Ever
 from __future__ import annotations
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import ARGUMENT, EQUAL, NONE, VALUE, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import ARGUMENT, EQUAL, NONE, VALUE, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.networks.case import Case, Pair
 from hookcheck.networks.gradients import lengths_differ, named, states_differ, values_differ

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import (
+from hookcheck.contract.finding import Finding, Rounded
+from hookcheck.contract.site import (
     ARGUMENT,
     AS_WITHOUT_HOOKS,
     CLOSE,
@@ -25,8 +26,6 @@ from hookcheck.contract.finding import (
     RAISES,
     VALUE,
     WARNS,
-    Finding,
-    Rounded,
     Site,
 )
 from hookcheck.hooks.kinds import HookKind

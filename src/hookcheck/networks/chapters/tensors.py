@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Subject, clause
-from hookcheck.contract.finding import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Site
 from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.networks.case import Case
 from hookcheck.oracle.expected import TensorCall

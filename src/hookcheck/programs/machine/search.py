@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from hookcheck.contract import finding
+from hookcheck.contract.finding import Finding
 from hookcheck.programs.logs import Entry, difference
 from hookcheck.programs.machine.model import Act, Copy, Register, Remove, Site, steps
 from hookcheck.programs.machine.play import play
@@ -22,7 +22,7 @@ class Deviation:
     observed: Sequence[Entry]
 
     @property
-    def difference(self) -> finding.Finding:
+    def difference(self) -> Finding:
         """How what was noted differs, at its end: after these acts, as a script."""
         return difference(f"{source(self.steps)}# the last of these acts", self.steps[-1][1], self.observed)
 

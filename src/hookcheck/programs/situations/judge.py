@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
-from hookcheck.contract.finding import CALL, RAISES, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import CALL, RAISES, Site
 from hookcheck.programs.check import told
 from hookcheck.programs.logs import difference
 from hookcheck.programs.situations.acts import Situation, acts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Optional
 
-from hookcheck.contract.finding import EQUAL, VALUE, Finding, Site
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import EQUAL, VALUE, Site
 from hookcheck.contract.words import shown, stated
 from hookcheck.oracle.tolerance import close
 from hookcheck.programs.check import Check
