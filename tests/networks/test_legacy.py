@@ -25,7 +25,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
-from hookcheck.topology.model import Apply, Call, Composite, tensor_classes
+from hookcheck.topology.model import Apply, Call, Composite
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
 from hookcheck.topology.primitive import Array
@@ -135,17 +135,14 @@ def test_exact_numbers_come_before_near_ones() -> None:
 
 
 def test_few_cases_are_not_judged() -> None:
-    """Fewer than one in fifty of those with a legacy hook; where tensors are of other classes or layouts, of whose
-    making no Node is known, fewer than half."""
-    ran, without = {False: 0, True: 0}, {False: 0, True: 0}
+    """Fewer than one in fifty of those with a legacy hook."""
+    ran = without = 0
     for family in FAMILIES:
         for topology in islice(read(conformance_folder() / "corpus", family), 0, None, EVERY):
             (result,) = examine(topology, family, ("backward",), [CLAUSES["P2-12"]], Ledger(()))
-            of_a_class = bool(tensor_classes(topology))
-            ran[of_a_class] += result.outcome == RAN
-            without[of_a_class] += bool(result.unjudged)
-    assert without[False] < ran[False] / 50
-    assert without[True] < ran[True] / 2
+            ran += result.outcome == RAN
+            without += bool(result.unjudged)
+    assert without < ran / 50
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ from hookcheck.topology.ops.elementwise import Shift
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.joining import Cat
 from hookcheck.topology.ops.moving import To
-from hookcheck.topology.ops.tensors import AsDense, AsTensor
 from hookcheck.topology.ops.views import View
 from hookcheck.topology.primitive import Array, Layer, Op, Primitive
 from hookcheck.topology.source import expression
@@ -45,7 +44,7 @@ from .primitives import Step, constructed, existing, steps
 from .test_formulas import taken
 
 NOW = release(torch.__version__)
-NOT_KNOWN = (Einsum, AsTensor, AsDense)
+NOT_KNOWN = (Einsum,)
 """Those that say of their last Node that it is not known: they are not judged by it, and no other may say so."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
-from hookcheck.oracle.last_node import NodeCall, at_its_node, node_calls
+from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, materialized, sweep
@@ -268,13 +268,10 @@ class Expected:
 
     @cached_property
     def of_first_output(self) -> tuple[NodeCall, ...]:
-        """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook.
-
-        Where a class wraps what functions give, it does so by a Node of its own, of which nothing is known here.
-        """
-        due = node_calls(self.trace, self.plain, self.release)
+        """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook."""
+        due = tuple(node_calls(self.trace, self.plain, self.release))
         wraps = any(TENSORS[name].wraps for name in tensor_classes(self.topology))
-        return tuple(replace(call, forms=()) if wraps else call for call in due)
+        return aliased(due, self.topology) if wraps else due
 
     @cached_property
     def acted(self) -> tuple[Sweep, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hookcheck.oracle.dtypes import REAL
@@ -11,7 +11,10 @@ from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, materialized
 from hookcheck.topology.last_node import Form, Release, Step
+from hookcheck.topology.model import Topology
+from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
+from hookcheck.topology.tensors import TENSORS
 
 Forms = tuple[tuple[Gradient, ...], ...]
 """What a hook may be given as ``grad_input``, one for each form that the Node may have; empty where it is not known."""
@@ -82,6 +85,34 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
                 dtype=source.dtype,
                 dtypes=_dtypes(source, source.node),
             )
+
+
+def aliased(due: Iterable[NodeCall], topology: Topology) -> tuple[NodeCall, ...]:
+    """``due`` of a network with a class that wraps what functions give.
+
+    It does so by an alias of that: one more Node, which hands on the gradient that it gets (``_convert`` in
+    torch/_tensor.py, and ``alias`` in derivatives.yaml).
+    """
+    classes = dict([*topology.classes, *((i.name, i.tensor) for i in topology.inputs)])
+    wrapped = frozenset(name for name, of_class in classes.items() if of_class and TENSORS[of_class].wraps)
+    return tuple(replace(c, forms=((c.gradient,),)) if _is_alias(c.call.first, wrapped) else c for c in due)
+
+
+def _is_alias(tensor: Tensor | None, wrapped: frozenset[str]) -> bool:
+    """Whether a function gave ``tensor`` that was given one of a class which wraps that; what makes one of such a class
+    itself is no such function. The leaves named ``wrapped`` are of one."""
+    node = None if tensor is None else origin(tensor).node
+    made = node is not None and not isinstance(node.primitive, AsTensor)
+    return node is not None and made and any(_wraps(given, wrapped) for given in node.inputs)
+
+
+def _wraps(tensor: Tensor, wrapped: frozenset[str]) -> bool:
+    source = origin(tensor)
+    if source.node is None:
+        return source.name in wrapped
+    made = source.node.primitive
+    wraps = isinstance(made, AsTensor) and TENSORS[made.tensor].wraps
+    return wraps or any(_wraps(given, wrapped) for given in source.node.inputs)
 
 
 def _dtypes(output: Tensor, node: Node) -> frozenset[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
@@ -14,7 +15,7 @@ from hookcheck.topology.tensors import TENSORS
 
 
 class _Identity(Rule):
-    """``y = x``, ``dx = v``: no number changes. Which Nodes torch makes of it is its own affair."""
+    """``y = x``, ``dx = v``: no number changes. torch makes one Node of it, with one input, unless said otherwise."""
 
     tensor: str
     _any: tuple[str, ...] = ()
@@ -44,10 +45,6 @@ class _Identity(Rule):
     def _pull(self, v: Array, x: Array) -> Gradients:
         return (v,)
 
-    def last_node(self, step: Step) -> tuple[Form, ...]:
-        """Not known."""
-        return ()
-
 
 @dataclass(frozen=True)
 class AsTensor(_Identity):
@@ -62,6 +59,20 @@ class AsTensor(_Identity):
     def source(self, *arguments: str) -> str:
         """The expression of the table."""
         return TENSORS[self.tensor].made.format(*arguments)
+
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """That of the expression's last function: of rows in a list, of rows laid end to end, or of a view of numbers
+        that are made for it (a stack of two, the negated ones, the conjugated ones)."""
+        v = step.v
+        if self.tensor == "nested":
+            return (tuple(step.inner(row) for row in v),)
+        if self.tensor == "jagged":
+            return step.alone(v.reshape(-1, *v.shape[2:]))
+        if self.tensor == "large strides":
+            return step.view(np.stack([v, np.zeros_like(v)], -1), "otherwise")
+        if self.tensor in ("negative view", "conjugate view"):
+            return step.view(-v if self.tensor == "negative view" else v.conj(), "otherwise")
+        return (step.each,)
 
 
 @dataclass(frozen=True)
