@@ -8,10 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from typing import Any
+from contextlib import suppress
 
 import torch
 
@@ -20,16 +17,13 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.explaining import Located, explained
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.site import EQUAL, PROCESS, RAISES, Site
+from hookcheck.contract.site import EQUAL, PROCESS, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
-from hookcheck.errors import is_the_machines
 from hookcheck.probe.run import release
-from hookcheck.probe.state import preserved
-from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
+from hookcheck.programs.check import Fact, NotOffered, NotRun
+from hookcheck.programs.facts import ENDS, WHOLE
+from hookcheck.programs.facts import facts_of as facts_of
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, PROGRAM, Program
-
-WHOLE, ENDS = "program", "the program ends"
-"""The subject of what befell a program as a whole, and what is expected of it."""
 
 
 def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> CaseResult:
@@ -61,30 +55,6 @@ def _declared(deviations: tuple[Deviation, ...], program: Program, ledger: Ledge
     return deviations
 
 
-def facts_of(program: Program, device: str) -> list[Fact]:
-    """Runs ``program`` in this process and gives what it states; an exception that it lets out is a fact as well.
-
-    Raises:
-        NotOffered: this torch lacks what the program is about.
-        NotRun: this machine lacks what it needs.
-    """
-    check = Check(device)
-    with preserved(), _optimizers_preserved(), warnings.catch_warnings(), _on(device):
-        warnings.simplefilter("ignore")
-        torch.manual_seed(0)
-        try:
-            program.judge(check)
-        except (NotOffered, NotRun):
-            raise
-        except Exception as raised:
-            if is_the_machines(raised):
-                raise
-            check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, told(raised))))
-    if not check.facts:
-        raise AssertionError(f"program {program.id} states nothing")
-    return check.facts
-
-
 def _possible(program: Program, device: str) -> None:
     if release(program.since) > release(torch.__version__):
         raise NotOffered(f"what it is about came with torch {program.since}")
@@ -92,28 +62,6 @@ def _possible(program: Program, device: str) -> None:
         raise NotRun(f"it is about {program.device}")
     if device != "cpu" and release(torch.__version__) < (2, 0):
         raise NotRun("programs have no default device to be moved by before torch 2.0")
-
-
-@contextmanager
-def _optimizers_preserved() -> Iterator[None]:
-    """Puts back the ``step`` of each class of optimizers. The first thing that torch.compile or torch.export does in a
-    process, up to 2.2, is to take the hooks off all of them, for as long as the process lives."""
-    classes: list[Any] = [c for c in vars(torch.optim).values() if isinstance(c, type) and "step" in vars(c)]
-    before = [(c, vars(c)["step"], getattr(c.step, "hooked", False)) for c in classes]
-    try:
-        yield
-    finally:
-        for owner, step, hooked in before:
-            owner.step = step
-            if hasattr(step, "hooked") and not hooked:
-                del step.hooked
-
-
-@contextmanager
-def _on(device: str) -> Iterator[None]:
-    """Has what a program makes be made on ``device``."""
-    with nullcontext() if device == "cpu" else torch.device(device):
-        yield
 
 
 def _alone(program: Program, device: str) -> list[Fact]:

@@ -8,6 +8,7 @@ twice; and of torch's own none may stay behind on the way back.
 from __future__ import annotations
 
 import copy
+import gc
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 GROUPS = {
     "forward": ("register_forward_pre_hook", "register_forward_hook"),
@@ -52,6 +54,21 @@ def normed_rows() -> Module:
 def lazy_rows() -> Module:
     """A Linear that does not know its width yet."""
     return nn.Sequential(nn.LazyLinear(2)).eval()
+
+
+def row() -> Any:
+    """What a Linear takes."""
+    return torch.ones(1, 2, requires_grad=True)
+
+
+def image() -> Any:
+    """What a convolution takes."""
+    return torch.ones(1, 1, 2, 2, requires_grad=True)
+
+
+def quantised() -> Any:
+    """The same, as what is quantised takes it."""
+    return torch.quantize_per_tensor(torch.ones(1, 1, 2, 2), 0.5, 0, torch.quint8)
 
 
 def _quantization() -> Any:
@@ -126,24 +143,26 @@ CHANGES = {
 
 @dataclass(frozen=True)
 class Host:
-    """What is made of a net, since which release it can be, and which of the net's modules go into it (all if none)."""
+    """What is made of a net, since which release it can be, which of the net's modules go into it (all if none), and
+    what it is given in a call."""
 
     make: Callable[[Module], Module]
     base: Callable[[], Module] = rows
     since: Release = (1, 8)
     sites: tuple[str, ...] = ()
+    given: Callable[[], Any] = row
 
 
 HOSTS = {
-    "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images),
-    "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1")),
+    "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images, given=image),
+    "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1"), given=image),
     "fuse_linear_bn_eval": Host(_fused("fuse_linear_bn_eval"), normed_rows, (1, 13), ("0", "1")),
     "symbolic_trace": Host(lambda net: import_module("torch.fx").symbolic_trace(net)),
-    "fuse_modules": Host(lambda net: _quantization().fuse_modules(net, [["0", "1", "2"]]), images),
+    "fuse_modules": Host(lambda net: _quantization().fuse_modules(net, [["0", "1", "2"]]), images, given=image),
     "quantize_dynamic": Host(lambda net: _quantization().quantize_dynamic(net, {nn.Linear})),
-    "prepare": Host(_prepared, images),
-    "convert": Host(_converted, images),
-    "prepare_qat": Host(_prepared_to_train, images),
+    "prepare": Host(_prepared, images, given=image),
+    "convert": Host(_converted, images, given=quantised),
+    "prepare_qat": Host(_prepared_to_train, images, given=image),
     "to_mkldnn": Host(lambda net: import_module("torch.utils.mkldnn").to_mkldnn(net)),
     "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 1)),
     "AveragedModel": Host(lambda net: import_module("torch.optim.swa_utils").AveragedModel(net)),
@@ -154,6 +173,14 @@ HOSTS = {
     **{name: Host(_changed(change.there), since=change.since) for name, change in CHANGES.items()},
 }
 """What makes modules of modules, by name."""
+
+
+CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
+"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
+seconds; the chapter torch-compile speaks of it."""
+
+NO_BACKWARD = {"to_mkldnn": "torch has no backward for what is in that layout, with or without hooks"}
+"""Hosts that are called and no more, with the reason."""
 
 
 def tables(net: Module) -> Iterator[Any]:
@@ -182,6 +209,19 @@ def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]
 
                 getattr(module, name)(hook)
                 hooks[path, name] = hook
+    return hooks
+
+
+def counted(net: Module, group: str, calls: list[str]) -> dict[str, Callable[..., None]]:
+    """Puts a hook of each kind of the group on every module of ``net``, each of which appends its word to ``calls``;
+    gives them by that."""
+    hooks: dict[str, Callable[..., None]] = {}
+    for path, module in net.named_modules():
+        for name in GROUPS[group]:
+            if hasattr(module, name):
+                word = f"{name} of {path or 'the root'}"
+                hooks[word] = noting(calls, word)
+                getattr(module, name)(hooks[word])
     return hooks
 
 
@@ -218,6 +258,37 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
                 own = {kind: hook for (path, kind), hook in hooks.items() if path == site}
                 seen = [kind for kind, hook in own.items() for other in held if other is hook]
                 check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*own])
+
+
+@program("HO-05", PIN, since="1.8", source="torch.nn.Module.register_forward_hook and its siblings; 'every time'")
+def what_is_made_calls_its_hooks(check: Check) -> None:
+    """What is made of a module with hooks calls each hook that it holds once in a forward, and once in a backward,
+    also one that comes when nothing but the graph refers to it any more."""
+    for name, host in HOSTS.items():
+        if not offered(max(host.since, CALLED_SINCE.get(name, host.since))):
+            continue
+        for until in ("in use", "dropped"):
+            calls: list[str] = []
+            net = host.base()
+            hooks = {group: counted(net, group, calls) for group in ("forward", "backward")}
+            result = made(host, net)
+            if result is None:
+                continue
+            held = [*tables(result)]
+            due = {
+                group: sorted(w for w, hook in own.items() for h in held if h is hook) for group, own in hooks.items()
+            }
+            x = host.given()
+            calls.clear()
+            y = check.works(f"{name}, {until}: a call", partial(result, x))
+            check.order(f"{name}, {until}: forward hooks", sorted(calls), due["forward"])
+            calls.clear()
+            if y is not None and y.requires_grad and name not in NO_BACKWARD:
+                if until == "dropped":
+                    del result, net, hooks, held
+                    gc.collect()
+                check.works(f"{name}, {until}: a backward", y.sum().backward)
+                check.order(f"{name}, {until}: backward hooks", sorted(calls), due["backward"])
 
 
 @program("HO-02", PIN, since="1.8", source="torch.nn.utils.remove_spectral_norm and its siblings")

@@ -1,0 +1,155 @@
+"""Faults that only some host shows: hooks that are lost on what was changed, copied or averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+import torch
+from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils import prune
+from torch.optim.swa_utils import AveragedModel
+from torch.utils.hooks import BackwardHook
+
+from ..engine import Fault, added, replaced
+from .interactions import _called_plainly
+
+MODULE, OPTIMIZER = nn.Module, torch.optim.Optimizer
+REGISTERING = "register_forward_hook"
+
+
+def _where(test: Callable[[Any], bool], name: str = REGISTERING) -> AbstractContextManager[None]:
+    """Registering does nothing on a module that is such."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, *args: Any, **options: Any) -> Any:
+            return original(self, (lambda *_: None) if test(self) else hook, *args, **options)
+
+        return register
+
+    return replaced(MODULE, name, make)
+
+
+def _marking(owner: Any, name: str) -> AbstractContextManager[None]:
+    """A function marks the module that it is given, and that which it gives."""
+
+    def make(original: Any) -> Any:
+        def change(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            for module in (result, args[0], vars(args[0]).get("_modules", {}).get("module")):
+                if isinstance(module, nn.Module):
+                    vars(module)["marked"] = True
+            return result
+
+        return change
+
+    return replaced(owner, name, make)
+
+
+def _is_marked(module: Any) -> bool:
+    return "marked" in vars(module)
+
+
+@contextmanager
+def _deaf(owner: Any, name: str) -> Iterator[None]:
+    """Registering a forward hook does nothing on what a function was given or gave."""
+    with _marking(owner, name), _where(_is_marked):
+        yield
+
+
+@contextmanager
+def _averages_called_plainly() -> Iterator[None]:
+    with _marking(AveragedModel, "__init__"), _called_plainly(_is_marked):
+        yield
+
+
+@contextmanager
+def _held_weakly() -> Iterator[None]:
+    """The graph calls hooks only as long as something else refers to their module."""
+    refers, hooks = WeakKeyDictionary[Any, Any](), WeakKeyDictionary[Any, Any]()
+    module = property(lambda self: refers[self](), lambda self, owner: refers.update({self: ref(owner)}))
+    own = property(lambda self: hooks[self] if self.module else [], lambda self, all: hooks.update({self: all}))
+    with added(BackwardHook, "module", module), added(BackwardHook, "user_hooks", own):
+        yield
+
+
+def _own_call(original: Any) -> Any:
+    """A call of a subclass with a call of its own goes past the pre-hooks."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "__call__" not in vars(type(self)):
+            return original(self, *args, **kwargs)
+        kept, self._forward_pre_hooks = self._forward_pre_hooks, type(self._forward_pre_hooks)()
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            self._forward_pre_hooks = kept
+
+    return call
+
+
+def _state_of_the_pruned(original: Any) -> Any:
+    """Saving a module that was ever pruned goes past its hooks."""
+
+    def save(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _is_marked(self):
+            self._state_dict_hooks.clear()
+        return original(self, *args, **kwargs)
+
+    return save
+
+
+def _of_optimizers(test: Callable[[Any], bool], name: str) -> Callable[[], AbstractContextManager[None]]:
+    """Registering a hook does nothing on an optimizer that is such."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, *args: Any, **options: Any) -> Any:
+            return original(self, (lambda *_: None) if test(self) else hook, *args, **options)
+
+        return register
+
+    return lambda: replaced(OPTIMIZER, name, make)
+
+
+@contextmanager
+def _pruning() -> Iterator[None]:
+    with _marking(prune, "remove"), replaced(MODULE, "state_dict", _state_of_the_pruned):
+        yield
+
+
+def _fault(
+    what: str, patch: Callable[[], AbstractContextManager[None]], clause: str = "HO-03", since: str = "2.1"
+) -> Fault:
+    return Fault(f"hosts: {what}", patch, (clause,), kinds=(), since=since)
+
+
+FAULTS = (
+    _fault(
+        "a parametrized module takes no forward hooks",
+        lambda: _where(lambda module: "parametrizations" in vars(module)["_modules"]),
+    ),
+    _fault("what was normed takes no forward hooks", lambda: _deaf(nn.utils, "remove_weight_norm")),
+    _fault("what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters")),
+    _fault(
+        "a replica takes no full backward hooks",
+        lambda: _where(lambda module: "_is_replica" in vars(module), "register_full_backward_hook"),
+    ),
+    _fault("a call of one's own goes past pre-hooks", lambda: replaced(MODULE, "_call_impl", _own_call)),
+    _fault("what was pruned is saved past its hooks", _pruning),
+    _fault(
+        "foreach loses step hooks",
+        _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("foreach")), "register_step_pre_hook"),
+        "HO-04",
+    ),
+    _fault(
+        "a fused optimizer loses hooks on its state",
+        _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("fused")), "register_state_dict_post_hook"),
+        "HO-04",
+        since="2.4",
+    ),
+    _fault("averages are called past their hooks", _averages_called_plainly, "HO-05"),
+    _fault("full hooks go as nothing refers to the module", _held_weakly, "HO-05"),
+)

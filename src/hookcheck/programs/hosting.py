@@ -1,0 +1,71 @@
+"""How does a program run unchanged on modules and optimizers of another kind? What it makes them by is replaced.
+
+A program makes its modules by a few names: `MODULES`, and its optimizers by those of `torch.optim`. While it runs on a
+host these names give what the host makes of what they gave before.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs import nets, watching
+from hookcheck.programs.program import Program
+
+LAYERS, BY_HAND, CONTAINERS = ("Linear", "Identity"), ("times", "weighted"), ("net", "Sequential")
+MODULES = (*LAYERS, *BY_HAND, *CONTAINERS)
+"""What programs make modules by: classes of ``torch.nn``, and functions of `hookcheck.programs.nets`."""
+
+OPTIMIZERS = ("SGD", "Adam", "AdamW")
+"""What they make optimizers by."""
+
+Make = Callable[[Any], Any]
+
+
+class Others(ModuleType):
+    """A module in which some names stand for something else."""
+
+    def __init__(self, module: ModuleType, others: Mapping[str, Any]) -> None:
+        """Whatever is not in ``others`` is that of ``module``."""
+        super().__init__(module.__name__)
+        vars(self).update(others, _module=module)
+
+    def __getattr__(self, name: str) -> Any:
+        """The attribute of the module itself."""
+        return getattr(vars(self)["_module"], name)
+
+
+def made_into(make: Make, original: Callable[..., Any]) -> Callable[..., Any]:
+    """What ``make`` makes of what ``original`` gives."""
+    return lambda *args, **kwargs: make(original(*args, **kwargs))
+
+
+@contextmanager
+def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None = None) -> Iterator[None]:
+    """While it is open, what ``program`` makes by each name of ``modules`` is what stands there makes of it; the same
+    of its optimizers."""
+    functions = {name: getattr(nets, name) for name in MODULES if hasattr(nets, name)}
+    layers = {name: made_into(make, getattr(nn, name)) for name, make in modules.items() if name not in functions}
+    made: Mapping[str, Any] = {name: made_into(modules[name], functions[name]) for name in functions if name in modules}
+    made = {**made, "nn": Others(nn, layers)}
+    if optimizer:
+        classes = {name: made_into(optimizer, getattr(torch.optim, name)) for name in OPTIMIZERS}
+        made = {**made, "torch": Others(torch, {"optim": Others(torch.optim, classes)})}
+    own = {**functions, "nn": nn, "torch": torch}
+    with ExitStack() as stack:
+        for place in (sys.modules[program.judge.__module__], watching):
+            names = {name: other for name, other in made.items() if vars(place).get(name) is own[name]}
+            stack.enter_context(patch.dict(vars(place), names))
+        yield
+
+
+def untrue(program: Program, device: str) -> frozenset[str]:
+    """The facts of the program that are not so where it runs now, by name."""
+    from hookcheck.programs.facts import facts_of
+
+    return frozenset(fact.name for fact in facts_of(program, device) if fact.finding)
