@@ -78,6 +78,7 @@ def test_fused_modules() -> None:
     assert seen["forward", "1"] == "moved"
 
 
+@pytest.mark.skipif(not hasattr(nn.Module, "register_full_backward_hook"), reason="full hooks came with 1.8")
 def test_dynamic_quantisation_replaces_linear_layers() -> None:
     net = watched()
     net[4].register_full_backward_hook(look)

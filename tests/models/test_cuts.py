@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -297,12 +297,10 @@ def test_a_model_is_as_before_after_an_exception() -> None:
     assert "forward" not in vars(model.many)
 
 
-def found(share: float = 0.01) -> bool:
+def found(families: Sequence[str] = ("single-node", "multi-output", "nested"), most: int = 20) -> bool:
     """Whether the proof fails on some of the corpus."""
-    topologies = [
-        t for f in ("single-node", "multi-output", "nested") for t in read(conformance_folder() / "corpus", f)
-    ]
-    drawn = random.Random(0).sample(topologies, max(20, round(share * len(topologies))))
+    topologies = [t for f in families for t in read(conformance_folder() / "corpus", f)]
+    drawn = random.Random(0).sample(topologies, min(most, len(topologies)))
     return any(disagreements(topology)[1] for topology in drawn)
 
 
@@ -336,7 +334,7 @@ def test_a_cut_that_gives_none_for_zeros_is_caught(monkeypatch: pytest.MonkeyPat
         return (None, None, None, *gradients)
 
     monkeypatch.setattr(cutting._Identity, "backward", staticmethod(hands_on))
-    assert found()
+    assert found(["multi-output"], most=80)
 
 
 def test_an_order_that_is_told_wrong_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

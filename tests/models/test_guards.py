@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
+from typing import Any
 
 import pytest
 import torch  # here, since pytester drops what a test has imported, and torch does not survive that
@@ -38,11 +40,8 @@ def run(pytester: pytest.Pytester, body: str, *options: str) -> pytest.RunResult
 
 
 def _installed() -> set[str]:
-    if sys.version_info < (3, 10):
-        return set()
-    from importlib.metadata import entry_points
-
-    return {entry.value for entry in entry_points(group="pytest11")}
+    plugins: Any = entry_points(group="pytest11") if sys.version_info >= (3, 10) else entry_points().get("pytest11", ())
+    return {entry.value for entry in plugins}
 
 
 @pytest.mark.parametrize(

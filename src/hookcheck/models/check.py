@@ -19,12 +19,12 @@ from hookcheck.models.contexts import EAGER, compared, usable_contexts
 from hookcheck.models.judging import Judging, Truth, cut_step, judge_kind
 from hookcheck.models.keeping import Snapshot
 from hookcheck.models.own import Register, judge_own, presence, receive
-from hookcheck.models.reference import Crossings
+from hookcheck.models.reference import Crossings, agree
 from hookcheck.models.result import Judged, ModelCheck, OwnHook, Remark
 from hookcheck.models.step import Step, Subject, take, tensors_in
 from hookcheck.models.words import presence as presence_of
 from hookcheck.models.words import remarks, said_once
-from hookcheck.oracle.tolerance import close, coarsest
+from hookcheck.oracle.tolerance import coarsest
 from hookcheck.probe.observation import dtype_of, numbers
 from hookcheck.probe.run import check_torch, lacking
 
@@ -129,7 +129,7 @@ def _judge(
         if forward and (those or received):
             told("a step that keeps what goes in and out")
             truth.crossings.joined.forget()
-            _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, forward=True)
+            _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, truth.plain, forward=True)
             truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
         for name in those:
             told(name)
@@ -155,15 +155,15 @@ class _Told:
 def _truth(subject: Subject, told: _Told) -> Truth:
     told("a step without hooks")
     plain = take(subject)
-    if plain.error is not None:
+    if plain.raised:
         place = f" at {plain.line}" if plain.line else ""
         raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
     told("the same once more")
     unsteady = tuple(_differing(plain, take(subject)))
     told("a step with cuts")
-    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__)
+    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__, plain)
     told("a step with cuts that join nothing")
-    single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__)
+    single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__, plain)
     leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
     crossings = Crossings(joined_cuts, single_cuts, before, leaves)
     truth = Truth(plain, crossings, unsteady, joined.seen)
@@ -171,7 +171,7 @@ def _truth(subject: Subject, told: _Told) -> Truth:
     if subject.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:
         raise HookcheckError("the loss does not depend on what the model returns: compute it from the output")
     for step, word in ((joined, "joined"), (single, "single")):
-        if step.error is not None:
+        if step.raised:
             why = f"a step with cuts raises {step.seen.raised}"
             return replace(truth, wrong=why, ended=why)
         apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined")]
@@ -191,10 +191,9 @@ def _differing(plain: Step, other: Step, zeros: bool = False) -> Iterator[str]:
             if there is not None and not (zeros and array is None and not there.any()):
                 yield f"{name} is {'None' if another is None else 'not None'}"
             continue
-        if not np.array_equal(array, another, equal_nan=array.dtype.kind in "fc"):
-            one, two = (numbers(side).astype(np.complex128) for side in (another, array))
-            if one.shape != two.shape or not close(one, two, coarsest([dtype_of(array)]), "cpu"):
-                yield f"{name} differs by {abs(one - two).max() if one.shape == two.shape else 'its shape'}"
+        one, two = numbers(another), numbers(array)
+        if not agree(one, two, coarsest([dtype_of(array)])):
+            yield f"{name} differs by {abs(one - two).max() if one.shape == two.shape else 'its shape'}"
 
 
 def _outputs(step: Step) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import torch
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.judging import hooked
+from hookcheck.models.reference import agree
 from hookcheck.models.result import Remark
 from hookcheck.models.same_under import CONTEXTS, around, offered
 from hookcheck.models.step import Step, Subject
-from hookcheck.oracle.tolerance import close, coarsest
+from hookcheck.oracle.tolerance import coarsest
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 
 EAGER = "eager"
@@ -40,7 +41,7 @@ def usable_contexts(contexts: Iterable[str]) -> list[str]:
 def compared(subject: Subject, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
     """How hooks of ``kind`` are called otherwise in each context than in eager mode."""
     eager = hooked(subject, KINDS[kind], [*subject.modules])
-    if eager.error is not None:
+    if eager.raised:
         yield Remark(
             "other contexts", f"not compared, since the step raises {eager.seen.raised} in eager mode", (), (kind,)
         )
@@ -61,7 +62,7 @@ def _forget_compiled() -> None:
 
 
 def _differences(eager: Step, other: Step, values: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if other.error is not None:
+    if other.raised:
         yield f"the step raises {other.seen.raised}", ()
         return
     before, after = _by_path(eager.seen.events), _by_path(other.seen.events)
@@ -112,9 +113,6 @@ def _apart(eager: Copy, other: Copy, values: bool) -> str:
 def _arrays_apart(eager: Any, other: Any, values: bool) -> str:
     if eager.shape != other.shape:
         return f"given the shape {other.shape}, not {eager.shape}"
-    if not values or np.array_equal(eager, other):
-        return ""
-    wide = np.complex128 if "c" in (eager.dtype.kind, other.dtype.kind) else np.float64
     dtype = coarsest([dtype_of(eager), dtype_of(other)])
-    same = close(numbers(other).astype(wide), numbers(eager).astype(wide), dtype, "cpu")
+    same = not values or agree(numbers(other), numbers(eager), dtype)
     return "" if same else "given other numbers"

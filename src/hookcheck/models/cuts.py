@@ -164,6 +164,7 @@ class Cuts:
 
     def forget(self) -> None:
         """Lets go of numbers: of each gradient stays whether it was there."""
+        self.keep = bool
         for boundary in self.boundaries:
             for crossing in boundary.crossings:
                 crossing.gradients.update({spot: True for spot, g in crossing.gradients.items() if g is not None})

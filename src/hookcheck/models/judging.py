@@ -56,6 +56,12 @@ class Truth:
     wrong: str = ""
     ended: str = ""
 
+    @property
+    def gradients(self) -> Iterator[Array]:
+        """All that crossed boundaries, and those of leaves."""
+        yield from self.crossings.gradients
+        yield from (gradient for gradient in self.plain.seen.gradients.values() if gradient is not None)
+
     def unknown(self, hook: HookKind) -> str:
         """Why cuts cannot tell what hooks of a kind must see, or empty."""
         return self.wrong if hook.call in (BACKWARD, BACKWARD_PRE) else self.ended
@@ -80,15 +86,18 @@ def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
 
 
 def cut_step(
-    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], forward: bool = False
+    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: Step, forward: bool = False
 ) -> tuple[Step, Cuts, dict[int, int]]:
-    """A step with cuts on ``chosen`` modules, which keeps arguments and results if they are for ``forward`` hooks."""
+    """A step with cuts on ``chosen`` modules, which keeps arguments and results if they are for ``forward`` hooks.
+
+    Gradients that are those of the ``plain`` step need no memory of their own.
+    """
     box: list[tuple[Cuts, dict[int, int]]] = []
 
     @contextmanager
     def within(_: Taken) -> Iterator[None]:
         remember = remembered if forward else None
-        keep = kept if joined and not forward else noticed
+        keep = kept() if joined and not forward else noticed
         with cut(subject.model, joined, keep=keep, remember=remember, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
@@ -96,7 +105,8 @@ def cut_step(
                 cuts.note_other_uses()
             box[0] = (cuts, cuts.before() if joined else {})
 
-    step = take(subject, within)
+    known = (gradient for gradient in plain.seen.gradients.values() if gradient is not None)
+    step = take(subject, within, keep=shared(known))
     return (step, *box[0])
 
 
@@ -122,9 +132,9 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
     paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
-    nodes = node_runs(subject) if hook.variant == "legacy" else ()
+    nodes = node_runs(subject, shared(truth.gradients)) if hook.variant == "legacy" else ()
     forward = hook.call in (FORWARD, FORWARD_PRE)
-    step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.crossings.gradients))
+    step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.gradients))
     unknown = truth.unknown(hook)
     if unknown:
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=unknown) for path in paths]
@@ -243,8 +253,10 @@ def _named(clause: Clause, subject: Any) -> tuple[str, int | None]:
     return "", None
 
 
-def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
-    """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told."""
+def node_runs(subject: OwnModel, keep: Callable[[torch.Tensor], Array] = view_of) -> tuple[NodeRun, ...]:
+    """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told.
+
+    ``keep`` is what stays of a gradient."""
     runs: list[NodeRun] = []
     counts: dict[str, int] = {}
     nodes: dict[Any, int] = {}
@@ -258,8 +270,8 @@ def node_runs(subject: OwnModel) -> tuple[NodeRun, ...]:
         node = nodes.setdefault(tensor.grad_fn, len(nodes))
 
         def note(inputs: Any, outputs: Any) -> None:
-            gradients = [None if g is None else view_of(g) for g in inputs]
-            first = None if outputs[place] is None else view_of(outputs[place])
+            gradients = [None if g is None else keep(g) for g in inputs]
+            first = None if outputs[place] is None else keep(outputs[place])
             runs.append(
                 NodeRun(
                     path,

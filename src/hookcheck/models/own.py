@@ -54,7 +54,7 @@ def receive(subject: Subject, register: Register, plain: Step, call: Any = None)
     """
     step, watch = _run(subject, register, lambda _: False, call)
     hooks = tuple(watch.hooks.values())
-    if not hooks and step.error is None:
+    if not hooks and not step.raised:
         raise HookcheckError("hooks= registers no hook on the model: give a function that takes the model and does so")
     changed = {}
     for key in dict.fromkeys(hook.key for hook in hooks if hook.returned):
@@ -94,7 +94,7 @@ def judge_own(
 
 def presence(subject: Subject, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
     """What is otherwise only because the hooks are there: right or known if it is so for one of their kinds."""
-    if received.step.error is not None or any(hook.wrote for hook in received.hooks):
+    if received.step.raised or any(hook.wrote for hook in received.hooks):
         return
     best: dict[tuple[str, str], Judged] = {}
     for kind in dict.fromkeys(hook.kind for hook in received.hooks):
@@ -185,7 +185,7 @@ def _judged(
         yield replace(skipped, why="it is on a tensor that is no parameter, no input and no output of a hooked module")
     elif of_module and kind.variant == "full" and hook.on in refused:
         yield replace(skipped, why=f"a full backward hook refuses the in-place operation ({refused[hook.on]})")
-    elif step.error is not None:
+    elif step.raised:
         yield replace(skipped, why=f"the step raises {step.seen.raised}{f' at {step.line}' if step.line else ''}")
     elif truth.unknown(kind):
         yield replace(skipped, why=truth.unknown(kind))
@@ -214,7 +214,7 @@ def _on(hook: Watched) -> str:
 
 def _changed(before: Step, after: Step) -> Iterator[str]:
     """The outputs and gradients that are not the same in two steps."""
-    if after.error is not None:
+    if after.raised:
         yield f"the step raises {after.seen.raised}"
         return
     yield from _apart(before.seen.values["output"], after.seen.values["output"], "the output")

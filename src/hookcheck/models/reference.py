@@ -68,9 +68,10 @@ class Crossings:
                 yield from (g for g in crossing.gradients.values() if isinstance(g, np.ndarray))
 
 
-def kept(gradient: torch.Tensor) -> Array:
-    """What is kept of a gradient: its numbers in its own memory, since backward writes to none that is held."""
-    return numbers(view_of(gradient))
+def kept() -> Callable[[torch.Tensor], Array]:
+    """What keeps the numbers of gradients; see `shared`."""
+    keep = shared()
+    return lambda gradient: numbers(keep(gradient))
 
 
 def noticed(gradient: torch.Tensor) -> bool:
@@ -78,18 +79,33 @@ def noticed(gradient: torch.Tensor) -> bool:
     return True
 
 
-def shared(arrays: Iterable[Array]) -> Callable[[torch.Tensor], Array]:
-    """What keeps a gradient: that of ``arrays`` that holds the same numbers, which then need no memory twice; else as
-    `view_of` does."""
+def shared(arrays: Iterable[Array] = ()) -> Callable[[torch.Tensor], Array]:
+    """What keeps gradients, so that equal numbers need memory once: as one of ``arrays`` or one that was kept before,
+    else in its own memory, since backward writes to none that is held."""
     known: dict[Any, list[Array]] = {}
     for array in arrays:
         known.setdefault(_glance(array), []).append(array)
 
     def keep(tensor: torch.Tensor) -> Array:
         array = view_of(tensor)
-        return next((each for each in known.get(_glance(array), ()) if np.array_equal(each, array)), array)
+        alike = known.setdefault(_glance(array), [])
+        found = next((each for each in alike if np.array_equal(each, array)), None)
+        if found is None:
+            alike.append(array)
+            return array
+        return found
 
     return keep
+
+
+def agree(observed: Array, expected: Array, dtype: str, device: str = "cpu") -> bool:
+    """Whether two arrays differ by no more than the table of tolerances explains for ``dtype``."""
+    if observed.shape != expected.shape:
+        return False
+    if np.array_equal(observed, expected):
+        return True
+    wide = np.complex128 if "c" in (observed.dtype.kind, expected.dtype.kind) else np.float64
+    return close(observed.astype(wide), expected.astype(wide), dtype, device)
 
 
 def _glance(array: Array) -> tuple[Any, ...]:
@@ -164,12 +180,7 @@ class Reference(Expected):
 
     def close(self, observed: Array, expected: Array, device: str, measured: bool = True) -> bool:
         """Whether they differ by no more than the table of tolerances explains."""
-        if observed.shape != expected.shape:
-            return False
-        if np.array_equal(observed, expected):
-            return True
-        wide = np.complex128 if "c" in (observed.dtype.kind, expected.dtype.kind) else np.float64
-        return close(observed.astype(wide), expected.astype(wide), self.dtype, device)
+        return agree(observed, expected, self.dtype, device)
 
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:

@@ -18,7 +18,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.models.containers import mapped
 from hookcheck.models.keeping import Snapshot, as_before, seeded
 from hookcheck.probe.copying import copied, fields_of, is_container, layouts, standings, view_of
-from hookcheck.probe.observation import Event, Observation, Raised
+from hookcheck.probe.observation import Array, Event, Observation, Raised
 
 TORCH = str(Path(torch.__file__).parent)
 OURS = str(Path(__file__).parents[1])
@@ -48,13 +48,17 @@ class Taken:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What one step showed; of an exception the innermost line that is neither torch's nor hookcheck's, and the error
-    itself."""
+    """What one step showed; of an exception the innermost line that is neither torch's nor hookcheck's. The exception
+    itself is not kept: its traceback holds the graph."""
 
     seen: Observation
     line: str = ""
-    error: Exception | None = None
     backward: bool = True
+
+    @property
+    def raised(self) -> bool:
+        """Whether an exception ended it."""
+        return self.seen.raised is not None
 
 
 Within = Callable[[Taken], AbstractContextManager[Any]]
@@ -68,20 +72,21 @@ def take(
     modules: Mapping[str, torch.nn.Module] | None = None,
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
     convert: Callable[[torch.Tensor], torch.Tensor] = lambda tensor: tensor,
+    keep: Callable[[torch.Tensor], Array] = view_of,
 ) -> Step:
     """Runs one step and puts everything back as it was.
 
     ``within`` appends to ``events``. ``call`` gives what is called in the model's place, ``convert`` what a tensor
-    among the arguments becomes. An exception of the step is part of what it shows.
+    among the arguments becomes, ``keep`` what stays of a ``.grad``. An exception of the step is part of what it shows.
     """
     events = [] if events is None else events
     with as_before(subject.snapshot), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seeded(subject.seed)
-        step, references = _taken(subject, within, events, modules or subject.modules, call, convert)
+        step, references = _taken(subject, within, events, modules or subject.modules, call, convert, keep)
         told = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
     step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=told))
-    if step.error or not any(reference() is not None for reference in references.values()):
+    if step.raised or not any(reference() is not None for reference in references.values()):
         return step
     gc.collect()
     alive = tuple(name for name, reference in references.items() if reference() is not None)
@@ -95,13 +100,15 @@ def _taken(
     modules: Mapping[str, torch.nn.Module],
     call: Callable[[torch.nn.Module], Callable[..., Any]],
     convert: Callable[[torch.Tensor], torch.Tensor],
+    keep: Callable[[torch.Tensor], Array],
 ) -> tuple[Step, Mapping[str, weakref.ref[Any]]]:
     parameters = dict(subject.model.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
     args, kwargs = mapped((subject.args, dict(subject.kwargs)), lambda tensor: _fresh(convert(tensor)))
     inputs = {f"input {name}": tensor for name, tensor in tensors_in({**dict(enumerate(args)), **kwargs})}
-    output, error, line, backward = None, None, "", False
+    output, line, backward = None, "", False
+    raised: Raised | None = None
     try:
         with within(Taken(modules, parameters, inputs)):
             output = call(subject.model)(*args, **kwargs)
@@ -109,7 +116,7 @@ def _taken(
     except HookcheckError:
         raise
     except Exception as caught:
-        error, line = caught, line_of(caught)
+        raised, line = Raised(type(caught).__name__, str(caught)), line_of(caught)
     tensors = dict(tensors_in(output, "output"))
     leaves = {**parameters, **inputs}
     named = {**{f"net.{name}": parameter for name, parameter in parameters.items()}, **inputs, **tensors}
@@ -118,9 +125,9 @@ def _taken(
         events=(),
         values={"output": copied(output)},
         requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
-        gradients={name: None if grad is None else view_of(grad) for name, grad in grads.items()},
+        gradients={name: None if grad is None else keep(grad) for name, grad in grads.items()},
         warnings=(),
-        raised=None if error is None else Raised(type(error).__name__, str(error)),
+        raised=raised,
         random=torch.default_generator.get_state().numpy().tobytes(),
         standings=standings(named),
         layouts=layouts(grads),
@@ -128,7 +135,7 @@ def _taken(
     kept = {**inputs, **tensors}
     own = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}
     references = {name: weakref.ref(tensor) for name, tensor in kept.items() if id(tensor) not in own}
-    return Step(seen, line, error, backward), references
+    return Step(seen, line, backward), references
 
 
 def _fresh(tensor: torch.Tensor) -> torch.Tensor:

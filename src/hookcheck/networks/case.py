@@ -62,7 +62,7 @@ class Case:
 
     def alike(self, observed: Array, expected: Array) -> bool:
         """Whether both have one shape and, within what rounding explains, the same numbers."""
-        return self._alike(observed, expected, self.measured)
+        return _alike(self.expected, self.device, observed, expected, self.measured)
 
     def agrees(self, observed: Copy, expected: Any) -> bool:
         """Whether ``observed`` is what the oracle says (``...``: anything, or nothing), tensors as `close` has it."""
@@ -89,10 +89,7 @@ class Case:
 
     def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
         tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype
-        return tensor and self._alike(observed, expected, measured)  # type: ignore[arg-type]
-
-    def _alike(self, observed: Array, expected: Array, measured: bool) -> bool:
-        return same(observed, expected) or self.expected.close(numbers(observed), expected, self.device, measured)
+        return tensor and _alike(self.expected, self.device, observed, expected, measured)  # type: ignore[arg-type]
 
     @property
     def forbidden(self) -> bool:
@@ -210,7 +207,9 @@ class Case:
         due: dict[str, list[NodeCall]] = {call.path: [] for call in self.expected.trace.calls}
         for call in legacy.in_turn(self.expected.of_first_output, self.expected.trace.ended):
             due[call.call.path].append(call)
-        looks = [partial(self._alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
+        # They outlive what is asked here: a case that they held would hold itself.
+        alike = partial(_alike, self.expected, self.device)
+        looks = [partial(alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
         trace, ended = self.expected.trace, self.observed.raised is not None
         found = {}
         for path, calls in due.items():
@@ -303,6 +302,10 @@ class Case:
     def features(self) -> Features:
         """What the run has about it; see `run_features`."""
         return run_features(self.expected)
+
+
+def _alike(expected: Expected, device: str, observed: Array, array: Array, measured: bool) -> bool:
+    return same(observed, array) or expected.close(numbers(observed), array, device, measured)
 
 
 def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
