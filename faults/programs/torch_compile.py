@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
@@ -28,6 +29,18 @@ def _ignored(name: str) -> AbstractContextManager[None]:
 
 def _guards() -> Any:
     return import_module("torch._dynamo.guards").GuardBuilder
+
+
+def _unwrapping(original: Any) -> Any:
+    """Compiling takes what calls hooks off the step of each class of optimizers, and has none put there again."""
+
+    def compile(*args: Any, **options: Any) -> Any:
+        for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
+            kind.step = inspect.unwrap(kind.step)
+            kind.step.hooked = True
+        return original(*args, **options)
+
+    return compile
 
 
 FAULTS = (
@@ -81,6 +94,12 @@ FAULTS = (
             lambda original: lambda self, hook, **kw: original(self, hook, **{**kw, "always_call": False}),
         ),
         ("TC-10",),
+        kinds=(),
+    ),
+    Fault(
+        "torch.compile: optimizers lose what calls their hooks",
+        lambda: replaced(torch, "compile", _unwrapping),
+        ("TC-16",),
         kinds=(),
     ),
 )

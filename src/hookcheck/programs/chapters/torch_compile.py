@@ -293,3 +293,30 @@ def _failing() -> Any:
             raise ValueError("raised by itself")
 
     return Fails()
+
+
+@program(
+    "TC-16",
+    PROMISE,
+    since="2.1",
+    source="torch.optim.Optimizer.register_step_pre_hook; 'called before optimizer step'",
+    alone=True,  # torch takes the hooks off once in a process
+)
+def optimizers_keep_their_hooks(check: Check) -> None:
+    """Compiling something leaves the hooks on the steps of all optimizers as they were, those that come later too."""
+
+    def hooked(kind: str) -> tuple[Any, list[str]]:
+        log: list[str] = []
+        optimizer = getattr(torch.optim, kind)([nn.Parameter(torch.ones(1))], lr=1.0)
+        optimizer.register_step_pre_hook(lambda *_: log.append("before"))
+        optimizer.register_step_post_hook(lambda *_: log.append("after"))
+        return optimizer, log
+
+    kinds = ("SGD", "Adam", "Adagrad")
+    optimizers = {f"{kind}, made before": hooked(kind) for kind in kinds}
+    with fresh():
+        torch.compile(lambda x: 2 * x, backend="eager")(torch.ones(1))
+    optimizers.update({f"{kind}, made after": hooked(kind) for kind in kinds})
+    for name, (optimizer, log) in optimizers.items():
+        optimizer.step()
+        check.order(f"hooks of {name}", log, ["before", "after"])
