@@ -203,6 +203,12 @@ def _unless(test: Callable[[Any], bool]) -> Callable[[Any, Any], Any]:
     return lambda owner, hook: lambda *given: None if test(owner) else hook(*given)
 
 
+def _as_it_was(tensor: Any, hook: Any) -> Any:
+    """A hook that is silent once the result that it is on was written to."""
+    version = tensor._version
+    return lambda *given: hook(*given) if tensor.is_leaf or tensor._version == version else None
+
+
 def _node(original: Any) -> Any:
     """Asks for the accumulating Node anew, of another tensor of the same data."""
     return lambda tensor: original(tensor.detach().requires_grad_())
@@ -264,6 +270,7 @@ FAULTS = (
     _fault("three dimensions lose hooks", lambda: _given(lambda x: x.dim() == 3), CALLS),
     _fault("a hook on a subclass is silent", lambda: _tensor(_unless(lambda t: type(t).__name__ == "Sub")), GRAPH),
     _fault("a hook on an expanded tensor is silent", lambda: _tensor(_unless(lambda t: t.stride() == (0, 0))), GRAPH),
+    _fault("a hook on what is written to meanwhile is silent", lambda: _tensor(_as_it_was), GRAPH),
     _fault(
         "a multi-grad hook asks for another Node",
         lambda: replaced(torch.autograd.graph, "_get_grad_fn_or_grad_acc", _node),

@@ -165,6 +165,9 @@ MET = {
     "a parametrised module cannot be pickled": Situation("input", host="parametrized", before="pickle"),
     "SZ-26 speaks of it": Situation("input", host="weight_norm", before="deepcopy"),
     "parameters that were replaced have no part in the graph": Situation("input", between="assign", backward="grad"),
+    "what a full hook is around must not be written to, also through an alias (BW-12)": Situation(
+        "input", "full_backward of net", between="write to output"
+    ),
     "of two legacy hooks on other modules either may be first": Situation(
         "backward of net", "backward of net[0]", trouble="raises"
     ),

@@ -68,6 +68,7 @@ BEFORE = (
 )  # fmt: skip
 BETWEEN = (
     "", "add", "remove", "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients",
+    "write to output", "write to input", "freeze and thaw",
 )  # fmt: skip
 IN_SEQUENCES = ("freeze", "thaw", "retain", "move", "write to gradients")
 """What is done to a net in sequences alone (see `hookcheck.programs.situations.sequences`)."""

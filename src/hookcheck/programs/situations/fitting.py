@@ -141,6 +141,10 @@ REASONS = (
         lambda s: s.between == "assign" and s.backward in ("grad", "inputs"),
     ),
     Reason(
+        "what a full hook is around must not be written to, also through an alias (BW-12)",
+        lambda s: s.between == "write to output" and any(site.full for site in _sites(s)),
+    ),
+    Reason(
         "of two legacy hooks on other modules either may be first",
         lambda s: sum(site.legacy for site in _sites(s)) == 2 and s.trouble in ("raises", "interrupts"),
     ),

@@ -31,6 +31,8 @@ CHANGE_LINES = {
     "another call": "attempt(lambda: net(x))",
     "copy": "copy.deepcopy(net)",
     "clear gradients": "optimizer.zero_grad()",
+    "write to output": "if y is not None:\n    y.detach().mul_(1.0)",
+    "write to input": "x.data.mul_(1.0)",
     "freeze": "net.requires_grad_(False)",
     "thaw": "net.requires_grad_(True)",
     "retain": "y.retain_grad()",
