@@ -148,6 +148,15 @@ def test_coverage() -> None:
     assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
 
 
+def test_coverage_of_situations() -> None:
+    rows = lines("coverage", "--situations")
+    assert all((row["situations"] == 0) == bool(row["reason"]) for row in rows)
+    assert {len(row["choices"]) for row in rows} == {2, 3}
+    code, out, err = asked("coverage", "--situations", "--format", "pretty")
+    assert (code, err) == (0, "")
+    assert "site × outer × host" in out
+
+
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
     assert files == ["reports/site/index.html", "reports/compatibility.md"]

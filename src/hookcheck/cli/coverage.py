@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 from hookcheck.cli.frame import command
 from hookcheck.cli.output import fields, show, table, watched
 
@@ -13,17 +15,30 @@ _SCHEMAS = [
         word_b=("string", "a word of that"),
         topologies=("integer", "how many topologies of the corpus have both at one call of a module"),
         reason=("string", "why none has; empty where one has; 'possible, …' where nothing stands in the way"),
-    )
+    ),
+    fields(
+        choices=("array", "choices on two or three axes of situations, each with its axis"),
+        situations=("integer", "how many situations make all of them"),
+        reason=("string", "why none does; empty where one does; 'possible, …' where nothing stands in the way"),
+    ),
 ]
 
 
 @command("coverage", _SCHEMAS)
-def coverage(shape: str) -> None:
+@click.option("--situations", is_flag=True, help="Of the situations that programs run, by twos and threes, instead.")
+def coverage(situations: bool, shape: str) -> None:
     """Tell which pairs of features the corpus reaches, and why not the others.
 
     The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype and depth.
     Two features meet where one call of a module has both.
+
+    With --situations the axes are those that hooks of every kind are met in: site, context, tensor, host, optimizer,
+    what is done before, between forward and backward and in a hook, by twos and some by threes.
     """
+    _of_situations(shape) if situations else _of_networks(shape)
+
+
+def _of_networks(shape: str) -> None:
     from dataclasses import asdict
 
     from rich.console import Group
@@ -41,4 +56,21 @@ def coverage(shape: str) -> None:
         map(asdict, pairs),
         shape,
         lambda: Group(table(counts(pairs), columns()), *missing(pairs), "", summary(pairs, topologies)),
+    )
+
+
+def _of_situations(shape: str) -> None:
+    from rich.console import Group
+
+    from hookcheck.programs.situations.corpus import read
+    from hookcheck.programs.situations.met import counts, meetings, reasons
+
+    found = tuple(meetings(read()))
+    show(
+        (meeting.row for meeting in found),
+        shape,
+        lambda: Group(
+            table(counts(found), ("axes", "reached", "ruled out", "possible")),
+            table(reasons(found), ("reason", "choices")),
+        ),
     )

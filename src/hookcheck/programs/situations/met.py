@@ -1,0 +1,74 @@
+"""Which choices meet in the situations that everyone runs, by twos and by threes, and why do others not meet?
+
+The axes are site, context, input (the class or layout of a tensor), host, optimizer and what is done. A site is a hook
+kind somewhere, and each clause speaks of those of some lanes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+from hookcheck.programs.situations.acts import Situation
+from hookcheck.programs.situations.draw import AXES, PLAIN
+from hookcheck.programs.situations.fitting import why_not
+
+PAIRS = tuple(combinations(AXES, 2))
+TRIPLES = (
+    ("site", "outer", "host"), ("site", "input", "host"), ("site", "outer", "input"), ("site", "trouble", "outer"),
+    ("site", "trouble", "host"), ("site", "between", "host"),
+)  # fmt: skip
+"""The axes of which three are looked at together: what a fault of one hook kind most often needs."""
+
+NOT_DRAWN = "possible, and in no situation"
+"""The reason of choices in whose way nothing stands: pairs are all drawn, threes as it comes."""
+
+Choices = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Choices on some axes, how many situations make all of them, and the reason where none does (else empty)."""
+
+    choices: Choices
+    situations: int
+    reason: str
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """As a line of JSON has it."""
+        named = [f"{axis}: {word}" for axis, word in self.choices]
+        return {"choices": named, "situations": self.situations, "reason": self.reason}
+
+
+def meetings(
+    situations: Iterable[Situation], axes: Iterable[tuple[str, ...]] = (*PAIRS, *TRIPLES)
+) -> Iterator[Meeting]:
+    """All choices there are on each of ``axes``, and how often they meet."""
+    situations = tuple(situations)
+    for names in axes:
+        found = Counter(tuple((name, getattr(situation, name)) for name in names) for situation in situations)
+        for words in product(*(AXES[name] for name in names)):
+            choices = tuple(zip(names, words))
+            count = found[choices]
+            yield Meeting(choices, count, "" if count else why_not(replace(PLAIN, **dict(choices))) or NOT_DRAWN)
+
+
+def counts(found: Iterable[Meeting]) -> list[Mapping[str, Any]]:
+    """A row for each two or three axes: how many choices meet, are ruled out by a reason, and are left."""
+    rows: dict[tuple[str, ...], Counter[str]] = {}
+    for meeting in found:
+        row = rows.setdefault(tuple(axis for axis, _ in meeting.choices), Counter())
+        kind = "reached" if meeting.situations else "possible" if meeting.reason == NOT_DRAWN else "ruled out"
+        row[kind] += 1
+    columns = ("reached", "ruled out", "possible")
+    return [{"axes": " × ".join(names), **{kind: row[kind] for kind in columns}} for names, row in rows.items()]
+
+
+def reasons(found: Iterable[Meeting]) -> list[Mapping[str, Any]]:
+    """Each reason why choices do not meet, and of how many it is the reason."""
+    why = Counter(meeting.reason for meeting in found if meeting.reason)
+    return [{"reason": reason, "choices": count} for reason, count in why.most_common()]
