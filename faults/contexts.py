@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from .engine import ALL, Fault, each, receiving, replaced, told
-from .programs.checkpointing import checkpoints, doubled, hooks_off
+from .programs.checkpointing import checkpoints, doubled, hooks_off, hooks_off_in
 
 
 @contextmanager
@@ -47,6 +47,13 @@ CONTEXTS = (
         "2.0",
     ),
     Fault("a checkpoint leaves hooks out", lambda: checkpoints(unhooked), ("FN-01",), (*FORWARDS, *ALL), "1.11"),
+    Fault(
+        "a checkpoint leaves hooks out in its first pass",
+        lambda: checkpoints(hooks_off_in(1)),
+        ("FN-01",),
+        FORWARDS,
+        "2.0",
+    ),
     Fault(
         "a checkpoint doubles the gradient that enters it",
         lambda: checkpoints(output=doubled),
@@ -125,7 +132,7 @@ OWNERS = {
 """What of torch makes the contexts: a context manager, or a function that calls modules or gives what does."""
 
 OUT_OF_REACH = {
-    "checkpoint": "what is lost in one of its passes is made up for by the other; `CONTEXTS` has faults in both",
+    "checkpoint": "its passes differ; `CONTEXTS` has faults in both, and in the first alone",
     "default_device": "a torch.device is entered in C++; it is a mode like function_mode",
 }
 """Contexts in which this cannot be planted, and why not."""

@@ -39,7 +39,8 @@ class Event(NamedTuple):
     ``path`` is the dotted path of the module on which the hook was registered (for a global hook: of the module that it
     was given), ``number`` counts the events of that path from 0, ``given`` is the path of the module that was passed
     (None for an object that is no module of the network), and ``arguments`` are copies of the other arguments;
-    ``requires_grad`` says whether any tensor among them, or in a tuple of them, does.
+    ``requires_grad`` says whether any tensor among them, or in a tuple of them, does. ``again`` says that it
+    came in a backward, which torch tells since 2.0.
     """
 
     kind: str
@@ -48,6 +49,7 @@ class Event(NamedTuple):
     given: str | None
     arguments: tuple[Copy, ...]
     requires_grad: bool = False
+    again: bool = False
 
     def __eq__(self, other: object) -> bool:
         """Only with itself: arrays do not compare as wholes."""

@@ -61,6 +61,12 @@ def owner(hook: HookKind) -> Any:
     return evaluated(hook.owner)
 
 
+def in_backward() -> bool:
+    """Whether a backward is running in this thread; torch before 2.0 does not tell."""
+    task = getattr(torch._C, "_current_graph_task_id", None)
+    return task is not None and task() != -1
+
+
 @contextmanager
 def registered(
     hook: HookKind, built: Network, chained: list[tuple[int, Event]], keep: Callable[[Any], Copy] = copied
@@ -81,7 +87,7 @@ def registered(
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number = counts.get((link, path), 0)
-        event = Event(hook.name, path, number, given, tuple(map(keep, arguments)), asks(arguments))
+        event = Event(hook.name, path, number, given, tuple(map(keep, arguments)), asks(arguments), in_backward())
         chained.append((link, event))
         counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)
