@@ -7,8 +7,16 @@ from torch.nn.modules import lazy
 
 from ..engine import Fault
 from ..registering import edited
+from .interactions import _called_plainly
 
 FAULTS = (
+    Fault(
+        "attention is called past its hooks in inference",
+        lambda: _called_plainly(
+            lambda module: isinstance(module, torch.nn.MultiheadAttention) and not torch.is_grad_enabled()
+        ),
+        ("CP-09",),
+    ),
     Fault(
         "a fast path of the encoder layer passes over the hooks inside",
         lambda: edited(

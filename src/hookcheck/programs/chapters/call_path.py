@@ -15,7 +15,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.nets import times
 from hookcheck.programs.program import program
-from hookcheck.programs.watching import keeping, noting
+from hookcheck.programs.watching import globally, keeping, noting
 
 EVERY_CALL = "torch.nn.Module.register_forward_hook"
 
@@ -72,6 +72,29 @@ def hooks_inside_a_layer_run(check: Check) -> None:
             with torch.no_grad():
                 layer(x)
             check.calls(f"calls of a {kind} on {name}", len(log), 1)
+
+
+@program("CP-09", PROMISE, since="1.9", source="torch.nn.modules.module.register_module_forward_hook; pytorch#128413")
+def hooks_on_all_modules_run_in_fast_paths(check: Check) -> None:
+    """A hook on all modules runs for each that a TransformerEncoderLayer or a MultiheadAttention is made of and calls,
+    in inference too."""
+    parts = ["self_attn", "dropout1", "norm1", "linear1", "dropout", "linear2", "dropout2", "norm2"]
+    due = {"forward_pre_hook": ["", *parts], "forward_hook": [*parts, ""]}
+    x = torch.ones(2, 3, 4)
+    for kind in due:
+        layer, attention, log = encoder_layer(), nn.MultiheadAttention(4, 2).eval(), list[str]()
+        names = {module: name for name, module in (*layer.named_modules(), ("attention", attention))}
+        handle = globally(kind, lambda module, *_, names=names, log=log: log.append(names[module]))
+        for mode in ("with gradients", "without"):
+            log.clear()
+            with torch.set_grad_enabled(mode == "with gradients"):
+                layer(x)
+            check.order(f"a layer {mode}: {kind}", log, due[kind])
+            log.clear()
+            with torch.set_grad_enabled(mode == "with gradients"):
+                attention(x, x, x)
+            check.order(f"attention {mode}: {kind}", log, ["attention"])
+        handle.remove()
 
 
 @program("CP-04", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#78109")
