@@ -10,6 +10,7 @@ import pytest
 import torch
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
+from record import samples
 from test_cli import NO_TORCH, asked, in_process, lines
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
@@ -18,6 +19,7 @@ from hookcheck.contract.clause import CLAUSES, Clause
 from hookcheck.contract.ledger import Entry, load
 from hookcheck.programs.program import Program
 from hookcheck.programs.running import facts_of
+from hookcheck.record.writing import write as write_record
 
 IDS = [
     *(f"P2-{n}" for n in range(1, 11)),
@@ -67,8 +69,15 @@ def test_nothing_is_said_of_releases_that_were_not_run(tmp_path: Path, monkeypat
     code, _, err = asked("claims", "--reports", str(tmp_path))
     assert code == 2
     assert "a claim is answered for releases that were run" in err
-    (tmp_path / "records" / "torch-1.8.0-cpu.jsonl.gz").touch()
-    assert {name for row in lines("claims", "--reports", str(tmp_path)) for name in row["torch"]} == {"1.8.0"}
+    record = samples.record()
+    planned = replace(record.header.plan.clauses[0], id="P2-1")
+    plan = replace(record.header.plan, clauses=(*record.header.plan.clauses, planned))
+    torch_of = replace(record.header.torch, version="1.8.0")
+    write_record(replace(record, header=replace(record.header, plan=plan, torch=torch_of)), tmp_path / "records")
+    rows = lines("claims", "--reports", str(tmp_path))
+    assert {name for row in rows for name in row["torch"]} == {"1.8.0"}
+    assert {row["id"] for row in rows if row["answer"] != "not run"} == {"P2-1"}
+    assert {row["id"] for row in rows if row["answer"] == "not run"} > {"P2-2", "SYS-01", "SYS-06"}
 
 
 def test_people_see_all_of_it() -> None:

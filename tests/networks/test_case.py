@@ -10,15 +10,16 @@ import pytest
 
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
-from hookcheck.networks.features import call_features
+from hookcheck.networks.features import call_features, network_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import tolerance, within
 from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.batch_norm import InstanceNorm2d
+from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Leak, Sequential, Topology, Within
-from hookcheck.topology.ops.arithmetic import Maximum, Minimum
+from hookcheck.topology.ops.arithmetic import Add, Maximum, Minimum
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.views import Permute
 from hookcheck.topology.tree import Ref
@@ -300,3 +301,18 @@ def test_a_call_stands_for_all_uses_of_its_module() -> None:
 def test_a_network_that_compares_equal_numbers(op: Any, other: Any, ties: str) -> None:
     found = case(main=(CALLED, Apply("z", op, (X, other)), FROM_Y))
     assert found.own["ties"] == found.features["ties"] == {ties}
+
+
+@pytest.mark.parametrize(("first", "word"), [("y", "yes"), ("leaked", "no")])
+def test_a_pass_that_meets_the_inputs_alone_after_the_outputs_is_stale(first: str, word: str) -> None:
+    """Up to 1.12 a full hook gets the gradients of the outputs once more then."""
+    inner = Composite(
+        (("a", Linear(2, 2)),),
+        ("x",),
+        (Call("h", "a", (X,)), Leak("h", Ref("h")), Apply("g", Add(), (Ref("h"), X))),
+        Ref("g"),
+    )
+    ends = {"y": Ref("y"), "leaked": Ref("leaked", ("h",))}
+    passes = tuple(Backward((ends[name],), (Ref("v"),), retain_graph=True) for name in (first, "leaked"))
+    topology = Topology(inner, (Input("x", (2,), True), Input("v", (2,))), (Call("y", "", (X,)), *passes))
+    assert network_features(Expected(topology, values(topology)))["stale"] == {word}

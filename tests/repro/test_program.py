@@ -17,7 +17,7 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
 from hookcheck.programs import check as checks
 from hookcheck.programs.check import Check, NotOffered, NotRun
-from hookcheck.programs.program import Program
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.programs.running import examine_program, facts_of
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
@@ -223,3 +223,12 @@ def test_refuses_what_cannot_stand_alone() -> None:
         alone("repro.test_program", "torn", GIVEN)
     with pytest.raises(ValueError, match=r"needs all of hookcheck\.programs\.check"):
         alone("repro.test_program", "module_wide", GIVEN)
+
+
+def test_a_script_counts_the_time_of_its_own_program() -> None:
+    """One that waits for the processor does not hang: the limit by the clock is far above that on its own work."""
+    alone = next(p for p in SCRIPTED if p.alone)
+    text = program_script(alone)
+    assert f"timeout={ALONE_HANG_LIMIT}" in text
+    assert f"setrlimit(resource.RLIMIT_CPU, ({ALONE_LIMIT}, " in text
+    assert text.index("subprocess.run") < text.index("setrlimit") < text.index("def ")

@@ -34,7 +34,7 @@ DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
     *("leaves", "asks", "roots", "ties", "writes", "layout", "tensor", "inside", "fact", "legacy"),
-    *("order", "met", "boundaries"),
+    *("order", "met", "stale", "boundaries"),
     *("site", "sites", "lane", "trouble", "before", "between", "backward", "context", "host", "optimizer", "input"),
 )
 PATH = Path(__file__).with_name("known")
@@ -49,7 +49,8 @@ class Entry:
     """A known deviation.
 
     It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the
-    version specifier ``torch``; in them, the subjects that have all the features in ``when``, which deviate by one of
+    version specifier ``torch``; in them, the subjects that have all the features in ``when`` (of each, one of the
+    words given; ``a + b`` is both of them together), which deviate by one of
     the gaps ``instead``; ``says`` is a part of the text of what is observed, of an exception or a warning always. Of
     programs the family is ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests
     on, ``reviewed`` when that was last looked at. Where a run shows now one thing and now another, ``varies`` says why:
@@ -80,13 +81,22 @@ class Entry:
             and (not self.families or family in self.families)
             and kind in self.kinds
             and finding.gap in self.instead
-            and not any(features.get(key, frozenset()).isdisjoint(words) for key, words in self.when)
+            and all(_has(features.get(key, frozenset()), words) for key, words in self.when)
             and (not self.says or self.says in finding.words()[1])
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
         """Every cell (clause, family, kind) that the entry, if it names families, calls deviating."""
         return [(clause, family, kind) for clause in self.clauses for family in self.families for kind in self.kinds]
+
+
+BOTH = " + "
+"""Between words of a feature that a subject must have together."""
+
+
+def _has(found: frozenset[str], words: tuple[str, ...]) -> bool:
+    """Whether one of the ``words`` is among those ``found``, or all that one is made of."""
+    return any(found.issuperset(word.split(BOTH)) for word in words)
 
 
 @dataclass(frozen=True)

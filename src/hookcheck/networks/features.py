@@ -60,7 +60,8 @@ def network_features(expected: Expected) -> Features:
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
     works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
     another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
-    channels-last, and ``plain`` where neither is; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
+    channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets the inputs alone of a call whose
+    outputs one before it has met; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
     contexts that the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
@@ -83,6 +84,7 @@ def network_features(expected: Expected) -> Features:
         "writes": frozenset({"yes" if writes(topology) else "no"}),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
         "inside": frozenset(contexts or {"nothing"}),
+        "stale": frozenset({"yes" if any(map(_is_stale, expected.firings)) else "no"}),
         "tensor": tensors or frozenset({"plain"}),
     }
 
@@ -142,6 +144,10 @@ def call_features(call: CallTrace) -> Features:
         if isinstance(last.primitive, Layer) and last.primitive.parameters():
             found["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
     return {key: frozenset({word}) for key, word in found.items()}
+
+
+def _is_stale(firing: Firing) -> bool:
+    return firing.met != "nothing" and all(gradient is None for gradient in firing.grad_output)
 
 
 def _how_many(flags: list[bool]) -> str:

@@ -46,6 +46,18 @@ def read(path: Path) -> Record:
     return Record(folded.header, cases, folded.counterexamples, folded.footer)
 
 
+def clauses_of(path: Path) -> frozenset[str]:
+    """The ids of the clauses that the record in the file ``path`` judges by: its first line has them.
+
+    Raises what `read` raises of that line.
+    """
+    lines, ended = _lines(path)
+    header = _object(path, 1, lines[0], ended or len(lines) > 1)
+    if _checked_type(path, 1, header) != "header":
+        raise InconsistentRecord(path, 1, "the header is the first line, and no other")
+    return frozenset(clause["id"] for clause in header["plan"]["clauses"])
+
+
 def read_folded(path: Path, known: dict[bytes, Alike] | None = None) -> Folded:
     """The record in the file ``path`` with cases that came out alike together, as the file has them.
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from hookcheck.errors import HookcheckError
-from hookcheck.programs.program import ALONE_LIMIT, Program
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.editing import replaced
 from hookcheck.repro.heading import LACKS, header, since_guard
@@ -110,10 +110,14 @@ FAILS = "check({0}, failure({1}), None)"
 
 WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it may crash or hang
     try:
-        done = subprocess.run([sys.executable, __file__, "--run"], timeout={ALONE_LIMIT})
+        done = subprocess.run([sys.executable, __file__, "--run"], timeout={ALONE_HANG_LIMIT})
     except subprocess.TimeoutExpired:
         sys.exit("the program hangs")
-    sys.exit(1 if done.returncode < 0 else done.returncode)"""
+    sys.exit("the program crashes or hangs" if done.returncode < 0 else done.returncode)
+with suppress(ImportError):  # one that waits for the processor does not hang: its own time counts, where it can
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, ({ALONE_LIMIT}, resource.getrlimit(resource.RLIMIT_CPU)[1]))"""
 
 Run = Callable[[str], "tuple[int | None, str]"]
 """Runs a script and gives its exit code and what it says."""
@@ -179,7 +183,8 @@ class _Written:
         everything = "\n".join([body, *helpers])
         imports = {line for line in self.found.imports if "annotations" not in line and _needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
-        imports |= {"import subprocess", "import sys"} if program.alone else set()
+        alone = {"from contextlib import suppress", "import subprocess", "import sys"}
+        imports |= alone if program.alone else set()
         run = _run(f"def {name}(" in body, name, self.device, fact)
         seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
         blocks = [
