@@ -92,6 +92,14 @@ def in_probe(tree: ast.AST) -> Iterator[str]:
             yield f"probe.run.{function.name}"
 
 
+def in_layers(tree: ast.AST, module: str) -> Iterator[str]:
+    """The releases from which on a layer is drawn though earlier ones have it: those that name a program of the chapter
+    on layers, which says what is wrong before."""
+    for function in functions(tree):
+        if function.name.endswith("since") and "LY-" in (ast.get_docstring(function) or ""):
+            yield f"layers.{module}.{function.name}"
+
+
 def conditions() -> set[str]:
     def tree(path: Path) -> ast.Module:
         return ast.parse(path.read_text(encoding="utf-8"))
@@ -101,6 +109,8 @@ def conditions() -> set[str]:
         found.update(in_judges(tree(path)))
     for path in (ROOT / "topology" / "families").glob("*.py"):
         found.update(in_families(tree(path), path.stem))
+    for path in (ROOT / "topology" / "layers").glob("*.py"):
+        found.update(in_layers(tree(path), path.stem))
     found.update(in_examine(next(f for f in functions(tree(ROOT / "networks" / "examine.py")) if f.name == "examine")))
     found.update(in_machine(tree(ROOT / "programs" / "machine" / "model.py")))
     found.update(in_probe(tree(ROOT / "probe" / "run.py")))
@@ -141,3 +151,8 @@ def test_a_condition_of_a_judge_is_found(source: str, found: list[str]) -> None:
 def test_a_condition_of_a_family_is_found() -> None:
     source = "def draw():\n    return [k for k in kinds if k not in ODD], sides.filter(fits)"
     assert sorted(in_families(ast.parse(source), "odd")) == ["families.odd.draw ODD", "families.odd.draw filter"]
+
+
+def test_a_program_on_layers_is_there_for_a_release_that_is_left_out() -> None:
+    told = {id for place, kept in KEPT_OUT.items() if place.startswith("layers.") for id in kept.clauses}
+    assert told == {id for id in CLAUSES if id.startswith("LY-")}

@@ -30,7 +30,7 @@ class _Convolution(Batched, Convolving):
     def since(self) -> str:
         """Padding by name is new in 1.9; three axes can be padded by reflection since 1.10.
 
-        In 1.7, the weight of a kernel of one element has a wrong gradient on three axes.
+        In 1.7, the weight of a kernel of one element has a wrong gradient on three axes: LY-02.
         """
         if self.padding_mode == "reflect" and self.axes == 3:
             return "1.10"
@@ -40,7 +40,7 @@ class _Convolution(Batched, Convolving):
 
     @property
     def unbatched_since(self) -> str:
-        """A circle without a batch is closed since 2.1 (pytorch#104860)."""
+        """A circle without a batch is closed since 2.1: LY-08."""
         return "2.1" if self.unbatched and self.padding_mode == "circular" else super().unbatched_since
 
     @property

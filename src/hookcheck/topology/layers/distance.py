@@ -32,7 +32,7 @@ class CosineSimilarity(SingleStep):
 
     @property
     def since(self) -> str:
-        """Earlier releases bound the norms of a zero vector otherwise."""
+        """Earlier releases bound the norms of a zero vector otherwise: LY-04."""
         return "2.0"
 
     @classmethod

@@ -229,7 +229,7 @@ class GaussianNLLLoss(_Elementwise):
 
     @property
     def since(self) -> str:
-        """New in 1.8, where ``reduction="none"`` still summed within a sample; as documented from 1.9 on."""
+        """New in 1.8, where ``reduction="none"`` still summed within a sample (LY-05); as documented from 1.9 on."""
         return "1.9"
 
     @classmethod

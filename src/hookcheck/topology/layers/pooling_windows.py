@@ -141,6 +141,7 @@ class Sliding(Pool):
 
     @property
     def since(self) -> str:
-        """In 1.7 ``ceil_mode`` lets a last window start past the input, where strides are longer than the kernel."""
+        """In 1.7 ``ceil_mode`` lets a last window start past the input, where strides are longer than the kernel:
+        LY-03."""
         settings = per_dimension((0,) * self.dims, self.kernel_size, self.stride or self.kernel_size)
         return "1.8" if self.ceil_mode and any(s > k for _, k, s in settings) else "1.7"

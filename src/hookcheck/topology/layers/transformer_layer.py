@@ -43,7 +43,7 @@ class Transforming(Assembled):
     def since(self) -> str:
         """Float key padding came with 2.0, ``norm_first`` with 1.10; the calls are these in every release since then.
 
-        ``bias`` came with 2.1, but without it the encoder's layers raise in eval mode up to 2.2.
+        ``bias`` came with 2.1, but without it the encoder's layers raise in eval mode up to 2.2: LY-07.
         """
         if not self.bias:
             return "2.3"

@@ -22,13 +22,14 @@ class _Transposed(Batched, Convolving):
 
     @property
     def since(self) -> str:
-        """Up to 1.8, the weight's gradient is wrong where a kernel of one element is set apart, cropped or extended."""
+        """Up to 1.8, the weight's gradient is wrong where a kernel of one element is set apart, cropped or extended:
+        LY-01."""
         single = max(self.kernel_size) == 1 and (max(self.stride) > 1 or any((*self.padding, *self.output_padding)))
         return "1.9" if single else "1.7"
 
     @property
     def unbatched_since(self) -> str:
-        """Up to 1.11, ``output_size`` was taken for that of a batch (pytorch issue 75889)."""
+        """Up to 1.11, ``output_size`` was taken for that of a batch: LY-06."""
         return "1.12" if self.unbatched and self.output_size else super().unbatched_since
 
     @property
