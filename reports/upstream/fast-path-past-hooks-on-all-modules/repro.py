@@ -1,0 +1,31 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""Hooks on all modules do not run in the fast path of a TransformerEncoderLayer."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.modules.module, "register_module_forward_hook"):
+    raise SystemExit(3)
+
+layer, x = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), torch.ones(2, 3, 4)
+names, calls = {module: name or "the layer" for name, module in layer.named_modules()}, []
+nn.modules.module.register_module_forward_hook(lambda module, args, output: calls.append(names[module]))
+
+
+def run():
+    calls.clear()
+    layer(x)
+    return [*calls]
+
+
+control = run()
+with torch.no_grad():
+    experiment = run()
+expected = ["self_attn", "dropout1", "norm1", "linear1", "dropout", "linear2", "dropout2", "norm2", "the layer"]
+print("control:   ", *control)
+print("experiment:", *experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)
