@@ -306,6 +306,24 @@ def test_every_kind_conforms_on_a_plain_model(kind: str) -> None:
     assert not [verdict for verdict in found.judged if verdict.verdict == NEW]
 
 
+class Mapped(nn.Module):
+    """Calls a module inside of vmap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return torch.vmap(self.layer)(x)
+
+
+@pytest.mark.skipif(RELEASE < (2, 0), reason="vmap became public with 2.0")
+def test_why_nothing_fires_inside_of_vmap_is_told() -> None:
+    found = hookcheck.check_module(Mapped(), torch.randn(2, 3), kinds=["full_backward"])
+    assert not found.deviations
+    assert told(found, "as nothing inside of torch.vmap does") == [("layer",)]
+
+
 class Residual(nn.Module):
     """Adds in place to what its block gives, which is what the last layer of the block gives."""
 
@@ -391,10 +409,10 @@ class Refusing(nn.Module):
 
 
 @FULL
-def test_where_a_step_with_cuts_raises_nothing_is_judged() -> None:
+def test_where_a_step_with_cuts_raises_no_backward_hook_is_judged() -> None:
     x = torch.randn(2, 3, requires_grad=True)
     result = hookcheck.check_module(Refusing(), x, kinds=["forward", "full_backward"])
-    assert {v.verdict for v in result.judged if v.kind == "forward"} == {NOT_JUDGED}
+    assert {v.verdict for v in result.judged if v.kind == "forward"} == {CONFORMS}  # nothing is cut for them
     assert {v.why for v in result.judged if v.verdict == NOT_JUDGED} == {
         "a step with cuts raises TypeError: a leaf, please"
     }

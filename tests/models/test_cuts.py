@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,29 +18,34 @@ from hookcheck.oracle.graph import CallTrace, Node, Tensor, newest, origin
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.probe.copying import array_of, copied
 from hookcheck.probe.observation import numbers
-from hookcheck.probe.run import unavailable
+from hookcheck.probe.run import release, unavailable
 from hookcheck.probe.state import preserved
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import build
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Topology, inside, tensor_classes
 from hookcheck.topology.values import values
 
 SHARE = 0.05
-"""Of each family as much is run, one network at least; with HOOKCHECK_WHOLE_CORPUS set, all of it (three minutes)."""
+"""Of each family as much is run in the first stage, one network at least; the second runs all of it."""
 
 BROKEN = "torch itself does not give what the formulas give, cuts or not"
 WRITES = "writes in place to what cuts hand out, and is used by another name"
 OVERFLOWS = "numbers on the way are too large for the dtype"
 NESTED = "has a tensor without sizes, which no function of one's own may be given"
-MOST = {BROKEN: 2, WRITES: 2, OVERFLOWS: 1, NESTED: 8, "needs a newer torch": 3911}
-"""Why networks of the whole corpus say nothing, and how many at most."""
+VMAP = "inside of vmap no tensor says that it requires gradients, so that there is nothing to cut"
+NEWER = "needs a newer torch"
 
-
-def corpus() -> list[Topology]:
-    return [t for family in FAMILIES for t in read(conformance_folder() / "corpus", family) if t.device != "cuda"]
+RELEASE = release(torch.__version__)
+NAMED = {
+    "c421b9ca5bdba0ec": WRITES,
+    "97d2ca247b7bbdb7": WRITES,
+    "774b099193998534": BROKEN,  # InstanceNorm2d mistakes the layout of a gradient that was permuted
+    "ecd6036043cc5c93": BROKEN,  # NLLLoss raises in backward on images that were permuted
+}
+"""The networks of which the corpus alone does not show why they say nothing."""
 
 
 class Ran:
@@ -71,14 +74,25 @@ class Ran:
             self.values = {n: copied(v) for n, v in names.items() if n not in known and isinstance(v, torch.Tensor)}
 
 
+def foreseen(topology: Topology, why: str) -> bool:
+    """Whether a network that says nothing about cuts is one of those that cannot."""
+    if why == NESTED:
+        return "nested" in tensor_classes(topology)
+    if why == VMAP:
+        return "vmap" in inside(topology)
+    return why in ("", NEWER, OVERFLOWS) or NAMED.get(identify(topology)) == why
+
+
 def disagreements(topology: Topology) -> tuple[str, list[str]]:
     """Why a topology says nothing about cuts, or an empty text; and in what the two oracles differ."""
     if unavailable(topology, None):
-        return "needs a newer torch", []
+        return NEWER, []
     plain = Ran(topology, None)
     expected = Expected(topology, values(topology))
     if plain.raised or [*results(expected, plain, joined=False)]:
         return OVERFLOWS if expected.overflows else BROKEN, []
+    if "vmap" in inside(topology):
+        return VMAP, []
     wrong: list[str] = []
     for joined in (True, False):
         ran = Ran(topology, joined)
@@ -191,24 +205,16 @@ def fired(expected: Expected, ran: Ran) -> Iterator[str]:
             yield f"{'pre-' if pre else ''}firings {sorted(wanted ^ seen)}"
 
 
-def test_both_oracles_agree() -> None:
+@pytest.mark.parametrize("share", [SHARE, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_both_oracles_agree(family: str, share: float) -> None:
     """On the corpus: values, None or a gradient, which firings, and after what each."""
-    whole = bool(os.environ.get("HOOKCHECK_WHOLE_CORPUS"))
-    drawn = random.Random(0)
-    chosen = []
-    for family in FAMILIES:
-        topologies = [t for t in read(conformance_folder() / "corpus", family) if t.device != "cuda"]
-        chosen += topologies if whole else drawn.sample(topologies, max(1, round(SHARE * len(topologies))))
-    reasons: Counter[str] = Counter()
-    wrong = {}
-    for topology in chosen:
-        why, found = disagreements(topology)
-        reasons[why] += 1
-        if found:
-            wrong[identify(topology)] = found
-    assert not wrong
-    assert all(count <= MOST[why] for why, count in reasons.items() if why)
-    assert reasons[""] > len(chosen) * (0.5 if reasons["needs a newer torch"] else 0.95)
+    topologies = [t for t in read(conformance_folder() / "corpus", family) if t.device != "cuda"]
+    chosen = random.Random(0).sample(topologies, max(1, round(share * len(topologies))))
+    found = {identify(topology): (topology, *disagreements(topology)) for topology in chosen}
+    assert {name: wrong for name, (_, _, wrong) in found.items() if wrong} == {}
+    if RELEASE >= (2, 13):  # of older ones the ledger knows more that is broken
+        assert {name: why for name, (topology, why, _) in found.items() if not foreseen(topology, why)} == {}
 
 
 class Branches(nn.Module):

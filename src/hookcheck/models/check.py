@@ -16,7 +16,7 @@ from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, kind_named
 from hookcheck.models.contexts import EAGER, compared, usable_contexts
-from hookcheck.models.judging import Judging, Truth, cut_step, judge_kind
+from hookcheck.models.judging import Judging, Truth, calls_step, cut_step, judge_kind
 from hookcheck.models.keeping import Snapshot
 from hookcheck.models.own import Register, judge_own, presence, receive
 from hookcheck.models.reference import Crossings, agree
@@ -129,8 +129,9 @@ def _judge(
         if forward and (those or received):
             told("a step that keeps what goes in and out")
             truth.crossings.joined.forget()
-            _, cuts, _ = cut_step(subject, True, subject.modules.__contains__, truth.plain, forward=True)
-            truth = replace(truth, crossings=replace(truth.crossings, joined=cuts))
+            step, cuts = calls_step(subject, subject.modules.__contains__)
+            ended = f"a step that keeps what goes in and out raises {step.seen.raised}" if step.raised else ""
+            truth = replace(truth, crossings=replace(truth.crossings, joined=cuts), ended=ended)
         for name in those:
             told(name)
             found.append(judge_kind(subject, name, truth, ledger, device))

@@ -71,10 +71,10 @@ class CutCall:
     passes came before, ``outer`` the call that it is inside of, by its place in `Cuts.calls`. ``arguments`` and
     ``outputs`` are how many there are; ``container`` is the type of the output. ``written`` are the spots of the entry
     that the call wrote to in place, ``overwritten`` those of the exit that were written to before the outermost call
-    ended. ``passes`` says that an output is one of the very tensors that came in, which are ``entered`` until that is
-    known; ``used`` that one is used beside what comes out: inside of the call, or by one that hands it on. ``given``,
-    ``left`` and ``result`` are what ``remember`` made of the arguments before and after the call, and of what it gave,
-    as forward hooks that are there have left it.
+    ended. ``batched`` says that the call is inside of ``torch.vmap``, ``passes`` that an output is one of the very
+    tensors that came in, which are ``entered`` until that is known; ``used`` that one is used beside what comes out:
+    inside of the call, or by one that hands it on. ``given``, ``left`` and ``result`` are what ``remember`` made of the
+    arguments before and after the call, and of what it gave, as forward hooks that are there have left it.
     """
 
     path: str
@@ -90,6 +90,7 @@ class CutCall:
     container: str = ""
     written: tuple[str, ...] = ()
     overwritten: tuple[str, ...] = ()
+    batched: bool = False
     passes: bool = False
     used: bool = False
     finished: bool = False
@@ -127,7 +128,8 @@ class Cuts:
     backward passes there were."""
 
     def __init__(self, joined: bool, keep: Keep, remember: Callable[[Any], Any] | None = None) -> None:
-        """``keep`` is applied to each gradient, ``remember`` to arguments and results of calls, if it is given."""
+        """``keep`` is applied to each gradient, ``remember``, if it is given, to arguments and results of calls: there
+        are no identities then."""
         self.joined = joined
         self.keep = keep
         self.remember = remember

@@ -15,7 +15,7 @@ hook refuses, go through; what a call has written to is written back to the call
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
@@ -60,7 +60,8 @@ def cut(
 ) -> Iterator[Cuts]:
     """While it is open, calls of ``model`` and its sub-modules at ``chosen`` paths have cuts; scripted ones never.
 
-    ``keep`` is what stays of each gradient; ``remember``, if given, what stays of arguments and results.
+    ``keep`` is what stays of each gradient; ``remember``, if given, what stays of arguments and results, which need no
+    identities.
     """
     cuts = Cuts(joined, keep, remember)
     modules = {
@@ -69,11 +70,12 @@ def cut(
         if chosen(path) and not isinstance(module, torch.jit.ScriptModule)
     }
     own = {path: vars(module).get("forward") for path, module in modules.items()}
-    paths = {id(module): path for path, module in modules.items()}
     base: Any = torch.nn.Module
     through = base.__call__
+    paths = {}
     for path, module in modules.items():
-        vars(module)["forward"] = _forward(cuts, path, module.forward)
+        made = vars(module)["forward"] = _forward(cuts, path, module.forward)
+        paths[made] = path
     base.__call__ = _called(cuts, paths, through)
     try:
         with cuts.counting():
@@ -102,6 +104,7 @@ def _forward(cuts: Cuts, path: str, forward: Callable[..., Any]) -> Callable[...
             inner = entry.swapped(dict(enumerate(args)))
             named = entry.swapped(kwargs, positional=False)
             entry.cut()
+            call.batched = any(map(_batched, entry.found))
             for i, made in entry.inner.items():
                 cuts.made(call, entry.spots[i].where, False, entry.found[i], made)
             result = entry.restored(forward(*(inner[i] for i in range(len(args))), **named))
@@ -117,13 +120,27 @@ def _forward(cuts: Cuts, path: str, forward: Callable[..., Any]) -> Callable[...
     return run
 
 
-def _called(cuts: Cuts, paths: Mapping[int, str], through: Callable[..., Any]) -> Callable[..., Any]:
-    """``Module.__call__`` with identities on what comes out, which forward hooks that are there may have replaced."""
+def _batched(tensor: torch.Tensor) -> bool:
+    """Whether ``torch.vmap`` made it: it hides that there is a gradient."""
+    functorch = getattr(torch._C, "_functorch", None)  # part of torch since 2.0
+    return functorch is not None and bool(functorch.is_batchedtensor(tensor))
+
+
+def _called(cuts: Cuts, paths: dict[Any, str], through: Callable[..., Any]) -> Callable[..., Any]:
+    """``Module.__call__`` with identities on what comes out, which forward hooks that are there may have replaced.
+
+    ``paths`` has the path of each forward that `_forward` made.
+    """
 
     @wraps(through)
     def run(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if id(module) not in paths:
+        forward: Any = vars(module).get("forward")
+        path = paths.get(forward) if callable(forward) else None
+        if path is None:
             return through(module, *args, **kwargs)
+        if forward.__wrapped__.__self__ is not module:  # a replica has its original's attributes
+            made = vars(module)["forward"] = _forward(cuts, path, forward.__wrapped__.__func__.__get__(module))
+            paths[made] = path
         depth = len(cuts.open)
         try:
             result = through(module, *args, **kwargs)
@@ -196,7 +213,7 @@ class _Crosser:
         chosen = [i for i, spot in enumerate(self.spots) if spot.requires_grad]
         if self.cuts.joined:
             chosen = [i for i in chosen if self.spots[i].place is not None]
-        if not chosen or not torch.is_grad_enabled():
+        if not chosen or self.cuts.remember or not torch.is_grad_enabled():
             return
         self.boundary.cut = True
         for group in [chosen] if self.cuts.joined else [[i] for i in chosen]:

@@ -86,9 +86,9 @@ def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
 
 
 def cut_step(
-    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: Step, forward: bool = False
+    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: Step
 ) -> tuple[Step, Cuts, dict[int, int]]:
-    """A step with cuts on ``chosen`` modules, which keeps arguments and results if they are for ``forward`` hooks.
+    """A step with cuts on ``chosen`` modules.
 
     Gradients that are those of the ``plain`` step need no memory of their own.
     """
@@ -96,9 +96,7 @@ def cut_step(
 
     @contextmanager
     def within(_: Taken) -> Iterator[None]:
-        remember = remembered if forward else None
-        keep = kept() if joined and not forward else noticed
-        with cut(subject.model, joined, keep=keep, remember=remember, chosen=chosen) as cuts:
+        with cut(subject.model, joined, keep=kept() if joined else noticed, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
             if joined:
@@ -108,6 +106,19 @@ def cut_step(
     known = (gradient for gradient in plain.seen.gradients.values() if gradient is not None)
     step = take(subject, within, keep=shared(known))
     return (step, *box[0])
+
+
+def calls_step(subject: OwnModel, chosen: Callable[[str], bool]) -> tuple[Step, Cuts]:
+    """A step that keeps arguments and results of calls, for forward hooks; nothing is cut."""
+    box: list[Cuts] = []
+
+    @contextmanager
+    def within(_: Taken) -> Iterator[None]:
+        with cut(subject.model, True, keep=noticed, remember=remembered, chosen=chosen) as cuts:
+            box.append(cuts)
+            yield
+
+    return take(subject, within), box[0]
 
 
 def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, device: str) -> Judging:

@@ -121,7 +121,8 @@ def _why_silent(call: CutCall, judging: Judging) -> str:
     if not tensors:
         return f"the output is a {call.container}, neither a tensor nor a tuple of tensors"
     if not any(spot.requires_grad for spot in tensors):
-        return "no output requires grad"
+        inside = ", as nothing inside of torch.vmap does, though a gradient may come by" if call.batched else ""
+        return f"no output requires grad{inside}"
     if not call.exit.crossings and not call.entry.crossings:
         return "backward does not come by: the loss does not depend on the output"
     return "the gradient does not go through a tensor that the hook sits on"
