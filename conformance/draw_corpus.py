@@ -31,7 +31,18 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import FAMILIES, family_named
-from hookcheck.topology.model import Apply, Topology, inside, needs, size, statements, tensor_classes, walk
+from hookcheck.topology.model import (
+    Apply,
+    Call,
+    Composite,
+    Topology,
+    inside,
+    needs,
+    size,
+    statements,
+    tensor_classes,
+    walk,
+)
 from hookcheck.topology.ops.tensors import AsDense
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.values import values
@@ -41,7 +52,7 @@ COUNT = 68
 COUNTS = {
     "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
     "keyword-input": 100, "inplace": 106, "shared-module": 90, "grad-of-some": 90, "double-backward": 84,
-    "multi-input": 84, "train-eval": 80, "context": 131,
+    "multi-input": 84, "train-eval": 80, "context": 131, "compiled": 6,
 }  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
@@ -119,11 +130,13 @@ def told(setting: object) -> object:
 
 def steps(topology: Topology) -> set[Hashable]:
     """The layers and operations that a topology is made of, what is told apart of their settings, and any one or two
-    contexts that it runs inside of."""
+    contexts that it runs inside of, and those that call a part of it."""
     made: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
     made += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
     names: set[Hashable] = {type(step).__name__ for step in made}
     names |= {each for count in (1, 2) for each in within(inside(topology), count)}
+    bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
+    names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
     return names | {(type(step).__name__, f.name, told(getattr(step, f.name))) for step in made for f in fields(step)}
 
 

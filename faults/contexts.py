@@ -131,6 +131,14 @@ OWNERS = {
 }
 """What of torch makes the contexts: a context manager, or a function that calls modules or gives what does."""
 
+COMPILERS = {
+    **dict.fromkeys(("compile_eager", "compile_aot_eager", "after_compile"), ("torch", "compile")),
+    "module_compile": ("torch.nn", "Module", "compile"),
+    "compiler_disable": ("torch.compiler", "disable"),
+    "compiled_autograd": ("torch._dynamo.compiled_autograd", "_enable"),
+}
+"""What has torch.compile at work in contexts: a function after whose call all runs otherwise than before."""
+
 OUT_OF_REACH = {
     "checkpoint": "its passes differ; `CONTEXTS` has faults in both, and in the first alone",
     "default_device": "a torch.device is entered in C++; it is a mode like function_mode",
@@ -147,12 +155,38 @@ WITHIN = {
 
 def broken(name: str, what: str) -> AbstractContextManager[None]:
     """Has that go wrong inside of the context of that name, and nowhere else."""
-    module, *parts = OWNERS[name]
+    owner, attribute = _owner(OWNERS[name])
+    made = getattr(owner, attribute)
+    return _entered(made, WITHIN[what]) if hasattr(made, "__enter__") else _called(owner, attribute, WITHIN[what])
+
+
+def _owner(path: tuple[str, ...]) -> tuple[Any, str]:
+    """What the last of ``path`` is an attribute of, and that."""
+    module, *parts = path
     owner = import_module(module)
     for part in parts[:-1]:
         owner = getattr(owner, part)
-    made = getattr(owner, parts[-1])
-    return _entered(made, WITHIN[what]) if hasattr(made, "__enter__") else _called(owner, parts[-1], WITHIN[what])
+    return owner, parts[-1]
+
+
+@contextmanager
+def broken_by_compiling(name: str, what: str) -> Iterator[None]:
+    """Has that go wrong from the time on that the context of that name asks for torch.compile."""
+    with ExitStack() as open_now:
+
+        def make(original: Any) -> Any:
+            def asked(*args: Any, **kwargs: Any) -> Any:
+                made = original(*args, **kwargs)
+                if not broken_now:
+                    broken_now.append(open_now.enter_context(WITHIN[what]()))
+                return made
+
+            return asked
+
+        broken_now: list[None] = []
+        owner, attribute = _owner(COMPILERS[name])
+        open_now.enter_context(replaced(owner, attribute, make))
+        yield
 
 
 DURING: dict[str, Callable[..., Any]] = {

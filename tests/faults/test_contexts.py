@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from faults.contexts import DURING, OUT_OF_REACH, OWNERS, WITHIN, broken, broken_batch
+from faults.contexts import COMPILERS, DURING, OUT_OF_REACH, OWNERS, WITHIN, broken, broken_batch, broken_by_compiling
 from faults.engine import FULL
 from faults.networks import CALLED, FROM_Y, V, X, Y, run
 from faults.samples import deviations, sound
@@ -39,7 +39,7 @@ def kinds(name: str, what: str) -> tuple[str, ...]:
 
 
 def test_every_context_is_broken_in_turn() -> None:
-    assert CONTEXTS.keys() - OWNERS.keys() - OUT_OF_REACH.keys() == {*GRAD_MODES, "is_grads_batched"}
+    assert CONTEXTS.keys() - OWNERS.keys() - COMPILERS.keys() - OUT_OF_REACH.keys() == {*GRAD_MODES, "is_grads_batched"}
 
 
 @pytest.mark.parametrize("what", WITHIN)
@@ -50,6 +50,18 @@ def test_a_fault_in_a_context_is_seen(name: str, what: str) -> None:
     for kind in kinds(name, what):
         before = sound(inside(name), kind)
         with broken(name, what):
+            after = deviations(inside(name), kind)
+        assert after - before, kind
+
+
+@pytest.mark.parametrize("what", WITHIN)
+@pytest.mark.parametrize("name", COMPILERS)
+def test_a_fault_that_comes_with_compiling_is_seen(name: str, what: str) -> None:
+    if unavailable(inside(name), None):
+        pytest.skip(f"torch {torch.__version__} has no {name}, or does not compile here")
+    for kind in ("forward", "full_backward") if what == "leaves hooks out" else ("full_backward",):
+        before = sound(inside(name), kind)
+        with broken_by_compiling(name, what):
             after = deviations(inside(name), kind)
         assert after - before, kind
 

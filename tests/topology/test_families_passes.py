@@ -13,11 +13,12 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
 from hookcheck.suite import conformance_folder
-from hookcheck.topology.contexts import ASKING
+from hookcheck.topology.contexts import ASKING, COMPILING
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import (
     accumulate,
     broadcast,
+    compiled,
     context,
     double_backward,
     frozen_parameters,
@@ -72,6 +73,7 @@ FAMILIES = (
     double_backward,
     parameter_as_input,
     context,
+    compiled,
 )
 
 
@@ -210,6 +212,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
     context: lambda t: 1 <= len(inside(t)) <= 3 and t.dtype == "float64",
+    compiled: lambda t: {*inside(t)} and {*inside(t)} <= {*COMPILING},
 }  # fmt: skip
 
 
@@ -236,7 +239,7 @@ def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
 def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) -> None:
     found = drawn(family.topologies)
     assert {bool(b.cotangents) for t in found for b in (*backwards(t), *grads(t))} == {True, False}
-    assert family is context or {"float64", "float32"} <= {t.dtype for t in found}
+    assert family in (context, compiled) or {"float64", "float32"} <= {t.dtype for t in found}
     assert {t.training for t in found} == ({True} if family is train_eval else {True, False})
 
 

@@ -37,6 +37,7 @@ KEPT_OUT: dict[str, KeptOut] = {
         clauses=("CP-03", "CP-02"),
         entries=("fastpath-linear-hooks", "pytorch-132700"),
     ),
+    "families.context.OFFERED COMPILING": KeptOut("the family compiled is about them; they are slow"),
     "families.fitting.shapes_for filter": KeptOut("a layer is given shapes that it takes"),
     "families.single_layer.topologies WHOLE": KeptOut("integers and masks have no gradient"),
     "families.mixed_dtype._cast REAL": KeptOut("what is complex is given back as real numbers by its own operations"),

@@ -12,6 +12,7 @@ import torch
 
 from hookcheck.hooks.acts import share
 from hookcheck.hooks.kinds import FORWARD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, HookKind
+from hookcheck.probe.compiling import Mark, unmarked
 from hookcheck.probe.copying import asks, copied
 from hookcheck.probe.observation import Copy, Event
 
@@ -69,12 +70,16 @@ def in_backward() -> bool:
 
 @contextmanager
 def registered(
-    hook: HookKind, built: Network, chained: list[tuple[int, Event]], keep: Callable[[Any], Copy] = copied
+    hook: HookKind,
+    built: Network,
+    chained: list[tuple[int, Event]],
+    keep: Callable[[Any], Copy] = copied,
+    marked: Mark = unmarked,
 ) -> Iterator[None]:
     """While it is open, hooks of a kind are there; every call of one is appended to ``chained``.
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
-    ``keep`` is what stays of each argument.
+    ``keep`` is what stays of each argument; ``marked`` gives what is registered in the place of a hook.
     """
     # A replica has the tables of what it was made from.
     paths = {id(module._forward_hooks): path for path, module in built.modules.items()}
@@ -100,7 +105,7 @@ def registered(
             return partial({"pack": _pack, "unpack": _unpack}[path or ""], partial(record, link, path, None), saved)
         return _recording(hook, partial(record, link, path), subject)
 
-    with put(hook, built, recording):
+    with put(hook, built, recording, marked):
         try:
             yield
             for name, tensor in retained:
@@ -141,8 +146,12 @@ def _unpack(record: Record, saved: list[Any], number: int) -> Any:
 
 
 @contextmanager
-def put(hook: HookKind, built: Network, hooks: Hooks) -> Iterator[None]:
-    """While it is open, ``hooks`` of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
+def put(hook: HookKind, built: Network, given: Hooks, marked: Mark = unmarked) -> Iterator[None]:
+    """While it is open, hooks of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
+
+    def hooks(link: int, path: str | None, subject: Any) -> Any:
+        return marked(given(link, path, subject))
+
     expression, modules = hook.registering, built.modules
     leaves = {name: leaf for named in (built.parameters, built.inputs) for name, leaf in named.items()}
     wanting = {name: leaf for name, leaf in leaves.items() if leaf.requires_grad}
@@ -165,7 +174,7 @@ def put(hook: HookKind, built: Network, hooks: Hooks) -> Iterator[None]:
             evaluated(expression, leaf=leaf, hook=hooks(0, name, leaf))
     else:
         for path, module in modules.items():
-            module.register_forward_hook(partial(_watch, hook, path, hooks))
+            module.register_forward_hook(marked(partial(_watch, hook, path, hooks)))
     for path, module in modules.items() if hook.then else ():
         # The hook that is registered first is called last where the other one can be put before it.
         last, middle = (2, 1) if PREPEND else (1, 2)

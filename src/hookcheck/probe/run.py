@@ -15,6 +15,7 @@ import torch
 
 from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
+from hookcheck.probe.compiling import compiles, compiling, marking, supported
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
 from hookcheck.probe.cuda import random_state, seed
 from hookcheck.probe.observation import Array, Event, Observation, Raised
@@ -48,6 +49,11 @@ def observe(
     return replace(seen, alive=_alive(references))
 
 
+def _is_torchs_own(name: str) -> bool:
+    """Whether torch.compile has put the name there, which it deletes itself, or Python has."""
+    return name.startswith("__")
+
+
 def _alive(references: References) -> tuple[str, ...]:
     return tuple(name for name, reference in references.items() if reference() is not None)
 
@@ -62,7 +68,7 @@ def _observed(
     """What a run shows, and references to all of it that must be freed when this returns."""
     chained: list[tuple[int, Event]] = []
     raised = None
-    with preserved(), warnings.catch_warnings(record=True) as caught:
+    with preserved(), compiling(topology), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # torch.manual_seed would seed every device, and format the stack for those that have not been used yet.
         torch.default_generator.manual_seed(0)
@@ -71,7 +77,7 @@ def _observed(
         known = built.known()
         names: dict[str, Any] = {}
         try:
-            with within() if kind is None else registered(KINDS[kind], built, chained):
+            with within() if kind is None else registered(KINDS[kind], built, chained, marked=marking(topology)):
                 names = built.run()
         except Exception as error:
             if is_the_machines(error):
@@ -80,7 +86,9 @@ def _observed(
         named = {
             name: value
             for name, value in names.items()
-            if name not in known and (isinstance(value, torch.Tensor) or is_container(value))
+            if name not in known
+            and not _is_torchs_own(name)
+            and (isinstance(value, torch.Tensor) or is_container(value))
         }
         tensors = dict(_tensors(named))
         leaves = {**built.parameters, **built.inputs}
@@ -105,7 +113,8 @@ def _observed(
         )
         made = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.
-        names.clear()
+        for name in [name for name in names if not _is_torchs_own(name)]:
+            del names[name]
         return observation, {name: weakref.ref(thing) for name, thing in made.items()}
 
 
@@ -114,6 +123,8 @@ def unavailable(topology: Topology, kind: str | None) -> str:
     since, thing = needs(topology)
     if release(since) > release(torch.__version__):
         return f"{thing} came with torch {since}"
+    if compiles(topology) and not supported():
+        return "this torch does not compile on this Python"
     return "" if kind is None else lacking(kind)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 import torch
 
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import PROCESS, RAISES, Site
 from hookcheck.errors import is_the_machines
+from hookcheck.probe.compiling import optimizers_preserved
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
 from hookcheck.programs.program import Program
@@ -28,7 +28,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         NotRun: this machine lacks what it needs.
     """
     check = Check(device)
-    with preserved(), _optimizers_preserved(), warnings.catch_warnings(), _on(device):
+    with preserved(), optimizers_preserved(), warnings.catch_warnings(), _on(device):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         try:
@@ -42,21 +42,6 @@ def facts_of(program: Program, device: str) -> list[Fact]:
     if not check.facts:
         raise AssertionError(f"program {program.id} states nothing")
     return check.facts
-
-
-@contextmanager
-def _optimizers_preserved() -> Iterator[None]:
-    """Puts back the ``step`` of each class of optimizers. The first thing that torch.compile or torch.export does in a
-    process, up to 2.2, is to take the hooks off all of them, for as long as the process lives."""
-    classes: list[Any] = [c for c in vars(torch.optim).values() if isinstance(c, type) and "step" in vars(c)]
-    before = [(c, vars(c)["step"], getattr(c.step, "hooked", False)) for c in classes]
-    try:
-        yield
-    finally:
-        for owner, step, hooked in before:
-            owner.step = step
-            if hasattr(step, "hooked") and not hooked:
-                del step.hooked
 
 
 @contextmanager

@@ -124,7 +124,8 @@ class Session:
         return name in self.selected.get((family, device), (name,))
 
     def explore(self, family: str, device: str, examples: int, round: int = 0) -> int:
-        """Draws ``examples`` new topologies of the family, examines them, and gives how many there were.
+        """Draws ``examples`` new topologies of the family, fewer of a rare one, examines them, and gives how many there
+        were.
 
         Each is run with a share of the hook kinds (`EVERY`), and its id says which: more topologies tell more than the
         other kinds would. Each ``round`` draws others. Of what is found, only what the ledger does not explain goes
@@ -154,7 +155,7 @@ class Session:
 
         @seed(self.seed + round * 2**32)
         @settings(
-            max_examples=examples,
+            max_examples=-(-examples // family_named(family).rarity),
             database=None,
             deadline=None,
             phases=[Phase.generate, Phase.shrink],

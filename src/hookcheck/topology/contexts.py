@@ -22,7 +22,8 @@ class Context:
     and with what, that of ASKING ``{asked}`` for the function that asks, and its arguments. ``needs`` are the imports
     and definitions that go before.
 
-    ``repeats`` says that backward runs forward again, as far as it needs it.
+    ``repeats`` says that backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work
+    in it, which is slow, and asks for a Python that it knows.
     """
 
     wraps: str
@@ -30,7 +31,37 @@ class Context:
     source: str
     needs: str = ""
     repeats: bool = False
+    compiles: bool = False
 
+
+COMPILED = """\
+def compiled(module, backend):
+    def call(*args):
+        return module(*args)
+
+    return torch.compile(call, backend=backend)
+
+
+def compiled_in_place(module):
+    module.compile(backend="eager")
+    return module
+
+
+@torch.compiler.disable
+def uncompiled(module, *args):
+    return module(*args)
+
+
+def after_compiling(module):
+    x = torch.ones(2, requires_grad=True)
+    torch.compile(torch.sin, backend="eager")(x).sum().backward()
+    return module"""
+
+COMPILED_AUTOGRAD = """\
+def compiled_autograd():
+    from torch._dynamo import compiled_autograd
+
+    return compiled_autograd._enable(lambda graph: graph.forward)"""
 
 CONTEXTS = {
     "no_grad": Context(STEPS, "1.7", "torch.no_grad()"),
@@ -132,6 +163,16 @@ def distributed(module):
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     return nn.parallel.DistributedDataParallel(module)""",
     ),
+    # What is compiled is a function that calls the module: a compiled module is one more module, on which global hooks
+    # are called too, as torch warns.
+    "compile_eager": Context(CALLER, "2.1", "compiled({net}, 'eager')({args})", COMPILED, compiles=True),
+    "compile_aot_eager": Context(CALLER, "2.1", "compiled({net}, 'aot_eager')({args})", COMPILED, compiles=True),
+    "module_compile": Context(CALLER, "2.2", "compiled_in_place({net})({args})", COMPILED, compiles=True),
+    "compiler_disable": Context(CALLER, "2.1", "uncompiled({net}, {args})", COMPILED, compiles=True),
+    "after_compile": Context(CALLER, "2.1", "after_compiling({net})({args})", COMPILED, compiles=True),
+    # The compiler gives back the graph's function, as torch's backend "eager" does. Older releases have it too, and
+    # raise for hooks on several tensors and retained gradients: seen on 2.4.1 and 2.6.0.
+    "compiled_autograd": Context(RUN, "2.9", "compiled_autograd()", COMPILED_AUTOGRAD, compiles=True),
     "is_grads_batched": Context(
         ASKING,
         "1.11",
@@ -147,6 +188,10 @@ def of_a_batch_of_one(outputs, inputs, cotangents, **settings):
 
 GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
 """Those that say whether autograd records."""
+
+
+COMPILING = tuple(name for name, context in CONTEXTS.items() if context.compiles)
+"""Those in which torch.compile is at work."""
 
 
 def that_wrap(*places: str) -> tuple[str, ...]:

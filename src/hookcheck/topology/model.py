@@ -29,7 +29,7 @@ from hookcheck.topology.tree import Ref, Tree
 class Call:
     """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself.
 
-    ``through`` is what makes the call, one of the `CALLERS`, or empty (main only).
+    ``through`` is what makes the call, one of the `CALLERS`, or empty.
     """
 
     out: str

@@ -13,10 +13,14 @@ from hookcheck.topology.model import Topology
 
 @dataclass(frozen=True)
 class Family:
-    """A named set of topologies that share one feature."""
+    """A named set of topologies that share one feature.
+
+    Where others explore so many new ones, it explores one in ``rarity``.
+    """
 
     name: str
     statement: str
+    rarity: int = 1
 
     def topologies(self) -> SearchStrategy[Topology]:
         """The strategy that draws them: that of the module of this folder which has the family's name."""
@@ -24,8 +28,11 @@ class Family:
         return strategy
 
 
+RARE = {"compiled": 42}
+"""The families whose topologies take long to run, each with its rarity."""
+
 FAMILIES = {
-    name: Family(name, statement)
+    name: Family(name, statement, RARE.get(name, 1))
     for name, statement in {
         "single-node": "A Conv2d, which autograd records as one Node.",
         "multi-node": "Linear on inputs of one to four dimensions, alone and in containers: several Nodes of autograd.",
@@ -62,6 +69,7 @@ FAMILIES = {
         "double-backward": "A gradient that has a graph of its own, a loss on it, and a second backward.",
         "parameter-as-input": "A parameter is an argument of a module call: one's own, a child's, or the net's.",
         "context": "A network inside of what must change nothing: a checkpoint, autocast, functional_call and others.",
+        "compiled": "torch.compile is at work on a network, on a part of it, on all but a part, or on its backward.",
         "tensor-class": "Tensors that are sparse, nested, quantised, strided otherwise or of another class.",
         "random-graph": "Anything that the grammar allows, modules in modules, values used more than once.",
     }.items()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.contexts import ASKING, CALL, CALLER, RUN, that_wrap
+from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, RUN, that_wrap
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.networks import Network, backed, networks, topology
 from hookcheck.topology.model import Apply, Composite, Grad, Input, Module, Statement, Topology, Within, walk
@@ -15,8 +15,8 @@ from hookcheck.topology.tree import Ref
 PLACES = (CALLER, CALL, ASKING, RUN)
 """Where contexts go, from the inside out."""
 
-OFFERED = {place: that_wrap(place) for place in PLACES}
-"""The contexts by place."""
+OFFERED = {place: tuple(name for name in that_wrap(place) if name not in COMPILING) for place in PLACES}
+"""The contexts by place; those that compile are another family's."""
 
 BATCHED = {
     *("Composite", "Linear", "Sigmoid", "Tanh", "ReLU", "GELU", "Softmax", "Softplus", "Hardtanh", "Identity", "ELU"),

@@ -1,0 +1,73 @@
+"""What does torch.compile need around it? A Python that it knows, hooks that it lets alone, a process left clean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import torch
+
+from hookcheck.topology.contexts import COMPILING
+from hookcheck.topology.model import Topology, inside
+
+Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Gives a function that does the same."""
+
+
+def unmarked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself."""
+    return function
+
+
+def compiles(topology: Topology) -> bool:
+    """Whether torch.compile is at work in the network."""
+    return not set(COMPILING).isdisjoint(inside(topology))
+
+
+def supported() -> bool:
+    """Whether this torch, which has torch.compile, compiles on this Python."""
+    found: bool = _dynamo().is_dynamo_supported()
+    return found
+
+
+def marking(topology: Topology) -> Mark:
+    """What hooks are marked with: those that record what they are given are not for torch.compile to trace."""
+    if not compiles(topology):
+        return unmarked
+    disable: Mark = torch.compiler.disable
+    return disable
+
+
+@contextmanager
+def compiling(topology: Topology) -> Iterator[None]:
+    """Where torch.compile is at work, nothing that was compiled is there before, nor afterwards."""
+    if not compiles(topology):
+        yield
+        return
+    with optimizers_preserved():
+        _dynamo().reset()
+        try:
+            yield
+        finally:
+            _dynamo().reset()
+
+
+@contextmanager
+def optimizers_preserved() -> Iterator[None]:
+    """Puts back the ``step`` of each class of optimizers. The first thing that torch.compile or torch.export does in a
+    process, up to 2.2, is to take the hooks off all of them, for as long as the process lives."""
+    classes: list[Any] = [c for c in vars(torch.optim).values() if isinstance(c, type) and "step" in vars(c)]
+    before = [(c, vars(c)["step"], getattr(c.step, "hooked", False)) for c in classes]
+    try:
+        yield
+    finally:
+        for owner, step, hooked in before:
+            owner.step = step
+            if hasattr(step, "hooked") and not hooked:
+                del step.hooked
+
+
+def _dynamo() -> Any:
+    return import_module("torch._dynamo")
