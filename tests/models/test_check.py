@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -232,53 +231,6 @@ def test_progress_is_told() -> None:
     assert [done for done, _, _ in steps] == list(range(7))
     assert {total for _, total, _ in steps} == {6}
     assert steps[-1][2] == "done"
-
-
-def linear() -> nn.Module:
-    return nn.Linear(2, 2)
-
-
-class Odd(nn.Module):
-    def __init__(self, give: Any = None, error: Exception | None = None) -> None:
-        super().__init__()
-        self.layer = nn.Linear(2, 2)
-        self.give, self.error = give, error
-
-    def forward(self, x: Any) -> Any:
-        if self.error:
-            raise self.error
-        return self.give or self.layer(x)
-
-
-def bad() -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    yield "needs an nn.Module, not function", lambda: linear, {}
-    yield r"the model raises without any hook.*ValueError: no.*test_check\.py", lambda: Odd(error=ValueError("no")), {}
-    yield "the model returns no tensor .* but a str", lambda: Odd(give="text"), {}
-    yield "before torch.jit", lambda: torch.jit.script(linear()), {}
-    yield "pass model.module", lambda: nn.DataParallel(linear()), {}
-    yield "loss must give a tensor of one number", linear, {"loss": lambda out: out}
-    yield "loss must give a tensor of one number", linear, {"loss": lambda out: 1.0}
-    yield "the loss requires no grad", linear, {"loss": lambda out: out.detach().sum()}
-    yield (
-        "does not depend on what the model returns",
-        linear,
-        {"loss": lambda out: torch.ones(1, requires_grad=True).sum()},
-    )
-    yield "unknown hook kind 'full'", linear, {"kinds": ["full"]}
-    yield "hooks of kind acting_forward are not for this", linear, {"kinds": ["acting_forward"]}
-    yield "no hook kind is named", linear, {"kinds": []}
-    if hasattr(nn, "LazyLinear"):
-        yield "lazy parameters", lambda: nn.LazyLinear(2), {}
-    if hasattr(torch, "compile"):
-        yield "a compiled model", lambda: torch.compile(linear(), backend="eager"), {}
-        yield "tensors on meta", lambda: linear().to("meta"), {}
-
-
-@pytest.mark.parametrize(("text", "make", "options"), bad())
-def test_bad_input_gets_one_line(text: str, make: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(HookcheckError, match=text) as caught:
-        hookcheck.check_module(make(), torch.ones(1, 2), **options)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_model_without_parameters_whose_input_needs_no_grad() -> None:

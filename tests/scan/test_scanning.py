@@ -44,6 +44,47 @@ def test_comments(comment: str, found: list[str]) -> None:
     assert ids(f"{LINE}{comment}\n") == found
 
 
+def notebook(*cells: str, indent: int | None = 1, language: str = "python") -> bytes:
+    made = [
+        {"cell_type": kind, "outputs": [{"text": [LINE]}], "source": source.splitlines(keepends=True)}
+        for kind, source in [("markdown", "# Hooks"), *(("code", cell) for cell in cells)]
+    ]
+    text = {"cells": made, "metadata": {"language_info": {"name": language}}, "nbformat": 4}
+    return json.dumps(text, indent=indent, ensure_ascii=False).encode()
+
+
+def of_notebook(data: bytes) -> Result:
+    return scan("x.ipynb", data, (), EVERY)
+
+
+@pytest.mark.parametrize("magic", ["%matplotlib inline", "!pip list", "layer?", "files = !ls", "%%time", "x = 100 % 7"])
+def test_notebooks_are_scanned_at_the_lines_of_their_file(magic: str) -> None:
+    data = notebook("", f"{magic}\n{LINE}", "x = 1  # hookcheck: ignore[HKS001]")
+    found = of_notebook(data).findings
+    assert [finding.rule for finding in found] == ["HKS001", "HKS100"]
+    lines = data.decode().split("\n")
+    assert "layer.register_backward_hook(print)" in lines[found[0].line - 1]
+    assert "hookcheck: ignore" in lines[found[1].line - 1]
+
+
+def test_what_of_a_notebook_is_no_python_is_left_out() -> None:
+    assert of_notebook(notebook(f"%%bash\n{LINE}")).findings == ()
+    assert of_notebook(notebook(LINE, language="julia")).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"register_backward_hook", "it cannot be parsed"),
+        (b'["register_backward_hook"]', "no notebook of version 4"),
+        (notebook(LINE, indent=None), "does not stand on lines of its own"),
+        (notebook(f"{LINE}\nif"), "not Python that this interpreter can parse in line"),
+    ],
+)
+def test_a_notebook_that_cannot_be_read_is_told(data: bytes, why: str) -> None:
+    assert why in of_notebook(data).unread
+
+
 def test_a_comment_in_a_call_of_several_lines() -> None:
     text = LINE.replace("(print)", "(\n    print,  # hookcheck: ignore[HKS001]\n)")
     assert (one(text).findings, one(text).ignored) == ((), 1)

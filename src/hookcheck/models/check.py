@@ -217,6 +217,12 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError("a scripted or traced model runs its own hooks only: pass the model before torch.jit")
     if hasattr(model, "_orig_mod"):
         raise HookcheckError("this is a compiled model: pass what went into torch.compile")
+    compiled = [path for path, module in model.named_modules() if hasattr(module, "_orig_mod") or _in_place(module)]
+    if compiled:
+        raise HookcheckError(
+            f"{compiled[0] or 'the model'} is compiled: pass the model as it was before compile, and take "
+            "contexts=['compile_eager'] to compare"
+        )
     if isinstance(model, (nn.DataParallel, nn.parallel.DistributedDataParallel)):
         raise HookcheckError(f"a {name} calls the model in its own way: pass model.module")
     if not isinstance(kwargs, Mapping):
@@ -229,6 +235,11 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError("tensors on meta have no numbers: build the model and its inputs on a real device")
     if len({tensor.device.type for _, tensor in held}) > 1:
         raise HookcheckError(f"the model is spread over {' and '.join(sorted(devices))}: move all of it to one device")
+
+
+def _in_place(module: nn.Module) -> bool:
+    """Whether ``module.compile()`` was called."""
+    return getattr(module, "_compiled_call_impl", None) is not None
 
 
 def usable_kinds(kinds: Iterable[str] | None) -> list[str]:

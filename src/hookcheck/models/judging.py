@@ -39,6 +39,7 @@ LEFT_OUT = {
 }
 """The clauses about any network that cannot be judged on a model without formulas, and why not."""
 
+ANOTHER = "torch allows no legacy and full hooks on one module, and a hook of the other kind is there already"
 FAMILY = "own model"
 """Stands for the family: of what has no family of networks, only entries about all families can explain a deviation."""
 
@@ -142,7 +143,9 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         judged += [
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
-    paths = [path for path in subject.modules if path not in refused or hook.scope != "module"]
+    taken = [path for path, module in subject.modules.items() if _refuses_another(hook, module)]
+    judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=ANOTHER) for path in taken]
+    paths = [path for path in subject.modules if (path not in refused and path not in taken) or hook.scope != "module"]
     nodes = node_runs(subject, shared(truth.gradients)) if hook.variant == "legacy" else ()
     forward = hook.call in (FORWARD, FORWARD_PRE)
     step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.gradients))
@@ -160,6 +163,13 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
     ]
     seen = tuple(_seen(kind, paths if hook.scope != "leaf" else (), step.seen.events))
     return Judging(kind, tuple(judged), seen, str(step.seen.raised or ""), line)
+
+
+def _refuses_another(hook: HookKind, module: torch.nn.Module) -> bool:
+    """Whether a module has backward hooks of the user's that torch allows no hook of this kind beside."""
+    full = getattr(module, "_is_full_backward_hook", None)
+    there = bool(module._backward_hooks) and full is not None
+    return there and hook.scope == "module" and hook.call == BACKWARD and full is not (hook.variant == "full")
 
 
 def _seen(kind: str, paths: Iterable[str], events: Iterable[Event]) -> Iterator[Seen]:

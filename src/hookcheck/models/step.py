@@ -83,7 +83,8 @@ def take(
     with as_before(subject.snapshot), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seeded(subject.seed)
-        step, references = _taken(subject, within, events, modules or subject.modules, call, convert, keep)
+        modules = subject.modules if modules is None else modules
+        step, references = _taken(subject, within, events, modules, call, convert, keep)
         told = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
     step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=told))
     if step.raised or not any(reference() is not None for reference in references.values()):

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from hookcheck.scan.findings import Scanned, extent
+from hookcheck.scan.notebooks import SUFFIX
 from hookcheck.scan.registrations import Registration
 from hookcheck.scan.releases import below
 from hookcheck.scan.source import Function
@@ -45,6 +46,8 @@ def fix(scanned: Scanned) -> Fixed:
 
 def _hindrance(scanned: Scanned, registration: Registration) -> str:
     """Why a legacy hook cannot be rewritten; empty if it can."""
+    if scanned.source.path.endswith(SUFFIX):
+        return "it is in a notebook"
     if below("1.8", scanned.minors):
         return "torch 1.7 has no full backward hooks"
     if not registration.sure:

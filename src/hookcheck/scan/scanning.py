@@ -13,6 +13,7 @@ from pathlib import Path
 from hookcheck.errors import HookcheckError
 from hookcheck.scan.apis import FUNCTIONS, METHODS
 from hookcheck.scan.findings import Finding, Scanned, findings
+from hookcheck.scan.notebooks import SUFFIX
 from hookcheck.scan.private import PRIVATE
 from hookcheck.scan.registrations import registrations
 from hookcheck.scan.rules import RULES, UNUSED_IGNORE
@@ -35,7 +36,7 @@ class Result:
 
 
 def files(paths: Sequence[str]) -> list[str]:
-    """The Python files among and below the paths, each once, sorted.
+    """The Python files and notebooks among and below the paths, each once, sorted.
 
     Below a folder, hidden folders, virtual environments, what builds leave behind and what git ignores are left out;
     the latter not if git ignores the folder itself.
@@ -83,7 +84,7 @@ def _below(folder: str) -> Iterator[str]:
             and not name.startswith(".")
             and not os.path.exists(os.path.join(at, name, "pyvenv.cfg"))
         ]
-        yield from (os.path.join(at, name) for name in names if name.endswith((".py", ".pyi")))
+        yield from (os.path.join(at, name) for name in names if name.endswith((".py", ".pyi", SUFFIX)))
 
 
 def chosen(select: Sequence[str], ignore: Sequence[str]) -> frozenset[str]:

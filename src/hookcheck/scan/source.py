@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Union
 
+from hookcheck.scan.notebooks import SUFFIX, code_of
+
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _IGNORE = re.compile(r"#\s*hookcheck:\s*ignore(?:\[([^\]]*)\])?")
@@ -37,10 +39,11 @@ class Source:
         """Parses ``data``.
 
         Raises:
-            Unreadable: it is not text, or not Python that this interpreter can parse.
+            Unreadable: it is not text, or not Python that this interpreter can parse, or no notebook.
         """
         self.path = path
         try:
+            data = code_of(data) if path.endswith(SUFFIX) else data
             self.encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
             self.text = data.decode(self.encoding)
             with warnings.catch_warnings():
