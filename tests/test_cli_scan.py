@@ -101,7 +101,7 @@ def test_standard_input() -> None:
 
 
 def test_json() -> None:
-    (finding,) = rows(asked("a.py", "--format", "json")[1], 10)
+    (finding,) = rows(asked("a.py", "--format", "json")[1], 11)
     assert (finding["rule"], finding["line"], finding["column"], finding["sure"]) == ("HKS001", 3, 11, True)
     assert [row["kind"] for row in rows(asked("a.py", "c.py", "--registrations", "--format", "json")[1], 9)] == [
         "backward",
@@ -124,6 +124,7 @@ def test_sarif_has_what_the_standard_requires() -> None:
     (run,) = log["runs"]
     driver = run["tool"]["driver"]
     assert driver["name"]
+    assert "hookcheck explain P2-12" in driver["rules"][0]["help"]["text"]
     assert [rule["id"] for rule in driver["rules"]] == list(RULES)
     assert all(rule["shortDescription"]["text"] and rule["helpUri"].startswith("https:") for rule in driver["rules"])
     (result,) = run["results"]
@@ -157,5 +158,6 @@ def test_the_page_of_the_rules_says_what_the_table_says() -> None:
     page = (Path(__file__).parents[1] / "docs" / "scan.md").read_text(encoding="utf-8")
     for rule in RULES.values():
         assert f"### {rule.id}" in page
+        assert all(f"`{clause}`" in page for clause in rule.clauses)
         for part in (rule.sentence, rule.link, rule.bad.strip(), rule.good.strip(), f"Severity: {rule.severity}"):
             assert part in page, (rule.id, part)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES
 from hookcheck.scan.findings import Rule
 from hookcheck.scan.releases import allowed
 from hookcheck.scan.rules import RULES
@@ -47,6 +49,8 @@ def test_rules_are_stated_in_one_sentence_with_a_link(rule: Rule) -> None:
     assert rule.sentence.endswith(".")
     assert ". " not in rule.sentence
     assert rule.link.startswith("https://") or rule.id == "HKS100"
+    assert rule.clauses or rule.id == "HKS100"
+    assert {*rule.clauses} <= CLAUSES.keys()
 
 
 def run(text: str) -> dict[str, Any]:

@@ -34,6 +34,7 @@ _SCHEMAS = [
         message=("string", "what is wrong there"),
         sure=("boolean", "whether the receiver was inferred"),
         link=("string", "what the rule rests on"),
+        clauses=("array", "the clauses that say what holds there, for `hookcheck explain`"),
     ),
     fields(
         path=("string", "the file"),

@@ -35,6 +35,8 @@ class Hit:
 class Rule:
     """One thing that is known to go wrong: stable id, severity, sentence, link, and two examples an edit apart.
 
+    ``clauses`` of the contract say what holds there, and since which release.
+
     ``bad`` is a program that it speaks of, ``good`` the same put right; ``needs_torch`` rules are silent without
     ``--torch``, which their examples set to ``torch``.
     """
@@ -47,6 +49,7 @@ class Rule:
     bad: str
     good: str
     torch: str = ""
+    clauses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ _COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
 
 def finding_row(finding: Finding) -> dict[str, Any]:
     """A finding as a JSON object."""
-    return asdict(finding)
+    return {**asdict(finding), "clauses": [*RULES[finding.rule].clauses]}
 
 
 def registration_row(path: str, registration: Registration) -> dict[str, Any]:
@@ -97,6 +97,7 @@ def sarif(results: Iterable[Result]) -> dict[str, Any]:
         {
             "id": rule.id,
             "shortDescription": {"text": rule.sentence},
+            "help": {"text": "; ".join([rule.sentence, *(f"hookcheck explain {clause}" for clause in rule.clauses)])},
             "helpUri": rule.link if rule.link.startswith("https") else HOME,
             "defaultConfiguration": {"level": rule.severity},
         }

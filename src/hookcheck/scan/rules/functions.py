@@ -68,6 +68,11 @@ RULES = (
         "A hook does not take the arguments that hooks of its kind are called with.",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html",
         _signature,
+        clauses=(
+            "BW-01",
+            "BN-02",
+            "FN-02",
+        ),
         bad="""\
 import torch
 
@@ -87,6 +92,7 @@ handle = layer.register_forward_hook(lambda module, args, output: print(args))
         "A post-accumulate hook is called with the parameter, and this one takes it for the gradient.",
         "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_post_accumulate_grad_hook.html",
         _parameter_as_gradient,
+        clauses=("PA-05",),
         bad="""\
 import torch
 

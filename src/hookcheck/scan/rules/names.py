@@ -61,6 +61,10 @@ RULES = (
         "A legacy backward hook receives the gradients of the last operation only, which often are not the module's.",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_backward_hook",
         _legacy,
+        clauses=(
+            "P2-12",
+            "LB-03",
+        ),
         bad="""\
 import torch
 
@@ -80,6 +84,7 @@ handle = layer.register_full_backward_hook(lambda module, grad_input, grad_outpu
         "A private name of torch's hooks is used, which may change in any release.",
         "https://github.com/pytorch/pytorch/pull/131690",
         _private,
+        clauses=("U-21",),
         bad="""\
 import torch
 

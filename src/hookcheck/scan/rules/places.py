@@ -168,6 +168,10 @@ RULES = (
         "A lambda or local function hooks a module that is pickled or scripted as a whole.",
         "https://github.com/pytorch/pytorch/issues/53421",
         _pickled,
+        clauses=(
+            "SZ-10",
+            "TR-02",
+        ),
         bad="""\
 import torch
 
@@ -189,6 +193,7 @@ torch.save(layer.state_dict(), "layer.pt")
         "The handle of a hook is dropped, so that nothing public can remove the hook.",
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook",
         _dropped,
+        clauses=("PW-4",),
         bad="""\
 import torch
 
@@ -210,6 +215,7 @@ def watch(model: torch.nn.Module):
         "Hooks on saved tensors surround a selective checkpoint, which passes them by.",
         "https://github.com/pytorch/pytorch/issues/191236",
         _selective,
+        clauses=("ST-24",),
         bad="""\
 from functools import partial
 from torch.autograd.graph import save_on_cpu
@@ -239,6 +245,7 @@ def run(layer, x, policy):
         "A full backward hook is put on a module that works in place, which raises in its forward.",
         "https://github.com/pytorch/pytorch/issues/61519",
         _in_place,
+        clauses=("BW-12",),
         bad="""\
 import torch
 

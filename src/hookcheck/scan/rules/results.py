@@ -115,6 +115,10 @@ RULES = (
         "A backward hook of a module or Node returns a tensor where a tuple of gradients is due.",
         "https://github.com/TransformerLensOrg/TransformerLens/issues/1160",
         _bare_tensor,
+        clauses=(
+            "BR-04",
+            "BR-05",
+        ),
         bad="""\
 import torch
 
@@ -134,6 +138,10 @@ handle = layer.register_full_backward_hook(lambda module, grad_input, grad_outpu
         "A hook returns a value where torch raises on anything but None.",
         "https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_post_accumulate_grad_hook.html",
         _value,
+        clauses=(
+            "PA-06",
+            "SD-03",
+        ),
         bad="""\
 import torch
 

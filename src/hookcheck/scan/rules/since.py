@@ -70,6 +70,11 @@ RULES = (
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html",
         _api,
         torch=">=2.0,<2.16",
+        clauses=(
+            "TN-02",
+            "BN-02",
+            "GL-03",
+        ),
         bad="""\
 import torch
 
@@ -90,6 +95,11 @@ weight.register_hook(lambda parameter: print(parameter.grad))
         "https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook",
         _keyword,
         torch=">=2.0,<2.16",
+        clauses=(
+            "FW-10",
+            "FW-15",
+            "FW-17",
+        ),
         bad="""\
 import torch
 
