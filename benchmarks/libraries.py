@@ -227,6 +227,29 @@ USES = (
 )
 
 
+@contextmanager
+def without_operators() -> Iterator[None]:
+    """Lets torchvision be imported beside a torch for CPUs: its wheels are built for CUDA's, so that its operators are
+    missing there, for which it registers fakes nevertheless. The models are Python, and need none."""
+    right = getattr(torch.library, "register_fake", None)
+
+    def register(operator: Any, *arguments: Any, **options: Any) -> Any:
+        if str(operator).startswith("torchvision::"):
+            return lambda function: function
+        return right(operator, *arguments, **options)
+
+    torch.library.register_fake = register
+    try:
+        yield
+    finally:
+        torch.library.register_fake = right
+
+
+if find_spec("torchvision"):
+    with without_operators():
+        import torchvision  # noqa: F401
+
+
 def there(library: str) -> bool:
     """Whether it is installed."""
     name = {"grad-cam": "pytorch_grad_cam", "transformer-lens": "transformer_lens"}.get(library, library)
