@@ -1,6 +1,26 @@
-"""How is hookcheck started where its script is not on the path? By ``python -m hookcheck``."""
+"""How is hookcheck started? By its script, or by ``python -m hookcheck`` where that is not on the path."""
+
+import os
+import sys
 
 from hookcheck.cli import main
 
+
+def run() -> None:
+    """The command line; the process ends with its exit code.
+
+    A process that has gone backward with torch 1.7 or 1.8 may crash or hang where Python puts things away.
+    """
+    try:
+        main(prog_name="hookcheck")
+    except SystemExit as ended:
+        torch = sys.modules.get("torch")
+        if torch is None or not str(torch.__version__).startswith(("1.7.", "1.8.")):
+            raise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else ended.code is not None)
+
+
 if __name__ == "__main__":
-    main(prog_name="hookcheck")
+    run()

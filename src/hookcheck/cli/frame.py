@@ -166,8 +166,6 @@ def installed_torch() -> Any:
     Raises:
         TorchUnusable: there is none.
     """
-    import hypothesis  # noqa: F401 -- torch 1.7 crashes at the end of a process that imports it afterwards
-
     try:
         from hookcheck.probe.run import check_torch
     except ModuleNotFoundError as error:
