@@ -23,6 +23,7 @@ from hookcheck.probe.state import preserved
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import build
 from hookcheck.topology.codec import identify
+from hookcheck.topology.contexts import CONTEXTS
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology, inside, tensor_classes
@@ -36,6 +37,7 @@ WRITES = "writes in place to what cuts hand out, and is used by another name"
 OVERFLOWS = "numbers on the way are too large for the dtype"
 NESTED = "has a tensor without sizes, which no function of one's own may be given"
 VMAP = "inside of vmap no tensor says that it requires gradients, so that there is nothing to cut"
+COMPILED = "torch.compile traces what it compiles, the cuts and what they note too"
 NEWER = "needs a newer torch"
 
 RELEASE = release(torch.__version__)
@@ -74,12 +76,19 @@ class Ran:
             self.values = {n: copied(v) for n, v in names.items() if n not in known and isinstance(v, torch.Tensor)}
 
 
+def compiles(topology: Topology) -> bool:
+    """Whether torch.compile is at work."""
+    return any(CONTEXTS[name].compiles for name in inside(topology))
+
+
 def foreseen(topology: Topology, why: str) -> bool:
     """Whether a network that says nothing about cuts is one of those that cannot."""
     if why == NESTED:
         return "nested" in tensor_classes(topology)
     if why == VMAP:
         return "vmap" in inside(topology)
+    if why == COMPILED:
+        return compiles(topology)
     return why in ("", NEWER, OVERFLOWS) or NAMED.get(identify(topology)) == why
 
 
@@ -93,6 +102,8 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
         return OVERFLOWS if expected.overflows else BROKEN, []
     if "vmap" in inside(topology):
         return VMAP, []
+    if compiles(topology):
+        return COMPILED, []
     wrong: list[str] = []
     for joined in (True, False):
         ran = Ran(topology, joined)
