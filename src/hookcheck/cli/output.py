@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -81,6 +83,28 @@ def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
     from rich.progress import track
 
     return track(items, what, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+@contextlib.contextmanager
+def saying() -> Iterator[Callable[[str], None]]:
+    """What says on one line of the terminal what is being done, and leaves nothing there; elsewhere it is silent."""
+    said = 0.0
+
+    def say(what: str) -> None:
+        nonlocal said
+        if sys.stderr.isatty() and time.monotonic() - said >= _BETWEEN:
+            said = time.monotonic()
+            click.echo(f"\r\033[K{line(what)[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+
+    try:
+        yield say
+    finally:
+        if said:
+            click.echo("\r\033[K", nl=False, err=True)
+
+
+_BETWEEN = 0.1
+"""Seconds between two changes of that line, so that drawing it costs nothing."""
 
 
 def width() -> int:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import fields, show
+from hookcheck.cli.frame import DEVIATES, FINE, command, installed_torch
+from hookcheck.cli.output import fields, saying, show
 
 _SCHEMAS = [fields(file=("string", "a file that was written"))]
 
@@ -15,17 +15,55 @@ _SCHEMAS = [fields(file=("string", "a file that was written"))]
 @command("report", _SCHEMAS)
 @click.option("--records", type=click.Path(path_type=Path), default="reports/records", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), default="reports", show_default=True)
-def draw_report(records: Path, output: Path, shape: str) -> int:
-    """Draw site/ and compatibility.md from a folder of records; exit code 1 if a file is no sound record."""
+@click.option("--scripts", is_flag=True, help="First make the scripts of networks that are missing.")
+def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
+    """Draw site/ and compatibility.md from a folder of records; exit code 1 if a file is no sound record.
+
+    Pages show a script for each cause, which needs torch alone. Those of networks are kept in the folder scripts/
+    beside the records. With --scripts those that are missing are made, on the torch that is installed, of what shows
+    there: each network is reduced, and its script seen to fail. That takes seconds for each; when it is cut off, it
+    goes on where it was the next time.
+    """
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.ledger import load
     from hookcheck.report.drawing import report
-    from hookcheck.run.reproduction import reproduction
+    from hookcheck.run.reproduction import kept_in, reproductions
 
     faults: list[str] = []
-    paths = report(records, output, load(), reproduction, lambda f: faults.append(f"{f.file}: {f.text}"))
+    kept = kept_in(records)
+    if scripts:
+        _make_scripts(records, kept)
+    with saying() as say:
+        paths = report(
+            records, output, load(), reproductions(kept), lambda f: faults.append(f"{f.file}: {f.text}"), say
+        )
     rows = [{"file": str(path)} for path in paths]
     show(rows, shape, lambda: "\n".join(row["file"] for row in rows))
     for fault in faults:
         click.echo(f"hookcheck: left out: {fault}", err=True)
     return DEVIATES if faults else FINE
+
+
+def _make_scripts(records: Path, folder: Path) -> None:
+    """Makes the scripts that the installed torch can show, and tells of each."""
+    torch = installed_torch()
+    from hookcheck.record.model import public_version
+    from hookcheck.report.archive import read_folder
+    from hookcheck.report.causes import causes
+    from hookcheck.run.reproduction import drop_others, make, missing
+    from hookcheck.suite import conformance_folder
+
+    version = public_version(str(torch.__version__))
+    with saying() as say:
+        archive = read_folder(records, say)
+    found = [cause for those in causes(archive).values() for cause in those]
+    drop_others(found, folder)
+    here, elsewhere = missing(archive, found, folder, version)
+    for number, made in enumerate(make(here, folder, conformance_folder() / "corpus", version), 1):
+        end = f"no script: {made.why}" if made.why else f"{made.lines} lines"
+        click.echo(f"script {number} of {len(here)}: {made.cause.clause} {made.cause.name}: {end}", err=True)
+    if elsewhere:
+        click.echo(
+            f"hookcheck: torch {version} does not show {len(elsewhere)} more; run the same on a release that does",
+            err=True,
+        )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from hookcheck.cli.frame import REPORTS, command, installed_torch
-from hookcheck.cli.output import fields, show
+from hookcheck.cli.output import fields, saying, show
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -105,11 +104,8 @@ def _found(
     else:
         wanted = _by_topology(case, clause_id, kind, reports)
     device = device or (wanted.topology.device if wanted.topology.device != "any" else "cpu")
-    try:
-        return of_a_network(wanted, device, _counted)
-    finally:
-        if sys.stderr.isatty():
-            click.echo("\r\033[K", nl=False, err=True)
+    with saying() as say:
+        return of_a_network(wanted, device, lambda tried: say(f"reducing: {tried} networks tried"))
 
 
 def _in_record(name: str, path: Path | None, reports: Path) -> Wanted:
@@ -153,11 +149,6 @@ def _by_topology(case: str, clause_id: str | None, kind: str | None, reports: Pa
     kind_named(kind)
     found = find(case, conformance_folder() / "corpus", reports)
     return Wanted(found.topology, found.where, found.where, clause.id, kind)
-
-
-def _counted(tried: int) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\rreducing: {tried} networks tried", nl=False, err=True)
 
 
 def _said(text: str) -> None:

@@ -5,7 +5,6 @@ The same check guards both ways: no record that it refuses is written, and none 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
@@ -41,29 +40,35 @@ def _check_cases(record: Folded, path: Path) -> None:
     for alike in record.alike:
         for kind in alike.kinds:
             known = seen.setdefault((alike.family, kind, alike.origin), set())
-            for topology in _repeated(alike.topologies, known):
-                key = " / ".join((alike.family, topology, kind, alike.origin))
-                raise DuplicateCase(path, None, f"case {key} is there twice")
+            count = len(known) + len(alike.topologies)
             known.update(alike.topologies)
+            if len(known) != count:
+                key = " / ".join((alike.family, _repeated(record, alike, kind), kind, alike.origin))
+                raise DuplicateCase(path, None, f"case {key} is there twice")
         if alike.family not in families:
             raise InconsistentRecord(path, None, f"the plan has no family {alike.family!r}")
         if not kinds.issuperset(alike.kinds):
             kind = next(kind for kind in alike.kinds if kind not in kinds)
             raise InconsistentRecord(path, None, f"the plan has no hook kind {kind!r}")
-        spoken = {*alike.judged, *alike.unjudged, *(deviation.clause for deviation in alike.deviations)}
-        if not spoken <= clauses:
-            raise InconsistentRecord(path, None, f"the plan has no clause {min(spoken - clauses)!r}")
+        if not alike.clauses <= clauses:
+            raise InconsistentRecord(path, None, f"the plan has no clause {min(alike.clauses - clauses)!r}")
         if (alike.outcome == RAN) == bool(alike.reason):
             cause = f"a case with outcome {alike.outcome!r} has reason {alike.reason!r}"
             where = " / ".join((alike.family, alike.topologies[0], alike.kinds[0], alike.origin))
             raise InconsistentRecord(path, None, f"{where}: {cause}")
 
 
-def _repeated(names: Sequence[str], known: Set[str]) -> list[str]:
-    """Those of ``names`` that are ``known``, or there before."""
-    if known.isdisjoint(names) and len(set(names)) == len(names):
-        return []
-    return [name for place, name in enumerate(names) if name in known or name in names[:place]]
+def _repeated(record: Folded, like: Alike, kind: str) -> str:
+    """The first topology that is there twice among the cases of a hook kind that share family and origin with
+    ``like``."""
+    seen: set[str] = set()
+    for alike in record.alike:
+        if (alike.family, alike.origin) == (like.family, like.origin) and kind in alike.kinds:
+            for topology in alike.topologies:
+                if topology in seen:
+                    return topology
+                seen.add(topology)
+    raise AssertionError("no topology is there twice")
 
 
 def _check_counterexamples(record: Folded, path: Path) -> None:
@@ -78,19 +83,10 @@ def _check_counterexamples(record: Folded, path: Path) -> None:
         if topology not in worth_showing:
             raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
-    evident = {cell for alike in deviating if not shown.isdisjoint(alike.topologies) for cell in _cells(alike, True)}
-    for alike in deviating:
-        for cell in _cells(alike, False):
-            if cell not in evident:
-                raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(cell)} has no counterexample")
-
-
-def _cells(alike: Alike, told: bool) -> Iterator[tuple[str, str, str]]:
-    """The cells in which ``alike`` deviates; with ``told`` only those where that is put into words."""
-    for deviation in alike.deviations:
-        if deviation.told or not told:
-            for kind in alike.kinds:
-                yield deviation.clause, alike.family, kind
+    shows = (alike.told for alike in deviating if alike.told and not shown.isdisjoint(alike.topologies))
+    hidden = set[tuple[str, str, str]]().union(*(alike.deviating for alike in deviating)).difference(*shows)
+    if hidden:
+        raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(min(hidden))} has no counterexample")
 
 
 def _check_footer(record: Folded, path: Path) -> None:

@@ -139,11 +139,11 @@ def compare_pairs(
                 pairing = id(was), id(now)
                 if pairing not in known:
                     alike = was.deviations == now.deviations and was.judged == now.judged
-                    known[pairing] = () if alike else tuple(changes(was, now, ranks))
+                    known[pairing] = () if alike else _by_cause(changes(was, now, ranks))
                 sightings += [(cause, words, pair) for cause, words in known[pairing]]
             continue
         if change := _availability(pair, before, after):
-            sightings.append((*change, pair))
+            sightings.append((_the(change[0]), change[1], pair))
         if why := _left_out(pair, before, after):
             families, cases = aside.get(why, (set(), 0))
             aside[why] = families | pair.families, cases + pair.cases
@@ -196,21 +196,37 @@ def _outcome(case: CaseResult) -> str:
     return f"{case.outcome}: {case.reason}" if case.reason else case.outcome
 
 
+@cache
+def _the(cause: Cause) -> Cause:
+    """The one object that stands for all equal causes, so that they are grouped without looking at their texts."""
+    return cause
+
+
+def _by_cause(found: Iterable[tuple[Cause, Example]]) -> Changes:
+    """Each cause once, with the first of its examples that is in words."""
+    causes: dict[Cause, Example] = {}
+    for cause, words in found:
+        cause = _the(cause)
+        if words.expected and not causes.get(cause, words).expected:
+            causes[cause] = words
+        causes.setdefault(cause, words)
+    return tuple(causes.items())
+
+
 def _grouped(sightings: Iterable[tuple[Cause, Example, Pair]], size: Size) -> tuple[Group, ...]:
-    grouped: dict[Cause, list[tuple[Example, Pair]]] = {}
+    grouped: dict[int, tuple[Cause, list[tuple[Example, Pair]]]] = {}
     for cause, example, pair in sightings:
-        grouped.setdefault(cause, []).append((example, pair))
-    return tuple(sorted((_group(cause, items, size) for cause, items in grouped.items()), key=cost_order))
+        grouped.setdefault(id(cause), (cause, []))[1].append((example, pair))
+    return tuple(sorted((_group(cause, items, size) for cause, items in grouped.values()), key=cost_order))
 
 
 def _group(cause: Cause, items: list[tuple[Example, Pair]], size: Size) -> Group:
-    pairs = {pair.key: pair for _, pair in items}.values()
     words, smallest = min(items, key=lambda item: (not item[0].expected, size(item[1].key[1]), item[1].key))
     family, topology, kind = smallest.key
-    others = set().union(*(pair.others or {(pair.key[0], pair.key[2])} for pair in pairs))
+    others = set().union(*(pair.others or {(pair.key[0], pair.key[2])} for _, pair in items))
     return Group(
         cause=cause,
-        cases=sum(pair.cases for pair in pairs),
+        cases=sum(pair.cases for _, pair in items),
         families=tuple(sorted({family for family, _ in others})),
         kinds=tuple(sorted({kind for _, kind in others})),
         example=replace(words, family=family, topology=topology, kind=kind),

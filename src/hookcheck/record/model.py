@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from hookcheck.contract.verdict import OUTCOMES, CaseResult, Cell, Deviation, cells
@@ -134,6 +135,25 @@ class Alike:
     judged: Mapping[str, int]
     deviations: tuple[Deviation, ...]
     unjudged: Mapping[str, int]
+
+    @cached_property
+    def clauses(self) -> frozenset[str]:
+        """The clauses that had their say on the cases."""
+        return frozenset((*self.judged, *self.unjudged, *(deviation.clause for deviation in self.deviations)))
+
+    @cached_property
+    def deviating(self) -> frozenset[tuple[str, str, str]]:
+        """The cells in which they deviate: clause, family and hook kind."""
+        return self._cells(self.deviations)
+
+    @cached_property
+    def told(self) -> frozenset[tuple[str, str, str]]:
+        """Those of the cells `deviating` in which that is put into words."""
+        return self._cells(deviation for deviation in self.deviations if deviation.told)
+
+    def _cells(self, deviations: Iterable[Deviation]) -> frozenset[tuple[str, str, str]]:
+        clauses = {deviation.clause for deviation in deviations}
+        return frozenset((clause, self.family, kind) for clause in clauses for kind in self.kinds)
 
     def cases(self) -> Iterator[CaseResult]:
         """The cases one by one."""

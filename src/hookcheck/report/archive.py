@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -226,8 +226,8 @@ def _name(stratum: Stratum) -> tuple[str, str, str]:
     return stratum.family, stratum.kind, stratum.topology if stratum.family == PROGRAM else ""
 
 
-def read_folder(folder: Path) -> Archive:
-    """The records in ``folder``, one for each torch and device, and the files that are none.
+def read_folder(folder: Path, say: Callable[[str], None] = lambda doing: None) -> Archive:
+    """The records in ``folder``, one for each torch and device, and the files that are none; ``say`` is told of each.
 
     Raises `NoRecords` where there are no such files.
     """
@@ -235,14 +235,15 @@ def read_folder(folder: Path) -> Archive:
     if not paths:
         raise NoRecords(folder)
     faults: list[Fault] = []
-    return archive(_sound(paths, faults), faults)
+    return archive(_sound(paths, faults, say), faults)
 
 
-def _sound(paths: Iterable[Path], faults: list[Fault]) -> Iterator[Folded]:
+def _sound(paths: Iterable[Path], faults: list[Fault], say: Callable[[str], None]) -> Iterator[Folded]:
     """The records in the files ``paths``; what is wrong with the others is added to ``faults``."""
     seen: dict[tuple[str, str], str] = {}
     known: dict[bytes, Alike] = {}
     for path in paths:
+        say(f"reading {path.name}")
         try:
             record = read_folded(path, known)
         except RecordError as fault:

@@ -21,20 +21,25 @@ def report(
     entries: Iterable[Entry] = (),
     reproduce: Callable[[Cause], str] = lambda cause: "",
     tell: Callable[[Fault], None] = lambda fault: None,
+    say: Callable[[str], None] = lambda doing: None,
 ) -> tuple[Path, Path]:
     """Draw the records in the folder ``records`` as ``site/`` and ``compatibility.md`` in ``out``; both paths.
 
     ``entries`` are those of the ledger, and ``reproduce`` gives the script of a cause, or an empty text. A file that is
-    no sound record is listed in the report and given to ``tell``; the others are drawn. Pages of an earlier drawing
+    no sound record is listed in the report and given to ``tell``; the others are drawn. ``say`` is told of each file
+    that is read and written. Pages of an earlier drawing
     that no record calls for any more are removed. Raises `NoRecords` where there is no file of records, and
     `UnwritableReports` where ``out`` cannot be written.
     """
     front, summary = out / "site" / "index.html", out / "compatibility.md"
     with paused():
-        archive = read_folder(records)
+        archive = read_folder(records, say)
         view = View(archive, {entry.id: entry for entry in entries}, reproduce)
         try:
-            written = {_write(out / "site" / address, text) for address, text in site(view)}
+            written = set()
+            for address, text in site(view):
+                say(f"drawing {address}")
+                written.add(_write(out / "site" / address, text))
             for page in set((out / "site").rglob("*.html")) - written:
                 page.unlink()
             _write(summary, markdown(view))

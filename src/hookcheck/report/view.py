@@ -15,7 +15,7 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.changes import MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED
 from hookcheck.record.compare import Comparison, Group
 from hookcheck.record.model import PlannedClause
-from hookcheck.report.archive import Archive, Run
+from hookcheck.report.archive import Archive, Run, Sighting
 from hookcheck.report.causes import Cause, causes
 from hookcheck.report.diagram import IN, OUT, diagram
 from hookcheck.report.layout import Placed, place
@@ -140,8 +140,11 @@ class View:
 
     def name(self, run: Run) -> str:
         """How sentences speak of a run: its device is said where records are of several."""
-        several = len({each.device for each in self.archive.runs}) > 1
-        return f"{run.version} ({run.device})" if several else run.version
+        return f"{run.version} ({run.device})" if self._several_devices else run.version
+
+    @cached_property
+    def _several_devices(self) -> bool:
+        return len({run.device for run in self.archive.runs}) > 1
 
     def names(self, places: Iterable[int]) -> list[str]:
         """The names of the runs at ``places``."""
@@ -161,13 +164,17 @@ class View:
         """What did not run, and why: crashes first, then by the number of cases."""
         counted: Counter[tuple[str, str]] = Counter()
         kinds: dict[tuple[str, str], dict[str, None]] = {}
-        for sighting in self.archive.sightings:
+        for sighting in self._not_ran:
             end = sighting.result.outcome, sighting.result.reason
-            if sighting.result.outcome != RAN and sighting.cases[place]:
+            if sighting.cases[place]:
                 counted[end] += sighting.cases[place]
                 kinds.setdefault(end, {})[sighting.kind] = None
         found = [Account(*key, tuple(kinds[key]), cases) for key, cases in counted.items()]
         return sorted(found, key=lambda a: (VERDICTS.index(a.outcome), -a.cases, a.reason))
+
+    @cached_property
+    def _not_ran(self) -> list[Sighting]:
+        return [sighting for sighting in self.archive.sightings if sighting.result.outcome != RAN]
 
     def drawing(self, cause: Cause) -> Placed | None:
         """The network of a cause as a drawing, with the wrong gradient marked; None of a program or a large network."""
@@ -221,19 +228,16 @@ class Changes:
 
 def changes(comparison: Comparison) -> Changes:
     """The groups of ``comparison``, sorted out."""
-    groups = comparison.groups
-    come_and_gone = NEWLY_OFFERED, NO_LONGER_OFFERED
-    mended = [g for g in groups if g.cause.status == MENDED]
-    worse = [g for g in groups if g.cause.worse and g.cause.status not in come_and_gone]
-    rest = [g for g in groups if g not in mended and g not in worse and g.cause.status not in come_and_gone]
-    return Changes(
-        comparison,
-        tuple(worse),
-        tuple(mended),
-        tuple(rest),
-        tuple(g for g in groups if g.cause.status == NEWLY_OFFERED),
-        tuple(g for g in groups if g.cause.status == NO_LONGER_OFFERED),
-    )
+    parts: dict[str, list[Group]] = {part: [] for part in ("worse", "mended", "other", "offered", "withdrawn")}
+    for group in comparison.groups:
+        cause = group.cause
+        otherwise = "worse" if cause.worse else "other"
+        parts[_PARTS.get(cause.status, otherwise)].append(group)
+    return Changes(comparison, **{part: tuple(groups) for part, groups in parts.items()})
+
+
+_PARTS = {MENDED: "mended", NEWLY_OFFERED: "offered", NO_LONGER_OFFERED: "withdrawn"}
+"""Where groups go by what has become of them; the others are worse, or something else."""
 
 
 def sign_of(group: Group) -> Sign | None:

@@ -10,7 +10,7 @@ import re
 import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Union
@@ -82,10 +82,18 @@ def _collect(
         place = room.defined[name]
         if (module, place) not in seen:
             seen.add((module, place))
-            text = room.text(place)
-            for used in sorted(_used(text), key=lambda used: (room.defined.get(used, -1), used)):
+            definition, names = _definition(module, place)
+            for used in names:
                 _collect(module, used, given, found, seen)
-            found.definitions.append(bare(text, room.typed))
+            found.definitions.append(definition)
+
+
+@cache
+def _definition(module: str, place: int) -> tuple[str, list[str]]:
+    """What a statement of ``module`` defines, bare, and the names that it uses, in the order in which they stand."""
+    room = _room(module)
+    text = room.text(place)
+    return bare(text, room.typed), sorted(_used(text), key=lambda used: (room.defined.get(used, -1), used))
 
 
 @lru_cache(maxsize=256)

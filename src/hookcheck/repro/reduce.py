@@ -79,7 +79,9 @@ def reduced(
         step(next(count))
         try:
             return shows(candidate, hook)
-        except INVALID:  # an operation that only a second look at rounding comes to
+        except (*INVALID, RuntimeError):
+            # An operation that only a second look at rounding comes to, or a tensor that torch cannot look into, as a
+            # nested one of nothing.
             return False
 
     gc.collect()

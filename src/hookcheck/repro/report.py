@@ -50,8 +50,13 @@ class Report:
     verdicts: tuple[Verdict, ...] = ()
 
 
-def of_a_network(wanted: Wanted, device: str, tried: Callable[[int], None]) -> Report:
+def of_a_network(
+    wanted: Wanted, device: str, tried: Callable[[int], None] = lambda tried: None, cause: str = ""
+) -> Report:
     """The report of a network, reduced on the torch at hand; ``tried`` is told the number of networks tried so far.
+
+    It is about what the network shows first, or of the ``cause``: an entry of the ledger, or a way to deviate that none
+    explains.
 
     Raises:
         HookcheckError: the torch at hand cannot run it, or it conforms there.
@@ -61,10 +66,13 @@ def of_a_network(wanted: Wanted, device: str, tried: Callable[[int], None]) -> R
     ledger = applying(entries, torch.__version__, device)
     _check(wanted, clause, kind, device)
     seen = sightings(wanted.topology, wanted.family, kind, clause, ledger, device)
+    if cause:
+        seen = [s for s in seen if cause == (s.symptom.ledger or s.symptom.gap)]
     if not seen:
         raise HookcheckError(
             f"{clause.id} with {kind.name} conforms on torch {torch.__version__} for network "
-            f"{identify(wanted.topology)}: there is nothing to reproduce"
+            f"{identify(wanted.topology)}{f', but for other causes than {cause}' if cause else ''}: "
+            "there is nothing to reproduce"
         )
     symptom = seen[0].symptom
 
@@ -104,17 +112,26 @@ def verified(
     path.write_text(report.script, encoding="utf-8")
     version = public_version(str(torch.__version__))
     told(f"running the script on torch {version}")
+    verdicts = [seen_to_show(path, version, runs, limit)]
+    for other in torches:
+        told(f"running the script on torch {other}")
+        verdicts.append(verify.on(path, other, runs, limit, version))
+    return Report(**{**vars(report), "verdicts": tuple(verdicts)})
+
+
+def seen_to_show(path: Path, version: str, runs: int = 1, limit: float = verify.LIMIT) -> Verdict:
+    """What a script says of the torch at hand.
+
+    Raises:
+        HookcheckError: the fault does not show; the script is removed.
+    """
     here = verify.here(path, version, runs, limit)
     if here.verdict != SHOWS:
         path.unlink()
         raise HookcheckError(
             f"the script does not show the fault in a process of its own on torch {version}: {here.told()}"
         )
-    verdicts = [here]
-    for other in torches:
-        told(f"running the script on torch {other}")
-        verdicts.append(verify.on(path, other, runs, limit, version))
-    return Report(**{**vars(report), "verdicts": tuple(verdicts)})
+    return here
 
 
 def write(report: Report, folder: Path, records: Path) -> None:

@@ -295,12 +295,13 @@ def _finish(session: pytest.Session, asked: Request) -> None:
     if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
         from hookcheck.report.archive import Fault
         from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
-        from hookcheck.run.reproduction import reproduction
+        from hookcheck.run.reproduction import kept_in, reproductions
 
         def tell(fault: Fault) -> None:
             config.stash[IDLE].append(f"left out of the report: {fault.file}: {fault.text}")
 
-        report(Path(asked.reports) / "records", Path(asked.reports), load(), reproduction, tell)
+        records = Path(asked.reports) / "records"
+        report(records, Path(asked.reports), load(), reproductions(kept_in(records)), tell)
     if config.stash[IDLE] and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -1,18 +1,139 @@
-"""The script that a page shows for a cause: of a program its own, of a network none, since that takes too long."""
+"""The scripts that pages show for causes: of a program its own; of a network one that is reduced once, and kept."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from hookcheck.contract.clause import CLAUSES
+from hookcheck.contract.verdict import PROGRAM
+from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import Program
+from hookcheck.record.errors import UnwritableReports
+from hookcheck.record.model import public_version
+from hookcheck.report.address import slug
+from hookcheck.report.archive import Archive
 from hookcheck.report.causes import Cause
+from hookcheck.report.view import Reproduce, command
 from hookcheck.repro.program import program_script
 
+if TYPE_CHECKING:
+    from hookcheck.topology.model import Topology
 
-def reproduction(cause: Cause) -> str:
-    """The script, which needs torch alone; empty for a network, whose page gives its code and the command.
+
+def kept_in(records: Path) -> Path:
+    """The folder of the scripts that belong to a folder of records."""
+    return records.resolve().parent / "scripts"
+
+
+def reproductions(folder: Path) -> Reproduce:
+    """What gives the script of a cause, which needs torch alone; of a network that which is kept in ``folder``, if any.
+
+    It raises HookcheckError where a program needs more than torch.
+    """
+
+    def reproduction(cause: Cause) -> str:
+        clause = CLAUSES.get(cause.clause)
+        return _of_program(clause) if isinstance(clause, Program) else kept(cause, folder)
+
+    return reproduction
+
+
+@cache
+def _of_program(program: Program) -> str:
+    return program_script(program)
+
+
+def kept(cause: Cause, folder: Path) -> str:
+    """The script of a cause in ``folder``; empty where there is none, or one of another network."""
+    try:
+        text = _file(cause, folder).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return text if text.partition("\n")[0].endswith(_origin(cause)) else ""
+
+
+def _file(cause: Cause, folder: Path) -> Path:
+    return folder / slug(cause.clause) / f"{slug(cause.name)}.py"
+
+
+def _origin(cause: Cause) -> str:
+    """How the first line of a script ends, which says of which network it was made."""
+    return f": {command(cause)}"
+
+
+def missing(archive: Archive, causes: Iterable[Cause], folder: Path, torch: str) -> tuple[list[Cause], list[Cause]]:
+    """The causes on networks whose script ``folder`` lacks: those that ``torch`` shows, and those that it does not."""
+    showing = {i for i, run in enumerate(archive.runs) if public_version(run.header.torch.version) == torch}
+    lacking = [cause for cause in causes if cause.example.family != PROGRAM and not kept(cause, folder)]
+    here = [cause for cause in lacking if showing.intersection(cause.cases)]
+    return here, [cause for cause in lacking if cause not in here]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What became of the script of a cause: it has so many ``lines``, or cannot be written, and ``why``."""
+
+    cause: Cause
+    lines: int = 0
+    why: str = ""
+
+
+def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Iterator[Made]:
+    """Reduces the network of each cause on the ``torch`` at hand, and keeps its script, once it was seen to fail in a
+    process of its own.
 
     Raises:
-        HookcheckError: the program needs more than torch.
+        UnwritableReports: ``folder`` cannot be written.
     """
-    clause = CLAUSES.get(cause.clause)
-    return program_script(clause) if isinstance(clause, Program) else ""
+    from hookcheck.repro.cells import Wanted
+    from hookcheck.repro.report import of_a_network, seen_to_show
+    from hookcheck.topology.codec import TopologyError, decode
+
+    for cause in causes:
+        example = cause.example
+        path = _file(cause, folder)
+        try:
+            content = example.network.content if example.network else None
+            topology = decode(content) if content else _of_corpus(corpus, example.topology)
+            wanted = Wanted(topology, example.family, example.family, cause.clause, example.kind)
+            script = of_a_network(wanted, "cpu", cause=cause.name).script
+            text = f"# torch {torch}{_origin(cause)}\n{script}"
+            unseen = path.with_suffix(".unseen")
+            unseen.parent.mkdir(parents=True, exist_ok=True)
+            unseen.write_text(text, encoding="utf-8")
+            seen_to_show(unseen, torch)
+            unseen.replace(path)
+        except (HookcheckError, TopologyError) as error:
+            yield Made(cause, why=str(error))
+        except OSError as error:
+            raise UnwritableReports(folder, error) from None
+        else:
+            yield Made(cause, text.count("\n"))
+
+
+def drop_others(causes: Iterable[Cause], folder: Path) -> None:
+    """Removes the scripts in ``folder`` that belong to none of the causes."""
+    wanted = {_file(cause, folder) for cause in causes if kept(cause, folder)}
+    for path in folder.glob("*/*"):
+        if path not in wanted:
+            path.unlink()
+
+
+def _of_corpus(corpus: Path, topology: str) -> Topology:
+    found = _by_id(corpus).get(topology)
+    if found is None:
+        raise HookcheckError(f"neither a record nor the corpus has network {topology}")
+    return found
+
+
+@lru_cache(maxsize=1)
+def _by_id(corpus: Path) -> dict[str, Topology]:
+    from hookcheck.topology.codec import identify
+    from hookcheck.topology.corpus import read
+    from hookcheck.topology.families import FAMILIES
+
+    return {identify(topology): topology for family in FAMILIES for topology in read(corpus, family)}

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from tests.report.samples import case, deviation, record
+from tests.repro.cases import LINEAR
+
+from hookcheck.contract.verdict import Deviation
+from hookcheck.record.model import Counterexample, public_version
+from hookcheck.record.writing import write
+from hookcheck.report.archive import Archive, read_folder
+from hookcheck.report.causes import Cause, Example
+from hookcheck.report.drawing import report
+from hookcheck.repro.verify import SHOWS, here
+from hookcheck.run.reproduction import Made, drop_others, kept, kept_in, make, missing, reproductions
+from hookcheck.suite import conformance_folder
+from hookcheck.topology.codec import encode, identify
+
+VERSION = public_version(str(torch.__version__))
+
+
+def cause(ledger: str = "legacy-linear-last-node", clause: str = "GI-01", topology: str = "") -> Cause:
+    """A cause that the smallest legacy hook on a Linear shows."""
+    network = Counterexample(identify(LINEAR), encode(LINEAR), "")
+    seen = Deviation(clause, "net#0", "wrong shape", "", "", ledger)
+    example = Example("multi-node", "backward", 0, seen, topology or network.topology, network)
+    return Cause(clause, ledger, (seen.gap,), ("backward",), ("multi-node",), {0: 1}, example)
+
+
+def made(folder: Path, *causes: Cause) -> list[Made]:
+    return list(make(causes, folder, conformance_folder() / "corpus", VERSION))
+
+
+def archived(folder: Path, *versions: str) -> Archive:
+    for version in versions:
+        write(record(version, [case("aaaa", "backward")]), folder)
+    return read_folder(folder)
+
+
+def test_a_script_is_made_once_it_was_seen_to_fail_and_kept(tmp_path: Path) -> None:
+    (result,) = made(tmp_path, cause())
+    assert result.why == ""
+    path = tmp_path / "GI-01" / "legacy-linear-last-node.py"
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    text = path.read_text()
+    assert text.count("\n") == result.lines
+    assert "hookcheck" not in text.partition("\n")[2]
+    assert here(path, VERSION).verdict == SHOWS
+    assert kept(cause(), tmp_path) == text == reproductions(tmp_path)(cause())
+
+
+def test_what_cannot_be_shown_here_leaves_no_file(tmp_path: Path) -> None:
+    (result,) = made(tmp_path, cause("legacy-container-addition"))
+    assert "for other causes than legacy-container-addition" in result.why
+    (result,) = made(tmp_path, replace(cause(), example=replace(cause().example, topology="f" * 16, network=None)))
+    assert "neither a record nor the corpus" in result.why
+    assert not [*tmp_path.rglob("*.*")]
+
+
+def test_a_script_of_another_network_is_not_shown(tmp_path: Path) -> None:
+    path = tmp_path / "GI-01" / "legacy-linear-last-node.py"
+    path.parent.mkdir()
+    path.write_text(f"# torch 2.6.0: hookcheck repro {identify(LINEAR)} --clause GI-01 --kind backward\nimport torch\n")
+    assert kept(cause(), tmp_path).endswith("import torch\n")
+    assert kept(cause(topology="0" * 16), tmp_path) == ""
+    assert kept(cause("another"), tmp_path) == ""
+    drop_others([cause()], tmp_path)
+    assert path.exists()
+    drop_others([cause(topology="0" * 16)], tmp_path)
+    assert not path.exists()
+
+
+def test_only_a_release_that_shows_it_makes_a_script(tmp_path: Path) -> None:
+    archive = archived(tmp_path, "2.6.0+cpu", "2.2.2")
+    causes = [replace(cause(), cases={0: 3}), replace(cause("other"), cases={0: 3, 1: 1})]
+    assert missing(archive, causes, tmp_path, "2.6.0") == (causes, [])
+    assert missing(archive, causes, tmp_path, "2.2.2") == (causes[1:], causes[:1])
+    assert missing(archive, causes, tmp_path, "2.15.0") == ([], causes)
+
+
+def test_the_page_of_a_clause_shows_what_is_kept(tmp_path: Path) -> None:
+    write(record("2.6.0", [case("aaaa", "backward", [deviation(ledger="linear-bias")])]), tmp_path / "records")
+    folder = kept_in(tmp_path / "records")
+    path = folder / "BW-01" / "linear-bias.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("# torch 2.6.0: hookcheck repro aaaa --clause BW-01 --kind backward\nprint('<it>')\n")
+    report(tmp_path / "records", tmp_path, reproduce=reproductions(folder))
+    page = (tmp_path / "site" / "clauses" / "BW-01.html").read_text()
+    assert "print(&#39;&lt;it&gt;&#39;)" in page
+    assert "seen to fail on torch 2.6.0" in page
