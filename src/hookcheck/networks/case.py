@@ -43,8 +43,8 @@ class Pair:
 class Case:
     """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks.
 
-    ``measured`` is for a second look: what rounding does to this very network then counts beside the table. ``bounded``
-    is for that as well: the run without hooks, with identities of our own where a full hook has its own.
+    Two fields are for a second look. ``bounded`` is the run without hooks, with identities of our own where a full hook
+    has its own. If ``measured``, what rounding does to this very network counts beside the table of tolerances.
     """
 
     topology: Topology

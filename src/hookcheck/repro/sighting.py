@@ -14,7 +14,7 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.site import RAISES, WARNS, Relation, SiteKind
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
-from hookcheck.networks.examine import Beside
+from hookcheck.networks.examine import Beside, looks
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
@@ -62,8 +62,8 @@ def sightings(
 ) -> list[Sighting]:
     """Every subject of ``clause`` that deviates, in the order in which the judge meets them.
 
-    The torch must be able to run it (see `unable`). What no entry of the ``ledger`` explains is looked at a second
-    time, as in `hookcheck.networks.examine`.
+    The torch must be able to run it (see `unable`). What no entry of the ``ledger`` explains is looked at again, as
+    in `hookcheck.networks.examine`.
     """
     numbers = values(topology)
     expected = Expected(topology, numbers, release=release(torch.__version__))
@@ -73,13 +73,12 @@ def sightings(
         return []
     plain = observe(topology, numbers, None, device)
     observed = observe(topology, numbers, kind.name, device)
-    first = _seen(Case(topology, kind, device, expected, observed, plain), family, clause, ledger)
-    if all(sighting.symptom.ledger for sighting in first):
-        return first
-    if expected.overflows:
-        return []
-    beside = Beside(topology, numbers, device).of(kind)
-    return _seen(Case(topology, kind, device, expected, observed, plain, True, beside), family, clause, ledger)
+    first = Case(topology, kind, device, expected, observed, plain)
+    for case in looks(first, Beside(topology, numbers, device)):
+        seen = [] if case is not first and expected.overflows else _seen(case, family, clause, ledger)
+        if all(sighting.symptom.ledger for sighting in seen):
+            break
+    return seen
 
 
 def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sighting]:
