@@ -14,7 +14,8 @@ from hookcheck.contract.words import shown
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import identified, lengths_differ, states_differ, values_differ
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.probe.observation import Observation
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Input, Topology

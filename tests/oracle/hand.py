@@ -10,7 +10,8 @@ from typing import Any, Optional
 
 import numpy as np
 
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Composite, Input, Leak, Module, Statement, Topology

@@ -22,7 +22,8 @@ from hypothesis.statistics import collector
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.record.parts import read_parts
 from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session, Unexplained

@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.dtypes import FLOATING
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor, tensors_in
 from hookcheck.oracle.trace import writes

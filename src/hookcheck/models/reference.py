@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from hookcheck.models.cuts import CALLED, Boundary, CutCall, Cuts
-from hookcheck.oracle.expected import Expected, Firing, TensorCall
+from hookcheck.oracle.due import Firing, TensorCall
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.oracle.sweep import Sweep

@@ -22,7 +22,8 @@ from hookcheck.networks.features import (
     run_features,
     together,
 )
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.last_node import NodeCall

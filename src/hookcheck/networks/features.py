@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from hookcheck.contract.explaining import Features
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.trace import writes
 from hookcheck.topology.contexts import GRAD_MODES

@@ -14,7 +14,7 @@ from hookcheck.contract.finding import Finding, Gradients
 from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, ENTRY, EQUAL, NONE, VALUE, Site, SiteKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.legacy import Answers, carries
-from hookcheck.oracle.expected import Firing
+from hookcheck.oracle.due import Firing
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.last_node import Forms

@@ -17,7 +17,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Site
 from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.networks.case import Case
-from hookcheck.oracle.expected import TensorCall
+from hookcheck.oracle.due import TensorCall
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.probe.observation import Copy
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hookcheck.oracle.expected import Expected, Firing
+from hookcheck.oracle.due import Firing
+from hookcheck.oracle.expected import Expected
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
