@@ -282,6 +282,16 @@ def test_the_entries_of_a_node(module: Any, arguments: int, minor: Release, foun
     assert shapes(told(topology, minor)) == found
 
 
+@pytest.mark.parametrize(("dtype", "found"), [("float64", [[(2,), None]]), ("float32", [[(2,)]])])
+def test_a_cast_to_the_dtype_that_is_there_has_no_node(dtype: str, found: list[Any]) -> None:
+    """What is handed on is what the addition before it does, in a place for each of the two that it adds."""
+    body = (Apply("u", Add(), (X, Z)), Apply("h", To(dtype), (Ref("u"),)))
+    net = Composite((), ("x", "z"), body, H)
+    inputs = (Input("x", (2,), True), Input("z", (2,)), Input("v", (2,), dtype="" if dtype == "float64" else dtype))
+    topology = Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y))
+    assert shapes(told(topology, (2, 13))) == found
+
+
 def test_where_was_broadcast_before() -> None:
     net = Composite((), ("x", "z", "m"), (Apply("h", Where(), (X, Z, Ref("m"))),), H)
     inputs = (Input("x", (1,), True), Input("z", (2,)), Input("m", (2,), domain="mask"), Input("v", (2,)))

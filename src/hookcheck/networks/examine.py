@@ -20,6 +20,7 @@ from hookcheck.networks.judge import Judgements, judge
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.boundaries import boundaries
+from hookcheck.probe.compiling import compiles
 from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify
@@ -96,8 +97,9 @@ class Beside:
     device: str
 
     def of(self, kind: HookKind) -> Observation | None:
-        """That run, for hooks that have such boundaries and act on nothing."""
-        return self._bounded if kind.variant == "full" and kind.observes else None
+        """That run, for hooks that have such boundaries and act on nothing; torch.compile would trace them."""
+        bounded = kind.variant == "full" and kind.observes and not compiles(self.topology)
+        return self._bounded if bounded else None
 
     @cached_property
     def _bounded(self) -> Observation:

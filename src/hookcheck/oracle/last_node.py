@@ -12,6 +12,7 @@ from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, materialized
 from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.model import Topology
+from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
 from hookcheck.topology.tensors import TENSORS
@@ -59,7 +60,7 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
     """The calls that are due, pass by pass, on a torch of that release; ``sweeps`` are those without boundaries."""
     for number, swept in enumerate(sweeps):
         for call in trace.calls:
-            source = None if call.first is None else origin(call.first)
+            source = None if call.first is None else _maker(call.first)
             if source is None or source.node is None or not source.requires_grad:
                 continue
             if not _runs(source, swept):
@@ -101,18 +102,26 @@ def aliased(due: Iterable[NodeCall], topology: Topology) -> tuple[NodeCall, ...]
 def _is_alias(tensor: Tensor | None, wrapped: frozenset[str]) -> bool:
     """Whether a function gave ``tensor`` that was given one of a class which wraps that; what makes one of such a class
     itself is no such function. The leaves named ``wrapped`` are of one."""
-    node = None if tensor is None else origin(tensor).node
+    node = None if tensor is None else _maker(tensor).node
     made = node is not None and not isinstance(node.primitive, AsTensor)
     return node is not None and made and any(_wraps(given, wrapped) for given in node.inputs)
 
 
 def _wraps(tensor: Tensor, wrapped: frozenset[str]) -> bool:
-    source = origin(tensor)
+    source = _maker(tensor)
     if source.node is None:
         return source.name in wrapped
     made = source.node.primitive
     wraps = isinstance(made, AsTensor) and TENSORS[made.tensor].wraps
     return wraps or any(_wraps(given, wrapped) for given in source.node.inputs)
+
+
+def _maker(tensor: Tensor) -> Tensor:
+    """``tensor`` as the step gave it whose Node it has: a cast to the dtype that is there gives the tensor itself."""
+    source = origin(tensor)
+    while source.node is not None and source.node.primitive == To(source.node.inputs[0].dtype):
+        source = origin(source.node.inputs[0])
+    return source
 
 
 def _dtypes(output: Tensor, node: Node) -> frozenset[str]:
@@ -199,9 +208,9 @@ def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]
 
     Empty where that is not known.
     """
-    source = origin(tensor)
+    source = _maker(tensor)
     while source.node is not None and isinstance(source.node.primitive, Pasted):
-        source = origin(source.node.inputs[0])
+        source = _maker(source.node.inputs[0])
     if source.node is None:
         return [None]
     found: list[Shape | None] = []
@@ -217,7 +226,7 @@ def _asked(tensor: Tensor, swept: Sweep, release: Release) -> bool:
     """Whether a Node works out the gradient of ``tensor``, which came into it."""
     if not tensor.requires_grad or swept.wanted is None or release < TRIMMED:
         return tensor.requires_grad
-    source = origin(tensor)
+    source = _maker(tensor)
     if source.node is None:
         return source.name in swept.wanted
     keys = ((source.node.index, slot) for slot in range(len(source.node.shapes)))
