@@ -12,8 +12,8 @@ import torch
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.finding import Finding
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import PROGRAM, Program
-from hookcheck.programs.running import facts_of
 
 from . import programs
 from .engine import Fault, release

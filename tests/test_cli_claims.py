@@ -17,8 +17,8 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.claims import HOLDS, PARTLY, REFUTED, answers, claims
 from hookcheck.contract.clause import CLAUSES, Clause
 from hookcheck.contract.ledger import Entry, load
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import Program
-from hookcheck.programs.running import facts_of
 from hookcheck.record.writing import write as write_record
 
 IDS = [

@@ -19,8 +19,8 @@ from faults.registering import edited
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAIM, CLAUSES
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import Program
-from hookcheck.programs.running import facts_of
 
 pytestmark = pytest.mark.skipif(
     release(torch.__version__) < (2, 4), reason="AS_CLAIMED is for what releases from 2.4 on do otherwise"

@@ -15,8 +15,9 @@ from hookcheck.contract.ledger import Entry, Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN
 from hookcheck.programs import running as module
 from hookcheck.programs.check import Check, NotOffered, NotRun
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import Program, chapters, programs
-from hookcheck.programs.running import examine_program, facts_of
+from hookcheck.programs.running import examine_program
 
 
 def made(act: object, **changes: object) -> Program:

@@ -13,8 +13,8 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.words import stated
 from hookcheck.oracle.tolerance import assert_close, close
 from hookcheck.programs.check import Check
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import Program
-from hookcheck.programs.running import facts_of
 from hookcheck.programs.systems import judging, two_layer_sigmoid
 from hookcheck.programs.systems.chains import TIED, gradients
 from hookcheck.programs.systems.oracles import captured, expectation, sigmoid_net

@@ -44,6 +44,17 @@ ON_NETWORKS = {id: clause for id, clause in CLAUSES.items() if not isinstance(cl
 PROGRAMS = {id: clause for id, clause in CLAUSES.items() if isinstance(clause, Program)}
 """Those that are."""
 
+MORE = {
+    "interactions": "acts are drawn, and Hypothesis shrinks them",
+    "situations": "acts are those of a corpus, and a model of hookcheck says what they must have noted",
+    "clauses-on-hosts": "programs of other chapters run on modules that are exchanged beneath them",
+    "systems": "whole programs are held to the oracle, which is NumPy's",
+    "WN-02": "the model is torchvision's",
+}
+"""The chapters and programs that need more than torch, and for what."""
+
+SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys()]
+
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 
 LINEAR = Topology(

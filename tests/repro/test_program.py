@@ -17,8 +17,9 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
 from hookcheck.programs import check as checks
 from hookcheck.programs.check import Check, NotOffered, NotRun
+from hookcheck.programs.facts import facts_of
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
-from hookcheck.programs.running import examine_program, facts_of
+from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
 from hookcheck.repro.program import (
@@ -34,17 +35,7 @@ from hookcheck.repro.program import (
 )
 from hookcheck.repro.wrapping import WIDTH, wrapped
 
-from .cases import PROGRAMS, executed
-
-MORE = {
-    "interactions": "acts are drawn, and Hypothesis shrinks them",
-    "situations": "acts are those of a corpus, and a model of hookcheck says what they must have noted",
-    "systems": "whole programs are held to the oracle, which is NumPy's",
-    "WN-02": "the model is torchvision's",
-}
-"""The chapters and programs that need more than torch, and for what."""
-
-SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys()]
+from .cases import PROGRAMS, SCRIPTED, executed
 
 QUICK = [p.id for p in SCRIPTED if not p.alone and not p.chapter.startswith(("torch-compile", "threads", "tracing"))]
 """The programs that run in this process, and at once."""
@@ -82,7 +73,9 @@ def _standard_library() -> frozenset[str]:
     return frozenset(names or sys.modules)
 
 
-@pytest.mark.parametrize("id", QUICK[::13])
+@pytest.mark.parametrize(
+    "id", [pytest.param(id, marks=() if i % 13 == 0 else pytest.mark.slow) for i, id in enumerate(QUICK)]
+)
 def test_says_what_the_program_says(id: str) -> None:
     program = PROGRAMS[id]
     about = "cuda" if program.device == "cuda" else "cpu"

@@ -12,7 +12,7 @@ from hookcheck.repro.program import program_script
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn
 
-from .cases import PROGRAMS, executed
+from .cases import PROGRAMS, SCRIPTED, executed
 
 PROGRAM = """
 def noting(log, word):
@@ -118,7 +118,7 @@ LONG = {"DS-10": 85, "HO-01": 115, "GL-11": 75, "HD-02": 70, "MT-01": 95, "DS-22
 """Programs that need more than 75 lines, as process groups do, or hooks of all kinds; and how many."""
 
 
-@pytest.mark.parametrize("id", [id for id in PROGRAMS if not PROGRAMS[id].alone and id[:2] not in ("SI", "SM")][::7])
+@pytest.mark.parametrize("id", [program.id for program in SCRIPTED if not program.alone][::7])
 def test_a_deviating_program_has_a_short_script(id: str) -> None:
     result = examine_program(PROGRAMS[id], Ledger(()), "cpu")
     if result.outcome != RAN or not result.deviations:

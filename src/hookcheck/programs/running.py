@@ -21,8 +21,7 @@ from hookcheck.contract.site import EQUAL, PROCESS, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.probe.run import release
 from hookcheck.programs.check import Fact, NotOffered, NotRun
-from hookcheck.programs.facts import ENDS, WHOLE
-from hookcheck.programs.facts import facts_of as facts_of
+from hookcheck.programs.facts import ENDS, WHOLE, facts_of
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, PROGRAM, Program
 
 

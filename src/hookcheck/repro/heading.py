@@ -30,5 +30,6 @@ def release(version: str) -> tuple[int, int]:
 def header(heading: str, where: str) -> str:
     """The first lines of a script: what it depends on, what it shows, and where the promise stands."""
     said = textwrap.shorten(heading, WIDTH - len('""".""" '), placeholder=" …")
+    said += "" if said.endswith("…") else "."
     links = [f"# {where}"] if where and len(where) < WIDTH - 2 else []
-    return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}."""', *links])
+    return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}"""', *links])

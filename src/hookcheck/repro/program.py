@@ -238,8 +238,8 @@ def stated(text: str, fact: str = "") -> str:
             text, max(calls, key=lambda call: (call.lineno, call.col_offset)), fact
         )  # what is inside comes first
     text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
-    text = re.sub(r"\(check(?:, |(?=\)))", "(", text)  # what hands its check on, or is handed it
-    return re.sub(r", check(?=[,)])", "", text).replace("check.device", '"cpu"')
+    text = re.sub(r"(\(\s*)check(?:,\s+|(?=\)))", r"\1", text)  # what hands its check on, or is handed it
+    return re.sub(r",\s+check(?=[,)])", "", text).replace("check.device", '"cpu"')
 
 
 def _lacking(text: str) -> str:
