@@ -1,0 +1,38 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""With the backend aot_eager a hook on all modules is called for the compiled graph too."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+
+if not hasattr(getattr(torch, "compiler", None), "disable"):
+    raise SystemExit(3)
+
+layer, x, names = nn.Linear(2, 2), torch.ones(1, 2, requires_grad=True), []
+# A hook that is not traced breaks the graph inside of the layer's call.
+layer.register_forward_hook(torch.compiler.disable(lambda module, args, output: None))
+
+
+@torch.compiler.disable
+def note(module, args, output):
+    names.append(type(module).__name__)
+
+
+register_module_forward_hook(note)
+
+
+def run(backend):
+    torch._dynamo.reset()
+    names.clear()
+    torch.compile(lambda x: layer(x), backend=backend)(x)
+    return [*names]
+
+
+control, experiment = run("eager"), run("aot_eager")
+print("control:   ", *control)
+print("experiment:", *experiment)
+assert control == ["Linear"], "the control fails"
+raise SystemExit(0 if experiment == ["Linear"] else 1)
