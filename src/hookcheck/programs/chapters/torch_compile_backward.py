@@ -100,7 +100,7 @@ def _calls(graphs: list[list[str]], name: str) -> int:
     return sum(name in target.split(".") for graph in graphs for target in graph)
 
 
-@program("TC-11", PROMISE, since="2.1", source="pytorch#115750")
+@program("TC-11", PROMISE, since="2.1", source="pytorch#115750", alone=True)  # as TC-12
 @fresh()
 def a_later_backward_hook_counts(check: Check) -> None:
     """A full backward hook that is registered after compiling changes the gradient, as it does in eager."""
