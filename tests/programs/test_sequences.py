@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from faults.engine import Fault, release
-from faults.programs.sequences import FAULTS
+from faults.programs.sequences import FAULTS, NOT_SEEN
 
 from hookcheck.programs.situations.acts import IN_SEQUENCES, Change, Event, Leave, Register, Remove, Trouble
 from hookcheck.programs.situations.model import expected
@@ -106,7 +106,9 @@ def test_a_frozen_parameter_accumulates_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
+def test_a_planted_fault_is_seen_and_shortened(request: pytest.FixtureRequest, fault: Fault) -> None:
+    if fault.what in NOT_SEEN:
+        request.applymarker(pytest.mark.xfail(reason=NOT_SEEN[fault.what], strict=True))
     if not fault.offered:
         pytest.skip("this torch lacks what the fault is about")
     with fault.patch():

@@ -125,8 +125,8 @@ def plant() -> None:
         return build(topology, *rest)
 
     @contextmanager
-    def registering(kind: Any, built: Any, chained: Any) -> Any:
-        with registered(kind, built, chained):
+    def registering(kind: Any, built: Any, chained: Any, **how: Any) -> Any:
+        with registered(kind, built, chained, **how):
             death = IN_HOOK.get(now[0]) or (now[0] and strikes_explored(now[0]))
             if death:
                 built.module.register_forward_hook(lambda *_: _strike(death))
