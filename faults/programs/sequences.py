@@ -90,9 +90,3 @@ FAULTS = (
     ),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
 )
-
-NOT_SEEN = {
-    "sequences: retaining a gradient takes the hooks of the result away": "no sequence of the chosen seeds retains one "
-    "of a hooked result before its backward; of 6,300 seeds none does on which the sound torch conforms",
-}
-"""Faults that SM-02 misses since its seeds were chosen anew, and why: they stay here until it sees them."""

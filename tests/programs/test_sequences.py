@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from faults.engine import Fault, release
-from faults.programs.sequences import FAULTS, NOT_SEEN
+from faults.programs.sequences import FAULTS
 
 from hookcheck.programs.situations.acts import IN_SEQUENCES, Change, Event, Leave, Register, Remove, Trouble
 from hookcheck.programs.situations.model import expected
@@ -48,7 +48,7 @@ def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
 
 
 def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed() -> None:
-    assert len({*SEEDS}) == len(SEEDS) == len(held(NEWEST)) == 201
+    assert len({*SEEDS}) == len(SEEDS) == len(held(NEWEST))
     for seed in SEEDS[:20]:
         acts = drawn(seed)
         assert acts == drawn(seed) == tuple(possible(acts, NEWEST))
@@ -106,9 +106,7 @@ def test_a_frozen_parameter_accumulates_nothing() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
-def test_a_planted_fault_is_seen_and_shortened(request: pytest.FixtureRequest, fault: Fault) -> None:
-    if fault.what in NOT_SEEN:
-        request.applymarker(pytest.mark.xfail(reason=NOT_SEEN[fault.what], strict=True))
+def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
     if not fault.offered:
         pytest.skip("this torch lacks what the fault is about")
     with fault.patch():
