@@ -18,7 +18,7 @@ import torch
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, POST_ACCUMULATE, HookKind
 from hookcheck.models.leftovers import caller
 from hookcheck.models.tables import function_name, global_hooks, hooks_of
-from hookcheck.probe.copying import asks, copied, view_of
+from hookcheck.probe.copying import asks, copied, version, view_of
 from hookcheck.probe.observation import Event
 from hookcheck.probe.registering import owner
 
@@ -55,7 +55,6 @@ class Watched:
         return self.kind.name, self.function, self.place
 
 
-_MODE = hasattr(torch.Tensor, "is_inference")  # its tensors have no version
 Honoured = Callable[[Watched], bool]
 """Whether torch is given what a hook returns, or None in its place."""
 
@@ -151,10 +150,10 @@ class Watch:
 
 def _versions(value: Any) -> list[int]:
     if isinstance(value, torch.Tensor):
-        return [] if _MODE and value.is_inference() else [value._version]
+        return [count] if (count := version(value)) is not None else []
     if isinstance(value, dict):
         value = [*value.values()]
-    return [version for item in value for version in _versions(item)] if isinstance(value, (tuple, list)) else []
+    return [count for item in value for count in _versions(item)] if isinstance(value, (tuple, list)) else []
 
 
 @contextmanager

@@ -149,8 +149,15 @@ def asks(values: Iterable[Any]) -> bool:
     return False
 
 
-_MODE = hasattr(torch.Tensor, "is_inference")
-"""Whether this torch has an inference mode, whose tensors have no version."""
+def version(tensor: torch.Tensor) -> int | None:
+    """How often the memory of ``tensor`` was written to; None for a tensor of inference mode, where nobody counts.
+
+    Torch 1.9 has the mode and no way to ask a tensor whether it is of it.
+    """
+    try:
+        return tensor._version
+    except RuntimeError:
+        return None
 
 
 def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
@@ -161,7 +168,7 @@ def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
             first.setdefault(id(tensor), name),
             tensor._is_view(),
             tensor.is_leaf,
-            None if _MODE and tensor.is_inference() else tensor._version,
+            version(tensor),
             strides(tensor),
             kind(tensor),
         )

@@ -298,7 +298,7 @@ def needs(topology: Topology) -> tuple[str, str]:
         elif isinstance(statement, (Call, Grad)) and statement.through:
             used.append((CONTEXTS[statement.through].since, statement.through))
         elif isinstance(statement, Backward) and statement.inputs:
-            used.append(("1.9" if statement.out else "1.8", "backward(inputs=…)"))
+            used.append(("1.10" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, _newest(step)) for step in steps]
     used += [(TENSORS[name].since, name) for name in tensor_classes(topology)]
     used += [

@@ -44,7 +44,7 @@ class MatMul(Filled):
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """As ``at::matmul`` has it (LinearAlgebra.cpp): up to two dimensions by one Node, save that a vector before a
         matrix is made a matrix. Else ``y`` is the product of rows, of a batch, or of transposed matrices in another
-        shape: which, releases and layout decide. 1.8 copies the last of these.
+        shape: which, releases and layout decide. Up to 1.9 the last of these is copied by a Node of two inputs.
         """
         (a, b), v = step.inputs, step.v
         if max(a.ndim, b.ndim) < 3:
@@ -53,7 +53,7 @@ class MatMul(Filled):
         turned = v[..., None] if a.ndim == 1 else v.swapaxes(-1, -2) if b.ndim > 1 else v
         shapes: list[Shape] = [(-1,), (-1, m), (-1, n, m)]
         found = tuple(form for seen in (turned, *map(v.reshape, shapes)) for form in step.alone(seen))
-        return (*found, (None, step.inner(v))) if a.ndim == 2 and step.release < (1, 9) else found
+        return (*found, (None, step.inner(v))) if a.ndim == 2 and step.release < (1, 10) else found
 
 
 @dataclass(frozen=True)
