@@ -337,9 +337,8 @@ def contexts_are_freed_after_backward(check: Check) -> None:
 def what_is_saved_has_been_filled(check: Check) -> None:
     """The slopes that RReLU saves are those that it has used: where a hook copies what is saved, and in a non-reentrant
     region."""
-    slope = 0.59375  # no number that others leave in memory
-    layer = nn.RReLU(slope, slope)
-    x = torch.full((64, 64), -7.0, requires_grad=True)
+    layer = nn.RReLU(0.5, 0.75)  # of two slopes that are equal 1.11 does not use those that it saves
+    x = torch.full((64, 64), -8.0, requires_grad=True)  # a power of two: y / x is exact
 
     def other_numbers() -> None:
         """Memory that was freed holds them by now, not slopes of before, whichever piece of it is used next."""
@@ -351,7 +350,7 @@ def what_is_saved_has_been_filled(check: Check) -> None:
 
     def right(y: Any) -> bool:
         (gradient,) = torch.autograd.grad(y.sum(), x)
-        return bool((gradient == slope).all())
+        return bool((gradient == y.detach() / x.detach()).all())
 
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor.clone(), lambda tensor: tensor):
         copied = region(x)

@@ -152,4 +152,4 @@ def hooks_in_two_processes(check: Check) -> None:
     check.equal("output", log.get("output"), [6.0, 90.0])
     check.order("calls of the full backward hook", log["calls"], [([14.0, 21.0], [7.0, 7.0])])
     check.equal("gradient of x", of_x, [14.0, 21.0])
-    check.equal("the shard of w's gradient: 7·(3 + 4)/2", of_w, [24.5])
+    check.equal("the shard of w's gradient", of_w, [24.5])

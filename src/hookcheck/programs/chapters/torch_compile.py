@@ -247,7 +247,7 @@ def a_global_hook_is_called_for_the_wrapper_too(check: Check) -> None:
     check.order("modules that it is called for", log, ["Scale", "OptimizedModule"])
 
 
-@program("TC-09", PROMISE, since="2.1", source="pytorch#117758")
+@program("TC-09", PROMISE, since="2.1", source="pytorch#117758", alone=True)  # 2.2 remembers classes of modules
 @fresh()
 def a_later_forward_hook_counts_with_guards(check: Check) -> None:
     """With guards on the tables of hooks, a forward hook added after compiling counts on torch's own modules too."""
