@@ -17,7 +17,7 @@ from torch.utils.hooks import BackwardHook
 from ..engine import Fault, added, replaced
 from .interactions import _called_plainly
 
-MODULE, OPTIMIZER = nn.Module, torch.optim.Optimizer
+MODULE, OPTIMIZER, HANDLE = nn.Module, torch.optim.Optimizer, torch.utils.hooks.RemovableHandle
 REGISTERING = "register_forward_hook"
 
 
@@ -114,6 +114,13 @@ def _of_optimizers(test: Callable[[Any], bool], name: str) -> Callable[[], Abstr
     return lambda: replaced(OPTIMIZER, name, make)
 
 
+def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
+    """Registering on a ScriptModule does nothing, and refuses nothing."""
+    made = vars(torch.jit.RecursiveScriptModule)
+    owner = torch.jit.RecursiveScriptModule if name in made else torch.jit.ScriptModule
+    return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE({}))
+
+
 @contextmanager
 def _pruning() -> Iterator[None]:
     with _marking(prune, "remove"), replaced(MODULE, "state_dict", _state_of_the_pruned):
@@ -137,6 +144,7 @@ FAULTS = (
         "a replica takes no full backward hooks",
         lambda: _where(lambda module: "_is_replica" in vars(module), "register_full_backward_hook"),
     ),
+    _fault("a ScriptModule loses forward hooks", _silently("register_forward_hook")),
     _fault("a call of one's own goes past pre-hooks", lambda: replaced(MODULE, "_call_impl", _own_call)),
     _fault("what was pruned is saved past its hooks", _pruning),
     _fault(

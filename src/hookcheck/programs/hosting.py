@@ -64,8 +64,10 @@ def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None
         yield
 
 
-def untrue(program: Program, device: str) -> frozenset[str]:
-    """The facts of the program that are not so where it runs now, by name."""
+def untrue(program: Program, device: str, refusal: str = "") -> frozenset[str]:
+    """The facts of the program that are not so where it runs now, by name; but for those in the place of which torch
+    says a ``refusal``."""
     from hookcheck.programs.facts import facts_of
 
-    return frozenset(fact.name for fact in facts_of(program, device) if fact.finding)
+    untrue = [(fact.name, str(fact.finding.observed)) for fact in facts_of(program, device) if fact.finding]
+    return frozenset(name for name, observed in untrue if not refusal or refusal not in observed)

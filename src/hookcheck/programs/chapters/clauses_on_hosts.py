@@ -2,8 +2,8 @@
 
 The programs of the other chapters run unchanged, but what they make their modules or optimizers by gives something else
 (see `hookcheck.programs.hosting`): a module that is parametrized, whose norm was undone, that was lazy, that is a copy,
-that has its own methods; an optimizer that is fused, a subclass, a copy. Each fact of theirs must be what it is on the
-plain one. What a host is meant to change is left out, with the reason.
+that has its own methods, that takes no hooks and says so; an optimizer that is fused, a subclass, a copy. Each fact of
+theirs must be what it is on the plain one. What a host is meant to change is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -120,13 +120,15 @@ def _traced(module: Module) -> Module:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a host makes of a module that a program makes by one of ``names``, since which release it can be; and which
-    clauses it is meant to make untrue, by patterns of their ids or chapters, with the reason."""
+    """What a host makes of a module that a program makes by one of ``names``, since which release it can be; which
+    clauses it is meant to make untrue, by patterns of their ids or chapters, with the reason; and what torch says where
+    it ``refuses`` hooks on it, aloud."""
 
     make: Make
     names: tuple[str, ...] = MODULES
     since: Release = (1, 8)
     but: Mapping[str, str] = field(default_factory=dict)
+    refuses: str = ""
 
 
 CHAPTERS = (
@@ -164,6 +166,12 @@ KINDS = {
     "shallow copy": Kind(copy.copy),
     "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS),
     "replica": Kind(_replica, (*LAYERS, *BY_HAND), but={"state-dict-hooks": "a replica has no parameters to save"}),
+    "ScriptModule": Kind(
+        lambda module: torch.jit.script(module),
+        LAYERS,
+        but={"SD-13": "it counts calls of a hook that is refused"},
+        refuses="is not supported on ScriptModules",
+    ),
     "GraphModule": Kind(
         _traced,
         (*LAYERS, *BY_HAND),
@@ -252,7 +260,7 @@ def states(check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], o
                 if one.id not in plain:
                     plain[one.id] = untrue(one, check.device)
                 with hosted(one, modules, kind.make if of_optimizers else None):
-                    found = untrue(one, check.device)
+                    found = untrue(one, check.device, kind.refuses)
                 check.equal(f"{name}: {one.id}", sorted(found - plain[one.id]), [])
 
 
