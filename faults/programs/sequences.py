@@ -12,6 +12,8 @@ from torch.autograd import graph
 from torch.nn.modules import module as torch_module
 
 from ..engine import Fault, fetched, replaced
+from .clauses_on_hosts import _held_weakly
+from .situations import _dispatching, _swallowed, _tensor
 
 MODULE, HANDLE, OPTIMIZER = torch.nn.Module, torch.utils.hooks.RemovableHandle, torch.optim.Optimizer
 
@@ -55,6 +57,28 @@ def _identity(original: Any) -> Any:
     return lambda self, pack, unpack: original(self, pack, lambda value: value)
 
 
+def _raising(owner: Any, name: str, act: Callable[[Any], object]) -> AbstractContextManager[None]:
+    """A method that does ``act(self)`` where it raises."""
+
+    def make(original: Any) -> Any:
+        def method(self: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return original(self, *args, **options)
+            except BaseException:
+                act(self)
+                raise
+
+        vars(method).update(vars(original))  # torch marks the steps that call hooks already
+        return method
+
+    return replaced(owner, name, make)
+
+
+def _while_dispatching(module: Any) -> None:
+    if _dispatching():
+        _cleared("_forward_hooks")(module)
+
+
 def _fault(what: str, patch: Callable[[], AbstractContextManager[None]], since: str = "2.1") -> Fault:
     return Fault(f"sequences: {what}", patch, ("SM-02",), since=since)
 
@@ -87,6 +111,23 @@ FAULTS = (
     _fault(
         "zeroing gradients takes hooks on steps away",
         lambda: _after(OPTIMIZER, "zero_grad", _cleared("_optimizer_step_pre_hooks")),
+    ),
+    _fault("full hooks go as their module is dropped", _held_weakly),
+    _fault(
+        "an error of a step takes the hooks after steps away",
+        lambda: _raising(torch.optim.SGD, "step", _cleared("_optimizer_step_post_hooks")),
+    ),
+    _fault(
+        "an error of a call in a dispatch mode takes forward hooks away",
+        lambda: _raising(MODULE, "__call__", _while_dispatching),
+    ),
+    _fault(
+        "an error of saving takes hooks on loading away",
+        lambda: _raising(MODULE, "state_dict", _cleared("_load_state_dict_post_hooks")),
+    ),
+    _fault(
+        "the error of a hook on a tensor is lost",
+        lambda: _tensor(lambda tensor, hook: lambda *given: _swallowed(hook, *given)),
     ),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
 )

@@ -10,7 +10,18 @@ import torch
 from faults.engine import Fault, release
 from faults.programs.sequences import FAULTS
 
-from hookcheck.programs.situations.acts import IN_SEQUENCES, Change, Event, Leave, Register, Remove, Trouble
+from hookcheck.programs.situations.acts import (
+    IN_SEQUENCES,
+    RAISING,
+    Change,
+    Enter,
+    Event,
+    Leave,
+    Register,
+    Remove,
+    Trouble,
+)
+from hookcheck.programs.situations.axes import CONTEXTS
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.sequences import (
     CHANGES,
@@ -26,6 +37,12 @@ from hookcheck.programs.situations.sequences import (
 from hookcheck.programs.situations.sites import SITES
 
 HERE = release(torch.__version__)
+ALWAYS = "always called forward of net"
+
+
+def possible_here(acts: tuple[object, ...]) -> bool:
+    """Whether nothing of ``acts`` is left out."""
+    return tuple(possible(acts, NEWEST)) == acts  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +60,8 @@ def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
         called |= {sites.get(entry[0]) for _, log in expected(acts) for entry in log}
         done |= {type(act) for act in acts} | {act.what for act in acts if isinstance(act, (Change, Event, Trouble))}
     assert {*SITES} - called == set()
-    assert {Register, Remove, Leave, Trouble} <= done
+    assert {Register, Remove, Leave, Trouble, Enter} <= done
+    assert {*RAISING} - done == set()
     assert {*CHANGES, *IN_SEQUENCES, "removes itself", "removes another", "registers another"} - done == set()
 
 
@@ -54,6 +72,7 @@ def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed() -> None:
         assert acts == drawn(seed) == tuple(possible(acts, NEWEST))
         older = tuple(possible(acts, (1, 8)))
         assert older == tuple(possible(older, (1, 8)))
+        assert all(CONTEXTS[act.outer].since <= (1, 8) for act in older if isinstance(act, Enter))
         assert all(SITES[act.site].since <= (1, 8) for act in older if isinstance(act, Register))
 
 
@@ -67,7 +86,7 @@ def test_what_meets_in_a_sequence() -> None:
     )
     assert reached(acts) == {("input", "with"), ("parameter", "eval"), ("parameter", "save")}
     assert ("input", "parameter") in reached((*acts[:2], Event("save")))
-    assert len(frozenset[object]().union(*map(reached, held(NEWEST)))) > 2200
+    assert len(frozenset[object]().union(*map(reached, held(NEWEST)))) > 3000
 
 
 @pytest.mark.parametrize(
@@ -82,12 +101,69 @@ def test_what_meets_in_a_sequence() -> None:
         (Register("h00", "forward of net"), Register("h00", "forward of net")),
         (Register("h00", "backward of net"), Register("h01", "full_backward of net[0]")),
         (Register("h00", "pack"), Register("h01", "unpack")),
+        (Event("forward"), Change("assign"), Event("backward", "grad")),
+        (Event("forward"), Change("drop"), Event("backward", "inputs")),
+        (Event("forward"), Change("drop"), Register("h00", "parameter")),
+        (Register("h00", "parameter"), Event("forward"), Change("drop")),
+        (Register("h00", "module registration"), Event("forward"), Change("drop")),
+        (Trouble("the body raises"), Change("another call")),
+        (Trouble("the body raises"), Event("forward"), Event("backward")),
+        (Trouble("the closure raises"), Event("save optimizer")),
+        (Register("h00", "input"), Trouble("raises", "h00"), Trouble("interrupts", "h00")),
+        (Register("h00", "input"), Register("h01", "input"), Trouble("raises", "h00"), Trouble("raises", "h01")),
+        (Register("h00", "always called forward of net"), Trouble("the body interrupts")),
+        (Register("h00", "forward of net"), Trouble("interrupts", "h00"), Register("h01", ALWAYS)),
+        (Register("h00", "backward of net"), Register("h01", "backward of net[0]"), Trouble("raises", "h00")),
+        (Register("h00", "pack"), Enter("save_on_cpu")),
+        (Enter("save_on_cpu"), Register("h00", "pack")),
+        (Enter("enable_grad", "enable_grad"),),
         (Register("h00", "optimizer's step_pre"), Trouble("removes itself", "h00", "h00")),
         (Remove("h00"),),
     ],
 )
 def test_what_is_not_possible_is_left_out(acts: tuple[object, ...]) -> None:
     assert tuple(possible(acts, NEWEST)) == acts[:-1]  # type: ignore[arg-type]
+
+
+def test_what_a_hook_raises_comes_out_and_is_over() -> None:
+    acts = (
+        Register("h00", "full_backward of net[0]"),
+        Register("h01", "full_backward of net[0]"),
+        Register("h02", "input"),
+        Trouble("raises", "h00"),
+        Enter("detect_anomaly", "enable_grad"),
+        Event("forward"),
+        Event("backward"),
+        Event("forward"),
+        Change("drop"),
+        Event("backward"),
+        Event("forward"),
+        Event("backward"),
+        Leave(),
+    )
+    both = [(hook, "net[0]", (6.0,), (3.0,)) for hook in ("h00", "h01")]
+    logs = [log for _, log in expected(acts)]
+    assert logs[6] == [("raised", "Stop"), both[0]]
+    assert logs[9] == [*both, ("h02", 6.0)]
+    assert logs[11] == [("h02", 6.0)]
+    assert possible_here(acts)
+    assert deviation(acts) is None
+
+
+def test_a_body_that_raises_cuts_a_call_short() -> None:
+    acts = (
+        Register("h00", ALWAYS),
+        Register("h01", "forward of all modules"),
+        Trouble("the body raises"),
+        Event("forward"),
+        Event("forward"),
+        Leave(),
+    )
+    logs = [log for _, log in expected(acts)]
+    assert logs[3] == [("raised", "Stop"), ("h01", "net[0]", (5.0,), 10.0), ("h00", "net", (5.0,), None)]
+    assert possible_here(acts)
+    if SITES[ALWAYS].since <= HERE:
+        assert deviation(acts) is None
 
 
 def test_a_frozen_parameter_accumulates_nothing() -> None:

@@ -51,16 +51,27 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Enter:
+    """Has all events that follow run in these contexts, the ``inner`` one within the ``outer``."""
+
+    outer: str = ""
+    inner: str = ""
+
+
+@dataclass(frozen=True)
 class Leave:
     """Lets go of the graph and of what was registered: nothing must hold a hook then."""
 
 
-Act = Union[Register, Trouble, Remove, Change, Event, Leave]
+Act = Union[Register, Trouble, Remove, Change, Event, Enter, Leave]
 
 TROUBLES = (
     "", "removes itself", "removes another", "registers another", "raises", "interrupts", "the body raises",
     "the body interrupts", "the closure raises",
 )  # fmt: skip
+RAISING = TROUBLES[4:]
+"""Of these the ones that raise, hooks first."""
+
 BEFORE = (
     "", "collect", "eval", "freeze and thaw", "load", "assign", "deepcopy", "deepcopy with handles", "pickle",
     "pickle with handles", "shallow copy", "double and back", "new data", "set_", "share memory", "apply",
@@ -70,7 +81,7 @@ BETWEEN = (
     "", "add", "remove", "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients",
     "write to output", "write to input", "freeze and thaw",
 )  # fmt: skip
-IN_SEQUENCES = ("freeze", "thaw", "retain", "move", "write to gradients")
+IN_SEQUENCES = ("freeze", "thaw", "retain", "move", "write to gradients", "drop")
 """What is done to a net in sequences alone (see `hookcheck.programs.situations.sequences`)."""
 REMOVALS = ("remove", "twice", "with", "copied handle")
 EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")

@@ -95,9 +95,10 @@ def raising(error: type[BaseException]) -> Callable[..., Any]:
 
 
 def noted() -> list[Any]:
-    """What was noted since, by lane; once something was raised, in that lane alone, since others may be cut off."""
-    lane = LANES.get("a") if any(entry[0] == "raised" for entry in LOG) else None
-    entries = [entry for entry in LOG if lane is None or LANES.get(entry[0], lane) == lane]
+    """What was noted since, by lane; once something was raised, in the last lane alone, since others may be cut off."""
+    raised = any(entry[0] == "raised" for entry in LOG)
+    lanes = [LANES[entry[0]] for entry in LOG if entry[0] in LANES] if raised else []
+    entries = [entry for entry in LOG if not lanes or LANES.get(entry[0], lanes[-1]) == lanes[-1]]
     LOG.clear()
     return sorted(entries, key=order)
 

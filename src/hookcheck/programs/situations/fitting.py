@@ -98,7 +98,7 @@ REASONS = (
     ),
     Reason(
         "hooks stay with a parameter that is replaced (PH-08)",
-        lambda s: _on_parameter(s) and "assign" in (s.before, s.between),
+        lambda s: _on_parameter(s) and ("assign" in (s.before, s.between) or s.between == "drop"),
     ),
     Reason(
         "Nodes that accumulate go with the data that is replaced (AG-04)",
@@ -107,6 +107,10 @@ REASONS = (
     Reason(
         "assigning registers every parameter and buffer once more",
         lambda s: _table(s, "parameter registration", "buffer registration") and "assign" in (s.before, s.between),
+    ),
+    Reason(
+        "making a net registers its parts and parameters",
+        lambda s: any(site.lane == "registration" for site in _sites(s)) and s.between == "drop",
     ),
     Reason(
         "what is to come in a backward calls a hook that is registered in it",
@@ -138,7 +142,7 @@ REASONS = (
     ),
     Reason(
         "parameters that were replaced have no part in the graph",
-        lambda s: s.between == "assign" and s.backward in ("grad", "inputs"),
+        lambda s: s.between in ("assign", "drop") and s.backward in ("grad", "inputs"),
     ),
     Reason(
         "what a full hook is around must not be written to, also through an alias (BW-12)",

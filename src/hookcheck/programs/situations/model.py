@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from hookcheck.programs.logs import Entry
-from hookcheck.programs.situations.acts import Act, Change, Event, Leave, Register, Remove, Trouble
+from hookcheck.programs.situations.acts import Act, Change, Enter, Event, Leave, Register, Remove, Trouble
 from hookcheck.programs.situations.sites import SITES, Site
 
 INPUT = 5.0
@@ -39,8 +39,8 @@ class Model:
             getattr(self, type(act).__name__.lower())(act)
         except Raised as error:
             self.log.append(("raised", str(error)))
-            own = self.sites["a"].lane
-            self.log = [e for e in self.log if e[0] not in self.sites or self.sites[e[0]].lane == own]
+            lanes = [self.sites[entry[0]].lane for entry in self.log if entry[0] in self.sites]
+            self.log = [e for e in self.log if e[0] not in self.sites or self.sites[e[0]].lane == lanes[-1]]
         return sorted(self.log, key=self._order)
 
     def _order(self, entry: Entry) -> tuple[str, str]:
@@ -65,15 +65,23 @@ class Model:
         self.once["body" if "body" in act.what else "closure" if "closure" in act.what else act.hook] = act
 
     def change(self, act: Change) -> None:
-        """Nothing, but for a copy, whose handles are those of the old net, and a call more."""
+        """Nothing, but for a copy, whose handles are those of the old net, a net that is dropped and made anew, whose
+        hooks only the graph still has, and a call more."""
         if act.what in ON_COPIES:
             self.orphaned |= {hook for hook, site in self.sites.items() if site.where}
+        if act.what == "drop":
+            for (_, where), table in self.tables.items():
+                if where:
+                    table.clear()
         if act.what in ("load", "assign"):
             self._load()
         if act.what == "another call":
             self._call("net", INPUT, {})
         if act.what == "half a call":
             self._call("net[0]", INPUT, {})
+
+    def enter(self, act: Enter) -> None:
+        """Contexts change nothing."""
 
     def leave(self, act: Leave) -> None:
         """No hook is left."""

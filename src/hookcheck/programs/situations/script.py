@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hookcheck.programs.situations.acts import Act, Change, Event, Leave, Register, Remove, Situation, Trouble
+from hookcheck.programs.situations.acts import Act, Change, Enter, Event, Leave, Register, Remove, Situation, Trouble
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.sites import SITES
 
@@ -33,6 +33,7 @@ CHANGE_LINES = {
     "clear gradients": "optimizer.zero_grad()",
     "write to output": "if y is not None:\n    y.detach().mul_(1.0)",
     "write to input": "x.data.mul_(1.0)",
+    "drop": "del net\ngc.collect()\nnet = labelled({host})",
     "freeze": "net.requires_grad_(False)",
     "thaw": "net.requires_grad_(True)",
     "retain": "y.retain_grad()",
@@ -72,10 +73,12 @@ TROUBLE_LINES = {
 def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
     """The lines that set the situation up, and those of each act."""
     choices = (HOSTS[situation.host], OPTIMIZERS[situation.optimizer], INPUTS[situation.input])
-    contexts = [CONTEXTS[name] for name in (situation.outer, situation.inner)]
+    acts = list(acts)
+    entered = [Enter(situation.outer, situation.inner), *(act for act in acts if isinstance(act, Enter))]
+    contexts = [CONTEXTS[name] for each in entered for name in (each.outer, each.inner)]
     needs = dict.fromkeys(choice.needs for choice in (*choices, *contexts) if choice.needs)
     host, optimizer, x = (choice.expression for choice in choices)
-    within = ", ".join(choice.expression for choice in contexts if choice.expression)
+    within = _within(entered[0])
     yield [
         *needs,
         f"net = labelled({host})",
@@ -83,7 +86,6 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
         f"optimizer = {optimizer}",
         "y, steps = None, optimizer.state_dict()",
     ]
-    acts = list(acts)
     sites = {act.hook: act.site for act in acts if isinstance(act, Register)}
     failing, moved = "None", dict[str, str]()
     for act in acts:
@@ -91,12 +93,21 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
             moved[act.hook] = f'"{act.hook}": HANDLES["{act.hook}"]'
         if isinstance(act, Trouble):
             failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
-        yield _lines(act, within, failing, f"{{{', '.join(moved.values())}}}", sites)
+        if isinstance(act, Enter):
+            within = _within(act)
+        if isinstance(act, Change):
+            yield CHANGE_LINES[act.what].format(moved=f"{{{', '.join(moved.values())}}}", host=host).split("\n")
+        else:
+            yield _lines(act, within, failing, sites)
         if act == Event("forward"):
             failing = "None"
 
 
-def _lines(act: Act, within: str, failing: str, moved: str, sites: Mapping[str, str]) -> list[str]:
+def _within(act: Enter) -> str:
+    return ", ".join(CONTEXTS[name].expression for name in (act.outer, act.inner) if name)
+
+
+def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> list[str]:
     if isinstance(act, Register):
         return [registering(act.hook, act.site, act.first)]
     if isinstance(act, Trouble):
@@ -108,8 +119,8 @@ def _lines(act: Act, within: str, failing: str, moved: str, sites: Mapping[str, 
         return [f'ONCE["{act.hook}"] = {line}'] if line else []
     if isinstance(act, Remove):
         return REMOVAL_LINES[act.way].format(act.hook).split("\n")
-    if isinstance(act, Change):
-        return CHANGE_LINES[act.what].format(moved=moved).split("\n")
+    if isinstance(act, Enter):
+        return []
     if isinstance(act, Leave):
         return [
             "for name in sorted(HANDLES, reverse=True):",
@@ -120,6 +131,7 @@ def _lines(act: Act, within: str, failing: str, moved: str, sites: Mapping[str, 
             "NODES.clear()",
             'LOG.append(("alive", *alive()))',
         ]
+    assert isinstance(act, Event)
     run = _event(act, failing)
     if within:
         return [f"with {within}:", *("    " + line for line in run)]
