@@ -153,6 +153,9 @@ MET = {
     "hooks stay with a parameter that is replaced (PH-08)": Situation("parameter", before="assign"),
     "Nodes that accumulate go with the data that is replaced (AG-04)": Situation("accumulating Node", before="set_"),
     "assigning registers every parameter and buffer once more": Situation("parameter registration", before="assign"),
+    "a legacy hook holds its module weakly, and raises once that is gone (pytorch#109778)": Situation(
+        "backward of net", between="drop"
+    ),
     "making a net registers its parts and parameters": Situation("module registration", between="drop"),
     "what is to come in a backward calls a hook that is registered in it": Situation(
         "any gradient", trouble="registers another"

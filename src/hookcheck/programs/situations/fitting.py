@@ -109,6 +109,10 @@ REASONS = (
         lambda s: _table(s, "parameter registration", "buffer registration") and "assign" in (s.before, s.between),
     ),
     Reason(
+        "a legacy hook holds its module weakly, and raises once that is gone (pytorch#109778)",
+        lambda s: any(site.legacy for site in _sites(s)) and s.between == "drop",
+    ),
+    Reason(
         "making a net registers its parts and parameters",
         lambda s: any(site.lane == "registration" for site in _sites(s)) and s.between == "drop",
     ),
