@@ -72,6 +72,20 @@ SEEDS = (
 )  # fmt: skip
 """Of 1,200 those in which most meets (see `reached`): each was chosen for adding more than any other."""
 
+BY_HAND: tuple[tuple[Act, ...], ...] = (
+    (Event("forward"), Register("h00", "output"), Change("retain"), Event("backward"), Leave()),
+    (
+        Register("h00", "forward of net"), Enter("dispatch mode"), Trouble("the body raises"), Event("forward"),
+        Event("forward"), Event("backward"), Leave(),
+    ),
+    (
+        Register("h00", "register_state_dict_pre_hook of net"),
+        Register("h01", "register_load_state_dict_post_hook of net"), Trouble("raises", "h00"), Event("save"),
+        Event("load"), Leave(),
+    ),
+)  # fmt: skip
+"""What planted faults showed that none of the seeds does."""
+
 ENDING = ("backward", "step", "load")
 """After which there is no backward: the graph is freed, or what it needs was written to."""
 
@@ -215,8 +229,8 @@ def possible(acts: Iterable[Act], release: Release) -> Iterator[Act]:
 
 
 def held(release: Release) -> list[tuple[Act, ...]]:
-    """The sequences of `SEEDS`, as far as a torch can take them."""
-    return [tuple(possible(drawn(seed), release)) for seed in SEEDS]
+    """The sequences of `SEEDS` and those by hand, as far as a torch can take them."""
+    return [tuple(possible(acts, release)) for acts in (*map(drawn, SEEDS), *BY_HAND)]
 
 
 def reached(acts: Iterable[Act]) -> frozenset[tuple[str, str]]:
