@@ -52,7 +52,7 @@ COUNT = 68
 COUNTS = {
     "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
     "keyword-input": 100, "inplace": 106, "shared-module": 90, "grad-of-some": 90, "double-backward": 84,
-    "multi-input": 84, "train-eval": 80, "context": 131, "compiled": 6,
+    "multi-input": 84, "train-eval": 80, "context": 187, "compiled": 6, "tensor-class": 94,
 }  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
@@ -134,7 +134,10 @@ def steps(topology: Topology) -> set[Hashable]:
     made: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
     made += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
     names: set[Hashable] = {type(step).__name__ for step in made}
-    names |= {each for count in (1, 2) for each in within(inside(topology), count)}
+    contexts = inside(topology)
+    if "enable_grad" in contexts:  # which switches on again what no_grad has switched off
+        contexts = tuple(name for name in contexts if name != "no_grad")
+    names |= {each for count in (1, 2) for each in within(contexts, count)}
     bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
     names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
     return names | {(type(step).__name__, f.name, told(getattr(step, f.name))) for step in made for f in fields(step)}

@@ -114,6 +114,9 @@ def _called(owner: Any, name: str, fault: Callable[[], AbstractContextManager[No
 
 
 OWNERS = {
+    "no_grad": ("torch", "no_grad"),
+    "enable_grad": ("torch", "enable_grad"),
+    "inference_mode": ("torch", "inference_mode"),
     "autocast": ("torch", "autocast"),
     "save_on_cpu": ("torch.autograd.graph", "save_on_cpu"),
     "saved_tensors_hooks": ("torch.autograd.graph", "saved_tensors_hooks"),
@@ -128,20 +131,25 @@ OWNERS = {
     "vmap": ("torch", "vmap"),
     "replica": ("torch.nn.parallel", "replicate"),
     "ddp": ("torch.nn.parallel", "DistributedDataParallel", "forward"),
+    "fully_shard": ("torch.distributed.fsdp", "fully_shard"),
+    "dtensor": ("torch.func", "functional_call"),
+    "vjp": ("torch.func", "vjp"),
+    "dual_inputs": ("torch.autograd.forward_ad", "dual_level"),
 }
 """What of torch makes the contexts: a context manager, or a function that calls modules or gives what does."""
 
-COMPILERS = {
+LASTING = {
     **dict.fromkeys(("compile_eager", "compile_aot_eager", "after_compile"), ("torch", "compile")),
     "module_compile": ("torch.nn", "Module", "compile"),
     "compiler_disable": ("torch.compiler", "disable"),
     "compiled_autograd": ("torch._dynamo.compiled_autograd", "_enable"),
+    **dict.fromkeys(("default_device", "meta_device"), ("torch.utils._device", "DeviceContext")),
 }
-"""What has torch.compile at work in contexts: a function after whose call all runs otherwise than before."""
+"""What makes the contexts in which torch.compile is at work, or that are entered in C++: a function after whose call
+all runs otherwise than before."""
 
 OUT_OF_REACH = {
     "checkpoint": "its passes differ; `CONTEXTS` has faults in both, and in the first alone",
-    "default_device": "a torch.device is entered in C++; it is a mode like function_mode",
 }
 """Contexts in which this cannot be planted, and why not."""
 
@@ -170,8 +178,8 @@ def _owner(path: tuple[str, ...]) -> tuple[Any, str]:
 
 
 @contextmanager
-def broken_by_compiling(name: str, what: str) -> Iterator[None]:
-    """Has that go wrong from the time on that the context of that name asks for torch.compile."""
+def broken_from_then_on(name: str, what: str) -> Iterator[None]:
+    """Has that go wrong from the time on that the context of that name is made."""
     with ExitStack() as open_now:
 
         def make(original: Any) -> Any:
@@ -184,7 +192,7 @@ def broken_by_compiling(name: str, what: str) -> Iterator[None]:
             return asked
 
         broken_now: list[None] = []
-        owner, attribute = _owner(COMPILERS[name])
+        owner, attribute = _owner(LASTING[name])
         open_now.enter_context(replaced(owner, attribute, make))
         yield
 

@@ -36,7 +36,10 @@ BROKEN = "torch itself does not give what the formulas give, cuts or not"
 WRITES = "writes in place to what cuts hand out, and is used by another name"
 OVERFLOWS = "numbers on the way are too large for the dtype"
 NESTED = "has a tensor without sizes, which no function of one's own may be given"
-VMAP = "inside of vmap no tensor says that it requires gradients, so that there is nothing to cut"
+TRANSFORMED = (
+    "transforms and forward mode are not given the cuts' own Function, or find no tensor that requires gradients"
+)
+TRANSFORMING = {"vmap", "vjp", "dual_inputs"}
 COMPILED = "torch.compile traces what it compiles, the cuts and what they note too"
 NEWER = "needs a newer torch"
 
@@ -85,8 +88,8 @@ def foreseen(topology: Topology, why: str) -> bool:
     """Whether a network that says nothing about cuts is one of those that cannot."""
     if why == NESTED:
         return "nested" in tensor_classes(topology)
-    if why == VMAP:
-        return "vmap" in inside(topology)
+    if why == TRANSFORMED:
+        return not TRANSFORMING.isdisjoint(inside(topology))
     if why == COMPILED:
         return compiles(topology)
     return why in ("", NEWER, OVERFLOWS) or NAMED.get(identify(topology)) == why
@@ -100,8 +103,8 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
     expected = Expected(topology, values(topology))
     if plain.raised or [*results(expected, plain, joined=False)]:
         return OVERFLOWS if expected.overflows else BROKEN, []
-    if "vmap" in inside(topology):
-        return VMAP, []
+    if not TRANSFORMING.isdisjoint(inside(topology)):
+        return TRANSFORMED, []
     if compiles(topology):
         return COMPILED, []
     wrong: list[str] = []

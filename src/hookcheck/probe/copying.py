@@ -110,8 +110,11 @@ _NESTED = hasattr(torch.Tensor, "is_nested")
 
 
 def dense(plain: torch.Tensor) -> torch.Tensor:
-    """The numbers of a detached tensor of any class and layout in a strided one; rows of nested ones padded with 0."""
+    """The numbers of a detached tensor of any class and layout in a strided one; rows of nested ones stacked, or one
+    after another where some are longer."""
     if hasattr(plain, "is_nested") and plain.is_nested:
+        if len({row.shape for row in plain.unbind()}) > 1:
+            return torch.cat([*plain.unbind()])
         padded: torch.Tensor = torch.nested.to_padded_tensor(plain, 0.0)
         return padded
     if hasattr(plain, "__tensor_flatten__"):  # torch's own protocol of tensors that hold others

@@ -46,6 +46,7 @@ def observe(
     if seen.raised or not _alive(references):
         return seen
     gc.collect()  # what holds itself in a cycle is not kept for that
+    gc.freeze()  # what is left was there before, and need not be looked through again
     return replace(seen, alive=_alive(references))
 
 

@@ -63,6 +63,79 @@ def compiled_autograd():
 
     return compiled_autograd._enable(lambda graph: graph.forward)"""
 
+PROCESS_GROUP = """\
+import torch.distributed as dist
+
+
+def process_group():
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)"""
+
+DISTRIBUTED = """\
+def distributed(module):
+    process_group()
+    return nn.parallel.DistributedDataParallel(module)"""
+
+SHARDED = """\
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+
+def sharded(module):
+    process_group()
+    own = dict(module.named_parameters())
+    whole = fully_shard(module, mesh=init_device_mesh("cpu", (1,)))
+    for name, shard in module.named_parameters():
+        shard.register_post_accumulate_grad_hook(lambda s, held=own[name]: setattr(held, "grad", s.grad.to_local()))
+    return whole"""
+
+ON_A_MESH = """\
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor, Replicate
+
+
+def on_a_mesh(module, *args):
+    process_group()
+    mesh = init_device_mesh("cpu", (1,))
+    held = {name: DTensor.from_local(p, mesh, [Replicate()]) for name, p in module.named_parameters()}
+    given = tuple(DTensor.from_local(arg, mesh, [Replicate()]) for arg in args)
+    y = torch.func.functional_call(module, held, given)
+    return tuple(each.to_local() for each in y) if isinstance(y, tuple) else y.to_local()"""
+
+BY_VJP = """\
+class ByVjp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, *leaves):
+        outputs, ctx.pull = torch.func.vjp(call, *leaves)
+        return tuple(each.detach() for each in outputs) if isinstance(outputs, tuple) else outputs.detach()
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        return (None, *ctx.pull(cotangents if len(cotangents) > 1 else cotangents[0]))
+
+
+def by_vjp(module, *args):
+    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    places = [i for i, arg in enumerate(args) if arg.requires_grad]
+
+    def call(*leaves):
+        given = dict(zip(places, leaves[len(names) :]))
+        inputs = tuple(given.get(i, arg) for i, arg in enumerate(args))
+        return torch.func.functional_call(module, dict(zip(names, leaves)), inputs)
+
+    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))"""
+
+WITH_TANGENTS = """\
+import torch.autograd.forward_ad as forward_ad
+
+
+def with_tangents(module, *args):
+    with forward_ad.dual_level():
+        dual = (forward_ad.make_dual(arg, torch.ones_like(arg)) if arg.is_floating_point() else arg for arg in args)
+        y = module(*dual)
+        primals = [forward_ad.unpack_dual(each).primal for each in (y if isinstance(y, tuple) else (y,))]
+    return tuple(primals) if isinstance(y, tuple) else primals[0]"""
+
 CONTEXTS = {
     "no_grad": Context(STEPS, "1.7", "torch.no_grad()"),
     "enable_grad": Context(STEPS, "1.7", "torch.enable_grad()"),
@@ -76,6 +149,7 @@ CONTEXTS = {
     "detect_anomaly": Context(RUN, "1.7", "torch.autograd.detect_anomaly()"),
     "dual_level": Context(RUN, "1.8", "torch.autograd.forward_ad.dual_level()", "import torch.autograd.forward_ad"),
     "default_device": Context(RUN, "2.0", "torch.device('cpu')"),
+    "meta_device": Context(RUN, "2.0", "torch.device('meta')"),
     "function_mode": Context(RUN, "2.0", "torch.overrides.BaseTorchFunctionMode()"),
     "dispatch_mode": Context(
         RUN,
@@ -150,19 +224,13 @@ def replica(module):
     with there:
         return replicate(module, [0])[0]""",
     ),
-    "ddp": Context(
-        CALLER,
-        "1.11",
-        "distributed({net}).forward({args})",
-        """\
-import torch.distributed as dist
-
-
-def distributed(module):
-    if not dist.is_initialized():
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    return nn.parallel.DistributedDataParallel(module)""",
-    ),
+    "ddp": Context(CALLER, "1.11", "distributed({net}).forward({args})", f"{PROCESS_GROUP}\n\n\n{DISTRIBUTED}"),
+    # It puts other parameters in the place of the module's own, which are given what those gather.
+    "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}"),
+    "dtensor": Context(CALLER, "2.7", "on_a_mesh({net}, {args})", f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}"),
+    # Forward and backward are those of torch.func; autograd hands over what goes in and comes out.
+    "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP),
+    "dual_inputs": Context(CALLER, "2.0", "with_tangents({net}, {args})", WITH_TANGENTS),
     # What is compiled is a function that calls the module: a compiled module is one more module, on which global hooks
     # are called too, as torch warns.
     "compile_eager": Context(CALLER, "2.1", "compiled({net}, 'eager')({args})", COMPILED, compiles=True),

@@ -119,6 +119,13 @@ TENSORS = {
         ranks=(2, 3),
         opaque=True,
     ),
+    "jagged, unequal rows": TensorClass(
+        "torch.nested.nested_tensor_from_jagged({0}, torch.tensor([0, 1, 1, len({0})]))",
+        "{0}.values()",
+        since="2.6",
+        ranks=(2, 3),
+        opaque=True,
+    ),
     "quantised": TensorClass(
         "torch.quantize_per_tensor({0}, 1 / 32, 0, torch.qint32)",
         "{0}.dequantize()",
@@ -153,5 +160,5 @@ TENSORS = {
     ),
 }
 """By name. Numbers are multiples of 1/32 (see `hookcheck.topology.values`), which 32 bits of a quantised tensor hold;
-the rows of nested ones are equally long, so that nothing is padded. Of one dimension no wrapper is: what a Linear makes
-of that is squeezed in place, in which a wrapper has no part."""
+the rows of nested ones are equally long, so that nothing is padded, or those of the dense tensor one after another. Of
+one dimension no wrapper is: what a Linear makes of that is squeezed in place, in which a wrapper has no part."""

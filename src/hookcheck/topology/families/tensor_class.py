@@ -13,7 +13,7 @@ from hookcheck.topology.families.drawing import SEEDS, Draw, convolutions, losse
 from hookcheck.topology.families.grammar import Value, Writer
 from hookcheck.topology.layers.activation import Sigmoid, Tanh
 from hookcheck.topology.layers.convolution import Conv3d
-from hookcheck.topology.layers.embedding import Embedding
+from hookcheck.topology.layers.embedding import Embedding, EmbeddingBag
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Input, Statement, Topology
 from hookcheck.topology.ops.tensors import AsDense, AsTensor
@@ -117,18 +117,36 @@ def _backed(draw: Draw, out: str, shape: Shape, dtype: str) -> tuple[tuple[Input
 
 
 def _embedded(draw: Draw) -> Topology:
-    """An Embedding with a sparse gradient, on indices that may be repeated, and perhaps a Linear on it."""
+    """An Embedding or EmbeddingBag with a sparse gradient, on indices that may be repeated, and perhaps a Linear on
+    it."""
     rows, width, shape = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.sampled_from([(3,), (2, 2)]))
-    table = Embedding(rows, width, sparse=True)
     writer = Writer(draw, shape)
-    (value,) = writer.call(writer.child(table), table, (Ref("x"),), (Operand(shape, "index", rows),))
+    table, further = _table(draw, rows, width, shape)
+    given = (writer.inputs[0].ref, *map(writer.need, further))
+    (value,) = writer.call(writer.child(table), table, given, (Operand(shape, "index", rows), *further))
     if draw(st.booleans()):
         value = _called(writer, Linear(width, 2), value)
     inputs, backward = draw(losses((("y", Ref("y"), value.shape),)))
     return Topology(
         writer.module(value.ref),
-        (Input("x", shape, domain="index", below=rows), *inputs),
-        (Call("y", "", (Ref("x"),)), *backward),
+        (
+            Input("x", shape, domain="index", below=rows),
+            *(Input(name, o.shape, False, o.domain, o.below) for name, o in writer.needs),
+            *inputs,
+        ),
+        (Call("y", "", (Ref("x"), *(Ref(name) for name, _ in writer.needs))), *backward),
         dtype=draw(st.sampled_from(["float64", "float32"])),
         seed=draw(SEEDS),
     )
+
+
+def _table(draw: Draw, rows: int, width: int, shape: Shape) -> tuple[Embedding | EmbeddingBag, tuple[Operand, ...]]:
+    """The layer, and what it takes beside indices of that shape: of a bag whose indices are in one row, where each bag
+    starts, and of a sum the weights of its samples."""
+    if draw(st.booleans()):
+        return Embedding(rows, width, sparse=True), ()
+    weighted = draw(st.booleans())
+    mode = "sum" if weighted else draw(st.sampled_from(["mean", "sum"]))
+    starts = (Operand((2,), "offsets", shape[0]),) if len(shape) == 1 else ()
+    table = EmbeddingBag(rows, width, mode=mode, weighted=weighted, sparse=True)
+    return table, (*starts, *([Operand(shape)] if weighted else []))

@@ -101,8 +101,9 @@ class EmbeddingBag(_Table):
     where the last one ends); and for a sum, if ``weighted``, a factor for each index as ``per_sample_weights``. Indices
     equal to ``padding_idx`` are in no bag; an empty bag gives zeros. With ``M[b, i]`` the factor of index ``i`` in bag
     ``b``, ``y = M W[x]``: the rows read have the gradient ``Mᵀ v``, the factors ``v[b] · W[x[i]]``. A maximum has its
-    gradient where it was read, the first time. ``max_norm`` and ``sparse`` are left out. Source: the
-    documentation of ``torch.nn.EmbeddingBag``.
+    gradient where it was read, the first time. With ``sparse`` the gradient of ``weight`` is a sparse tensor of the
+    same numbers, without ``scale_grad_by_freq`` and of no maximum; the family ``tensor-class`` is about it.
+    ``max_norm`` is left out. Source: the documentation of ``torch.nn.EmbeddingBag``.
     """
 
     num_embeddings: int
@@ -112,6 +113,7 @@ class EmbeddingBag(_Table):
     include_last_offset: bool = False
     padding_idx: int | None = None
     weighted: bool = False
+    sparse: bool = False
 
     @property
     def since(self) -> str:
