@@ -17,10 +17,14 @@ from .gradients import GRADIENTS
 from .graph_hooks import GRAPH_HOOKS
 from .legacy import IN_EVERY_FAMILY
 from .observers import OBSERVERS
+from .places import PLACES
 from .samples import Shown, deviations, samples, sound
 from .tensors import TENSORS
 
-FAULTS = (*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS, *TENSORS, *IN_EVERY_FAMILY)
+FAULTS = (
+    *(*GRADIENTS, *FIRING, *CALLS, *OBSERVERS, *FORWARD_CALLS, *GRAPH_HOOKS, *CONTEXTS, *TENSORS, *PLACES),
+    *IN_EVERY_FAMILY,
+)
 OFFERED = [fault for fault in FAULTS if fault.offered]
 
 

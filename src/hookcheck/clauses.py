@@ -2,4 +2,4 @@
 
 from hookcheck.programs import chapters as _programs  # noqa: F401
 
-from hookcheck.networks.chapters import chains, firing, forward, gradients, observers, tensors  # noqa: F401  # isort: skip
+from hookcheck.networks.chapters import chains, firing, forward, gradients, observers, places, tensors  # noqa: F401  # isort: skip

@@ -53,12 +53,16 @@ def test_a_sound_engine_shows_nothing_on_networks_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("id", [c.id for c in CLAUSES.values() if not isinstance(c, Program)])
 def test_a_clause_catches_a_fault(id: str) -> None:
-    assert [fault.what for fault in OFFERED if id in fault.clauses] or _came_later(id)
+    assert [fault.what for fault in OFFERED if id in fault.clauses] or _came_later(id) or id in OF_TWO_DEVICES
 
 
 def _came_later(id: str) -> bool:
     """Whether the clause speaks of what the installed torch does not do yet."""
     return release(CLAUSES[id].since) > release(torch.__version__)
+
+
+OF_TWO_DEVICES = {"PL-02"}
+"""What compares two devices: tests/networks/test_places.py has faults of one of them caught, on a stand-in."""
 
 
 def test_faults_have_names_of_their_own() -> None:

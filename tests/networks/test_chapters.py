@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -226,6 +227,22 @@ def fired(c: Case) -> Case:
         ("OB-07", laid_out(2, Layout((2,), False)), "wrong arguments"),
         ("OB-07", laid_out(1, Layout((1,), True)), "wrong arguments"),
         ("OB-08", again(PLAIN, alive=("net", "x")), "kept alive"),
+        ("PL-01", last(PLAIN, devices=("cuda",)), "wrong arguments"),
+        ("PL-01", last(PLAIN, devices=("cpu", "meta")), "wrong arguments"),
+        ("PL-01", last(PLAIN, thread=1), "wrong arguments"),
+        ("PL-01", last(LEAVES, stream=1), "wrong arguments"),
+        ("PL-02", replace(without_last(PLAIN), elsewhere=PLAIN.observed), "not fired"),
+        ("PL-02", replace(PLAIN, elsewhere=without_last(PLAIN).observed), "fired too often"),
+        ("PL-02", replace(reversed_events(case(CHAIN)), elsewhere=case(CHAIN).observed), "wrong order"),
+        ("PL-02", replace(with_gradients(PLAIN, numbers(14.001)), elsewhere=PLAIN.observed), "wrong values"),
+        ("PL-02", replace(with_gradients(PLAIN, numbers(None)), elsewhere=PLAIN.observed), "wrong values"),
+        ("PL-02", replace(raising(PLAIN), elsewhere=PLAIN.observed), "raised"),
+        ("PL-02", replace(PLAIN, elsewhere=raising(PLAIN).observed), "not raised"),
+        (
+            "PL-02",
+            replace(again(PLAIN, gradients={**PLAIN.plain.gradients, "x": None}), elsewhere=PLAIN.observed),
+            "None instead of a gradient",
+        ),
         ("GR-01", changed(PLAIN, requires_grad=True), "wrong arguments"),
         ("GR-01", changed(BEFORE, requires_grad=True), "wrong arguments"),
         ("GR-01", changed(OUTPUTS, requires_grad=True), "wrong arguments"),

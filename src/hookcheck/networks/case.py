@@ -28,8 +28,9 @@ from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
-from hookcheck.topology.model import Backward, Grad, Topology, statements
+from hookcheck.topology.model import Apply, Backward, Grad, Topology, statements, walk
 from hookcheck.topology.primitive import Array
+from hookcheck.topology.unordered import UNORDERED
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,9 @@ class Pair:
 class Case:
     """One topology, run with one hook kind on one device. ``plain`` is the same run without hooks.
 
-    Two fields are for a second look. ``bounded`` is the run without hooks, with identities of our own where a full hook
-    has its own. If ``measured``, what rounding does to this very network counts beside the table of tolerances.
+    ``elsewhere`` is the same run on the CPU where ``device`` is another one. Two fields are for a second look.
+    ``bounded`` is the run without hooks, with identities of our own where a full hook has its own. If ``measured``,
+    what rounding does to this very network counts beside the table of tolerances.
     """
 
     topology: Topology
@@ -56,6 +58,7 @@ class Case:
     plain: Observation
     measured: bool = False
     bounded: Observation | None = None
+    elsewhere: Observation | None = None
 
     def close(self, observed: Copy, expected: Array, dtype: str) -> bool:
         """Whether ``observed`` is the tensor ``expected`` of that dtype, its numbers within what rounding explains."""
@@ -295,6 +298,11 @@ class Case:
         return together([{"reached": frozenset()}, call_features(call), *map(firing_features, due)])
 
     @property
+    def unordered(self) -> bool:
+        """Whether a step may round differently from run to run, for want of a kernel that sums in one order."""
+        return self.device != "cpu" and _unordered(self.topology)
+
+    @property
     def own(self) -> Features:
         """The features of the network as a whole, which all that is in it share; see `network_features`."""
         return network_features(self.expected)
@@ -317,6 +325,13 @@ def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         held = vars(value) if isinstance(value, SimpleNamespace) else value
         for key, item in held.items() if isinstance(held, dict) else enumerate(held):
             yield from _named(item, f"{name}[{key}]" if name else str(key))
+
+
+@lru_cache(maxsize=256)
+def _unordered(topology: Topology) -> bool:
+    steps = [module for _, module in walk(topology.module)]
+    ops = [s.op for s in statements(topology) if isinstance(s, Apply)]
+    return any(type(step).__name__ in UNORDERED for step in (*steps, *ops))
 
 
 @lru_cache(maxsize=256)

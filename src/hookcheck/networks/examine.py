@@ -57,28 +57,32 @@ def examine(
     numbers = values(topology)
     plain = None if all(reasons.values()) else observe(topology, numbers, None, device)
     seen: dict[str, Observation] = {}
+    elsewhere: dict[str, Observation] = {}
     for kind in kinds:
         if not reasons[kind]:
             seen[kind] = observe(topology, numbers, kind, device)
+            if device != "cpu":
+                elsewhere[kind] = observe(topology, numbers, kind)
         ran()
     worked_out = {NO_ACTS: Expected(topology, numbers, release=release(torch.__version__))}
-    done: list[tuple[tuple[Clause, ...], Observation, list[Judgements]]] = []
+    done: list[tuple[tuple[Clause, ...], Case, list[Judgements]]] = []
     beside = Beside(topology, numbers, device)
     for kind in kinds:
         if plain is None or reasons[kind]:
             yield CaseResult(family, id, kind, origin, NOT_OFFERED, reasons[kind])
             continue
-        acts, observed = KINDS[kind].acts, seen[kind]
+        acts = KINDS[kind].acts
         if acts not in worked_out:
             worked_out[acts] = worked_out[NO_ACTS].acting(acts)
         expected = worked_out[acts]
         spoken = spoken_of[kind] if expected.worked_out else ()
+        first = Case(topology, KINDS[kind], device, expected, seen[kind], plain, elsewhere=elsewhere.get(kind))
         # What is observed alike is judged alike: a global hook mostly sees what the same hook on each module sees.
-        judgements = next((known for of, other, known in done if of is spoken and same_run(other, observed)), None)
+        judgements = next((known for of, other, known in done if of is spoken and _seen_alike(other, first)), None)
         if judgements is None:
             judgements = []
-            done.append((spoken, observed, judgements))
-        for look, case in enumerate(looks(Case(topology, KINDS[kind], device, expected, observed, plain), beside)):
+            done.append((spoken, first, judgements))
+        for look, case in enumerate(looks(first, beside)):
             if look == len(judgements):
                 judgements.append(judge(case, () if look and expected.overflows else spoken))
             judged, unjudged, findings = judgements[look]
@@ -86,6 +90,11 @@ def examine(
             if not any(unexplained(deviations)):
                 break
         yield CaseResult(family, id, kind, origin, RAN, "", judged, deviations, unjudged)
+
+
+def _seen_alike(a: Case, b: Case) -> bool:
+    elsewhere = a.elsewhere is b.elsewhere or (a.elsewhere and b.elsewhere and same_run(a.elsewhere, b.elsewhere))
+    return bool(elsewhere) and same_run(a.observed, b.observed)
 
 
 @dataclass(frozen=True, eq=False)

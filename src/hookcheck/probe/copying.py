@@ -163,6 +163,17 @@ def version(tensor: torch.Tensor) -> int | None:
         return None
 
 
+def devices(values: Iterable[Any]) -> tuple[str, ...]:
+    """The kinds of device that the tensors among ``values``, or in a tuple or dict of them, lie on, each once."""
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value.device.type)
+        elif isinstance(value, (tuple, dict)):
+            found += devices(value.values() if isinstance(value, dict) else value)
+    return tuple(dict.fromkeys(found))
+
+
 def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:
     """What each tensor is beside its numbers; it may be the same object as one before it."""
     first: dict[int, str] = {}

@@ -8,11 +8,17 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
 WORKSPACE = ":4096:8"
 """What cuBLAS needs to sum in one order (https://docs.nvidia.com/cuda/cublas/#results-reproducibility)."""
+
+
+REDUCED = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+"""What lets products of 16-bit numbers be summed in 16 bits, which the table of tolerances does not allow for."""
 
 
 def compute_exactly() -> None:
@@ -27,6 +33,52 @@ def compute_exactly() -> None:
         torch.backends.cudnn.allow_tf32 = False
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
+        for name in REDUCED:
+            if hasattr(torch.backends.cuda.matmul, name):
+                setattr(torch.backends.cuda.matmul, name, False)
+
+
+def ordered_on(device: str) -> AbstractContextManager[None]:
+    """On a CUDA device what is inside takes kernels that sum in one order, where there are such, and runs on a stream
+    of its own: hooks in backward, which the device's own thread calls, are then seen to get back to it."""
+    return nullcontext() if device == "cpu" else _ordered_on_cuda()
+
+
+@contextmanager
+def _ordered_on_cuda() -> Iterator[None]:
+    before, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(before)
+    with _deterministic(), torch.cuda.stream(stream):
+        yield
+    before.wait_stream(stream)
+
+
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Takes the deterministic kernels; up to 1.10 torch cannot do so without raising where there is none."""
+    if not hasattr(torch, "is_deterministic_algorithms_warn_only_enabled"):
+        yield
+        return
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(before)
+
+
+def current_stream(device: str) -> Callable[[], int]:
+    """What says which stream is current: a number of CUDA's, or 0 on a CPU."""
+    return no_stream if device == "cpu" else _cuda_stream
+
+
+def no_stream() -> int:
+    """A CPU has none."""
+    return 0
+
+
+def _cuda_stream() -> int:
+    return int(torch.cuda.current_stream().cuda_stream)
 
 
 def seed(device: str) -> None:

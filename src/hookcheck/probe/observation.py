@@ -40,7 +40,9 @@ class Event(NamedTuple):
     was given), ``number`` counts the events of that path from 0, ``given`` is the path of the module that was passed
     (None for an object that is no module of the network), and ``arguments`` are copies of the other arguments;
     ``requires_grad`` says whether any tensor among them, or in a tuple of them, does. ``again`` says that it
-    came in a backward, which torch tells since 2.0.
+    came in a backward, which torch tells since 2.0. ``devices`` are the kinds of device that those tensors lie on (a
+    copy keeps their dtype); ``thread`` is the one that it came in, as `threading.get_ident` has it, and ``stream`` what
+    CUDA calls the stream that was the current one, 0 on a CPU.
     """
 
     kind: str
@@ -50,6 +52,9 @@ class Event(NamedTuple):
     arguments: tuple[Copy, ...]
     requires_grad: bool = False
     again: bool = False
+    devices: tuple[str, ...] = ()
+    thread: int = 0
+    stream: int = 0
 
     def __eq__(self, other: object) -> bool:
         """Only with itself: arrays do not compare as wholes."""
@@ -107,7 +112,7 @@ class Observation:
     of parameters, of inputs and of the tensors among ``values``, and ``layouts`` those of every ``.grad`` that there
     is. Of hooks that form a chain, ``events`` holds those of the first one, and ``chained`` those of all, each with its
     place in it. ``alive`` are the modules (the net is ``net``), parameters, inputs and values that were not freed after
-    the run, if it did not raise.
+    the run, if it did not raise. ``thread`` and ``stream`` are those that forward and backward were called in.
     """
 
     events: tuple[Event, ...]
@@ -121,6 +126,8 @@ class Observation:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     chained: tuple[tuple[int, Event], ...] = ()
     alive: tuple[str, ...] = ()
+    thread: int = 0
+    stream: int = 0
 
 
 def same(a: Copy, b: Copy) -> bool:
@@ -147,7 +154,7 @@ def same_run(a: Observation, b: Observation) -> bool:
         and a.requires_grad == b.requires_grad
         and a.standings == b.standings
         and a.layouts == b.layouts
-        and list(map(_occasion, a.events)) == list(map(_occasion, b.events))
+        and _occasions(a) == _occasions(b)
         and all(same(one.arguments, other.arguments) for one, other in zip(a.events, b.events))
         and a.alive == b.alive
         and not a.chained
@@ -157,5 +164,6 @@ def same_run(a: Observation, b: Observation) -> bool:
     )
 
 
-def _occasion(event: Event) -> tuple[str, int, str | None, bool]:
-    return event.path, event.number, event.given, event.requires_grad
+def _occasions(run: Observation) -> list[tuple[object, ...]]:
+    here = run.thread, run.stream
+    return [(*e[1:4], e.requires_grad, e.devices, (e.thread, e.stream) == here) for e in run.events]

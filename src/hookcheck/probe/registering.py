@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
+from threading import get_ident
 from typing import Any, Optional, Protocol
 
 import torch
@@ -13,7 +14,8 @@ import torch
 from hookcheck.hooks.acts import share
 from hookcheck.hooks.kinds import FORWARD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, HookKind
 from hookcheck.probe.compiling import Mark, unmarked
-from hookcheck.probe.copying import asks, copied
+from hookcheck.probe.copying import asks, copied, devices
+from hookcheck.probe.cuda import no_stream
 from hookcheck.probe.observation import Copy, Event
 
 
@@ -75,11 +77,13 @@ def registered(
     chained: list[tuple[int, Event]],
     keep: Callable[[Any], Copy] = copied,
     marked: Mark = unmarked,
+    stream: Callable[[], int] = no_stream,
 ) -> Iterator[None]:
     """While it is open, hooks of a kind are there; every call of one is appended to ``chained``.
 
     With each event stands which hook of a chain was called, counted from 0 in the order in which they are due.
-    ``keep`` is what stays of each argument; ``marked`` gives what is registered in the place of a hook.
+    ``keep`` is what stays of each argument; ``marked`` gives what is registered in the place of a hook; ``stream`` says
+    which one is current.
     """
     # A replica has the tables of what it was made from.
     paths = {id(module._forward_hooks): path for path, module in built.modules.items()}
@@ -92,7 +96,18 @@ def registered(
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number = counts.get((link, path), 0)
-        event = Event(hook.name, path, number, given, tuple(map(keep, arguments)), asks(arguments), in_backward())
+        event = Event(
+            hook.name,
+            path,
+            number,
+            given,
+            tuple(map(keep, arguments)),
+            asks(arguments),
+            in_backward(),
+            devices(arguments),
+            get_ident(),
+            stream(),
+        )
         chained.append((link, event))
         counts[link, path] = number + 1
         return None if hook.observes else acted(hook, link, *arguments)

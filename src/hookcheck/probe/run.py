@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
+from threading import get_ident
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.compiling import compiles, compiling, marking, supported
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
-from hookcheck.probe.cuda import random_state, seed
+from hookcheck.probe.cuda import current_stream, ordered_on, random_state, seed
 from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
@@ -69,7 +70,7 @@ def _observed(
     """What a run shows, and references to all of it that must be freed when this returns."""
     chained: list[tuple[int, Event]] = []
     raised = None
-    with preserved(), compiling(topology), warnings.catch_warnings(record=True) as caught:
+    with preserved(), compiling(topology), ordered_on(device), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # torch.manual_seed would seed every device, and format the stack for those that have not been used yet.
         torch.default_generator.manual_seed(0)
@@ -77,8 +78,13 @@ def _observed(
         built = build(topology, numbers, device)
         known = built.known()
         names: dict[str, Any] = {}
+        stream = current_stream(device)
         try:
-            with within() if kind is None else registered(KINDS[kind], built, chained, marked=marking(topology)):
+            with (
+                within()
+                if kind is None
+                else registered(KINDS[kind], built, chained, marked=marking(topology), stream=stream)
+            ):
                 names = built.run()
         except Exception as error:
             if is_the_machines(error):
@@ -111,6 +117,8 @@ def _observed(
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
             standings=standings(standing),
             layouts=layouts(gradients),
+            thread=get_ident(),
+            stream=stream(),
         )
         made = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.

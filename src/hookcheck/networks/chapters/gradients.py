@@ -29,7 +29,8 @@ def _backwards(kind: HookKind) -> bool:
     return kind.backward
 
 
-def _told_gradients(kind: HookKind) -> bool:
+def told_gradients(kind: HookKind) -> bool:
+    """Hooks that are called with gradients, in backward."""
     return kind.backward or kind.call in (TENSOR, POST_ACCUMULATE, MULTI_GRAD, OUTPUT, NODE, NODE_PRE)
 
 
@@ -109,7 +110,7 @@ def one_entry_per_output(case: Case, pair: Pair) -> Judgement:
     return lengths_differ(case, pair.firing, case.side(pair, "grad_output"), pair.firing.grad_output)
 
 
-@clause("GR-01", PROMISE, Subject.RUN, "1.7", CREATE_GRAPH, of=_told_gradients)
+@clause("GR-01", PROMISE, Subject.RUN, "1.7", CREATE_GRAPH, of=told_gradients)
 def gradients_require_no_grad(case: Case, _: None) -> Judgement:
     """The gradients that a hook is given require grad only where a backward pass is told to create a graph."""
     if case.expected.trace.recorded or not case.observed.events:
