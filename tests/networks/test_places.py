@@ -14,9 +14,10 @@ from faults.engine import Fault
 from faults.on_networks import OFFERED
 
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.contract.ledger import Ledger
+from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.contract.verdict import CaseResult
 from hookcheck.networks import examine as examining
+from hookcheck.networks.judge import judge
 from hookcheck.probe.observation import Observation
 from hookcheck.probe.run import observe, release
 from hookcheck.suite import conformance_folder
@@ -26,7 +27,7 @@ from hookcheck.topology.layers.loss_classes import NLLLoss
 from hookcheck.topology.model import Call, Module, Topology
 from hookcheck.topology.unordered import UNORDERED
 
-from .cases import H, X, Y, case, gaps, net
+from .cases import H, X, Y, case, gaps, net, raising
 
 NETWORKS = read(conformance_folder() / "corpus", "multi-node")[:6]
 FAULTS = {fault.what: fault for fault in OFFERED}
@@ -89,6 +90,19 @@ def test_only_a_device_without_an_ordered_kernel_may_round_differently() -> None
     assert rounding("cpu", 2.0**-50) == rounded
     assert rounding("cuda", 2.0**-50, case().topology.module) == rounded
     assert rounding("cuda", 2.0**-5) == wrong
+
+
+@pytest.mark.parametrize("id", ["AG-01", "PL-02"])
+def test_complex_gates_are_known_to_lack_a_kernel_on_a_device_alone(id: str) -> None:
+    there = raising(case(), "RuntimeError", text="\"_thnn_fused_gru_cell_cuda\" not implemented for 'ComplexDouble'")
+    there = replace(there, device="cuda", plain=there.observed, elsewhere=case().observed)
+    for device, entry in (("cuda", "complex-gates-without-a-kernel"), ("cpu", None)):
+        ledger = applying(load(), "2.13.0", device)
+        found = judge(there, [CLAUSES[id]]).findings
+        assert [f.finding.gap for f in found] == ["raised"]
+        for features in ({"module": frozenset({"Composite", "GRUCell"})}, {"module": frozenset({"Composite"})}):
+            known = ledger.explain(id, "mixed-dtype", "full_backward", found[0].finding, features)
+            assert known == (entry if "GRUCell" in features["module"] else None)
 
 
 def test_the_layers_without_an_ordered_kernel_are_those_that_torch_names() -> None:
