@@ -35,6 +35,8 @@ LEFT_OUT = {
     "CH-01": "it is about hooks that act",
     "P2-11": "what the Node that made the first output does is not known without a hook on it",
     "P2-12": "the same",
+    "PL-01": "which threads, streams and devices a model's own code uses is not known",
+    "PL-02": "a model is run on one device",
     "TN-08": "what is saved for backward is not known",
 }
 """The clauses about any network that cannot be judged on a model without formulas, and why not."""
