@@ -89,7 +89,7 @@ def shown(topology: Topology, kind: HookKind, clause: str) -> str:
 
     symptom = seen(topology, kind)[0].symptom
     found = reduced(topology, kind, lambda case, hook: any(s.symptom == symptom for s in seen(case, hook)))
-    return chosen(next(sighting for sighting in seen(*found) if sighting.symptom == symptom))
+    return chosen(next(sighting for sighting in seen(*found) if sighting.symptom == symptom)).text
 
 
 @pytest.mark.parametrize("how", ["calls twice", "wrong grad_input", "one grad_output more", "never calls", "keeps"])

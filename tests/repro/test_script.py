@@ -68,18 +68,18 @@ def seen(topology: Topology, kind: str, clause: str) -> Sighting:
 
 
 def test_whole_text() -> None:
-    assert chosen(seen(SMALL, "backward", "GI-01")) == LEGACY
+    assert chosen(seen(SMALL, "backward", "GI-01")).text == LEGACY
 
 
 def test_passes_on_a_torch_that_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = chosen(seen(SMALL, "backward", "GI-01"))
+    text = chosen(seen(SMALL, "backward", "GI-01")).text
     assert executed(text)[0] == 1
     monkeypatch.setattr(nn.Module, "register_backward_hook", nn.Module.register_full_backward_hook)
     assert executed(text)[0] == 0
 
 
 def test_a_control_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = chosen(seen(SMALL, "backward", "GI-01"))
+    text = chosen(seen(SMALL, "backward", "GI-01")).text
     monkeypatch.setattr(nn.Module, "register_full_backward_hook", nn.Module.register_backward_hook)
     with pytest.raises(AssertionError, match="the control fails"):
         executed(text)
@@ -93,7 +93,7 @@ def test_a_control_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     ],
 )
 def test_asks_by_the_relation(clause: str, kind: str, part: str) -> None:
-    text = chosen(seen(SMALL, kind, clause))
+    text = chosen(seen(SMALL, kind, clause)).text
     assert part in text
     assert executed(text)[0] == 1
 
@@ -112,7 +112,7 @@ def test_a_leak_in_a_process_of_its_own(tmp_path: Path) -> None:
             Grad("g", (Ref("loss"),), (Ref("net.weight"),), create_graph=True),
         ),
     )
-    text = chosen(seen(squared, "full_backward", "OB-08"))
+    text = chosen(seen(squared, "full_backward", "OB-08")).text
     path = tmp_path / "repro.py"
     path.write_text(text, encoding="utf-8")
     done = subprocess.run([sys.executable, "-I", str(path)], capture_output=True, text=True, check=False)
@@ -122,7 +122,7 @@ def test_a_leak_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_torch_without_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = chosen(seen(replace(SMALL, inputs=(Input("x", (1, 2)),)), "full_backward", "OB-05"))
+    text = chosen(seen(replace(SMALL, inputs=(Input("x", (1, 2)),)), "full_backward", "OB-05")).text
     assert executed(text)[0] == 1
     monkeypatch.delattr(nn.Module, "register_full_backward_hook")
     assert executed(text)[0] == 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 SiteKind = Literal["value", "argument", "call", "entry", "process"]
@@ -34,11 +34,30 @@ it is bit by bit what it is without hooks."""
 
 
 @dataclass(frozen=True)
+class Called:
+    """The call of a hook that something is wrong about, so that a script finds it again.
+
+    The hook is the one on ``path`` (a module, a leaf, an output of a module; ``pack`` or ``unpack``), and of a chain of
+    hooks there that at the place ``link``. The call is its ``number``-th, counted from 0. ``argument`` is the name of
+    the hook's parameter that matters; ``requires_grad`` stands for that of any gradient, an empty one for all of them.
+    """
+
+    path: str
+    number: int = 0
+    argument: str = ""
+    link: int = 0
+
+
+@dataclass(frozen=True)
 class Site:
-    """Where something is wrong: what is there, and its name where the subject of the deviation does not say it."""
+    """Where something is wrong: what is there, and its name where the subject of the deviation does not say it.
+
+    ``call`` is the call of a hook at which it shows, where neither subject nor name say it: scripts look there.
+    """
 
     kind: SiteKind
     name: str = ""
+    call: Called | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         """Kind and name, for people.

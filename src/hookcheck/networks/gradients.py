@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,20 @@ import numpy as np
 
 from hookcheck.contract.clause import NOTHING, Judgement
 from hookcheck.contract.finding import Finding, Gradients
-from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, ENTRY, EQUAL, NONE, VALUE, Site, SiteKind
+from hookcheck.contract.site import (
+    ABSENT,
+    ARGUMENT,
+    CALL,
+    CLOSE,
+    COUNT,
+    ENTRY,
+    EQUAL,
+    NONE,
+    VALUE,
+    Called,
+    Site,
+    SiteKind,
+)
 from hookcheck.networks.case import Case
 from hookcheck.networks.legacy import Answers, carries
 from hookcheck.oracle.due import Firing
@@ -81,29 +94,32 @@ def calls_differ(answers: Answers) -> Finding:
     if event is None or not carries(call, event, answers.alike):
         events = answers.left if event is None else (event,)
         return lacks_the_output(call.gradient, events)
-    return _unlike(event.arguments[0], call.forms)
+    return _unlike(event, call.forms)
 
 
-def lacks_the_output(gradient: Gradient, events: Iterable[Event]) -> Finding:
+def lacks_the_output(gradient: Gradient, events: Sequence[Event]) -> Finding:
     """No call of a legacy hook has the gradient of the first output among its ``grad_output``."""
     given = tuple(event.arguments[1] if len(event.arguments) > 1 else None for event in events)
-    return Finding(Site(VALUE, "grad_output of a call"), ABSENT, gradient, given)
+    call = Called(events[0].path, events[0].number, "grad_output")
+    return Finding(Site(VALUE, "grad_output of a call", call), ABSENT, gradient, given)
 
 
-def _unlike(observed: Copy, forms: Forms) -> Finding:
-    """How ``grad_input`` differs from the form that is most like it."""
+def _unlike(event: Event, forms: Forms) -> Finding:
+    """How ``grad_input`` of a call differs from the form that is most like it."""
+    observed, call = event.arguments[0], Called(event.path, event.number, "grad_input")
     if not isinstance(observed, tuple):
-        return Finding(Site(ARGUMENT, "grad_input"), EQUAL, forms[0], observed)
+        return Finding(Site(ARGUMENT, "grad_input", call), EQUAL, forms[0], observed)
     alike = [form for form in forms if len(form) == len(observed)]
     if not alike:
-        return Finding(Site(ENTRY, "grad_input"), COUNT, max(forms, key=len), Gradients(observed))
+        return Finding(Site(ENTRY, "grad_input", call), COUNT, max(forms, key=len), Gradients(observed))
     expected = alike[0]
     for i, (o, e) in enumerate(zip(observed, expected)):
         if (o is None) != (e is None):
-            return Finding(Site(VALUE, f"grad_input[{i}]"), NONE, e, o)
+            return Finding(Site(VALUE, f"grad_input[{i}]", call), NONE, e, o)
     shapes = (getattr(o, "shape", None) != getattr(e, "shape", None) for o, e in zip(observed, expected))
     unlike = tuple(i for i, differs in enumerate(shapes) if differs)
-    return Finding(Site(VALUE, "grad_input"), CLOSE, expected, Gradients(observed, unlike or (*range(len(expected)),)))
+    wrong = unlike or (*range(len(expected)),)
+    return Finding(Site(VALUE, "grad_input", call), CLOSE, expected, Gradients(observed, wrong))
 
 
 def identified(case: Case, firing: Firing, observed: tuple[Copy, ...]) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from types import ModuleType
+from typing import NamedTuple
 
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
-from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
+from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, RAISED, SAME, VALUE, WARNINGS, Question, question
 from hookcheck.repro.reduce import INVALID, one_step_away
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting
@@ -31,24 +32,34 @@ NAME = "repro"
 """The module that a script is while it runs in this process."""
 
 
-def chosen(sighting: Sighting) -> str:
+class Chosen(NamedTuple):
+    """The ``text`` of a script, and what it ``asked``."""
+
+    text: str
+    asked: Question
+
+
+def chosen(sighting: Sighting) -> Chosen:
     """The first script that shows the fault in this process.
 
     Raises:
         HookcheckError: none does.
     """
-    asked = question(sighting)
     why = "no script shows it"
-    for control in _controls(sighting, asked):
-        for way in _ways(control, asked):
-            try:
-                text = script(sighting, way)
-            except INVALID:
-                continue
-            code, said = executed(text)
-            if code == 1:
-                return text
-            why = said or why
+    for asked in (question(sighting), RAISED):
+        raises = False
+        for control in _controls(sighting, asked):
+            for way in _ways(control, asked):
+                try:
+                    text = script(sighting, asked, way)
+                except INVALID:
+                    continue
+                code, said = executed(text)
+                if code == 1:
+                    return Chosen(text, asked)
+                raises, why = raises or code is None, said or why
+        if not raises:  # else it ends before it comes to what is asked, and that is what it shows
+            break
     raise HookcheckError(
         f"no script that shows {sighting.symptom.clause} on this network can be written yet ({why}); "
         "file it with the network's own program: hookcheck explain ID"
@@ -90,7 +101,8 @@ def _known(module: ModuleType) -> Iterator[None]:
 
 
 def _ways(control: Control, asked: Question) -> Iterator[Way]:
-    for numbers in (ITS_OWN,) if asked.relation == CLOSE else (ONES, RANDOM, ITS_OWN):
+    alike = asked.place == VALUE and asked.relation == SAME  # the parameters of both runs begin alike
+    for numbers in (ITS_OWN,) if asked.relation == CLOSE else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN):
         for everywhere in (False, True):
             yield Way(control, numbers, everywhere)
 
@@ -105,7 +117,7 @@ def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
         full = KINDS["full_backward" if case.kind.scope == "module" else "global_full_backward"]
         if not lacking(full.name) and asked.place == CALLS:
             yield Control(register=full.register)
-    if asked.place == CALLS and asked.entry is not None:
+    if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
         yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
     classes = network(case.topology, ONES, "").classes
     for near in islice(_near(case.topology), NEIGHBOURS):

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from hookcheck.hooks import acts, kinds
+from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.probe.observation import same
-from hookcheck.repro.question import CALLS, CLOSE, COUNT, EQUAL, ERROR, ORDER, VALUE, Question
+from hookcheck.probe.registering import PREPEND
+from hookcheck.repro.question import (
+    CALLS,
+    CLOSE,
+    COUNT,
+    ERROR,
+    EVERY,
+    MODULE,
+    ORDER,
+    REQUIRES_GRAD,
+    VALUE,
+    Question,
+)
 from hookcheck.topology.source import attribute
+
+
+def taken(kind: HookKind, asked: Question) -> str:
+    """The expression of what a hook has written down of the call that is asked about."""
+    of = ".grad" if kind.call == kinds.RETAINED else ""
+    return f"calls[{asked.event}]{of}{'' if _at_once(kind, asked) else asked.index}"
+
+
+def _at_once(kind: HookKind, asked: Question) -> bool:
+    """Whether a hook must take a tensor out at once, since forward may go on to write to it."""
+    return asked.relation == CLOSE and kind.call in (kinds.FORWARD, kinds.FORWARD_PRE)
 
 
 class Hooking:
@@ -30,14 +55,24 @@ class Hooking:
         """The lines of main, in what hooks on saved tensors need."""
         if self.kind.scope != "run":
             return list(main)
-        saving = self.kind.written(pack="lambda t: t.detach()", unpack="lambda t: t")
+        saving = self.kind.written(**self._saving())
         return [f"with {saving}:", *(f"    {line}" for line in main)]
+
+    def _saving(self) -> dict[str, str]:
+        """The functions that pack and unpack what is saved."""
+        if self.asked.place != CALLS:
+            return {"pack": "lambda t: t.detach()", "unpack": "lambda t: t"}
+        if self.asked.path == "pack":
+            return {"pack": "lambda t: (calls.append(1), t.detach())[1]", "unpack": "lambda t: t"}
+        self.helpers = [_PACKED]
+        packed = "lambda t: packed.append(t.detach()) or len(packed) - 1"
+        return {"pack": packed, "unpack": "lambda handle: unpacked(handle, calls)"}
 
     def _lines(self) -> list[str]:
         kind, asked = self.kind, self.asked
         if kind.scope == "run" or (asked.place == ERROR and self.case.plain.raised):
             return []
-        if asked.place == VALUE and asked.relation == CLOSE and self._as_without():
+        if asked.place == VALUE and asked.relation == CLOSE and kind.observes and self._as_without():
             return []  # what is wrong without hooks as well needs none
         if kind.scope in ("module", "global"):
             return self._on_modules()
@@ -53,19 +88,17 @@ class Hooking:
         kind, asked = self.kind, self.asked
         if kind.then:
             return self._chain()
+        if asked.relation == ORDER and kind.scope == "global":
+            return [_NAMES, kind.written(hook="lambda module, *args: calls.append(names[module])")]
         if asked.relation == ORDER:
-            parameters = ", ".join(["*args", "name=name"])
-            hook = f"lambda {parameters}: calls.append(name)"
+            hook = "lambda *args, name=name: calls.append(name)"
             return ['for name, module in net.named_modules(prefix="net"):', f"    {self._on('module', hook)}"]
         if kind.scope == "global":
             where = attribute("net", asked.path)
             note = self._note()
-            hook = (
-                f"lambda {self._parameters()}: {note} if module is {where} else None"
-                if note != "None"
-                else self._hook()
-            )
-            return [kind.written(hook=hook)]
+            if asked.place == CALLS and asked.path is not None:
+                note = f"{note} if module is {where} else None"
+            return [kind.written(hook=self._hook(note))]
         if self.everywhere and asked.place != CALLS:
             return ["for module in net.modules():", f"    {self._on('module', self._hook())}"]
         lines = [self._on(attribute("net", asked.path if asked.place == CALLS else ""), self._hook())]
@@ -79,9 +112,13 @@ class Hooking:
             return f"getattr({owner}, {self.register})({hook})"
         return self.kind.written(module=owner, hook=hook)
 
-    def _hook(self) -> str:
-        note = self._note()
-        return f"lambda {self._parameters() if 'grad' in note else '*args'}: {note}"
+    def _hook(self, note: str = "") -> str:
+        """A function that writes down what matters, with the parameters that it needs."""
+        note = note or self._note()
+        if "*arguments" in note:
+            return f"lambda *arguments: {note.replace('*arguments', 'arguments')}"
+        used = set(re.findall(r"\w+", note)).intersection(self.kind.parameters)
+        return f"lambda {self._parameters() if used else '*args'}: {note}"
 
     def _parameters(self) -> str:
         return ", ".join(self.kind.parameters)
@@ -93,10 +130,14 @@ class Hooking:
             return "None"
         if asked.relation == COUNT:
             return "calls.append(1)"
-        if asked.relation == EQUAL:
+        if asked.argument == REQUIRES_GRAD:
             sides = " + ".join(self.kind.parameters[1:])
             return f"calls.extend(g.requires_grad for g in {sides} if g is not None)"
-        return f"calls.append({asked.argument})"
+        if asked.argument == MODULE:
+            return f"calls.append(module is {attribute('net', asked.path)})"
+        if not asked.argument:
+            return "calls.append(*arguments)"
+        return f"calls.append({asked.argument}{f'{asked.index}.clone()' if _at_once(self.kind, asked) else ''})"
 
     def _on_leaves(self) -> list[str]:
         kind, asked = self.kind, self.asked
@@ -104,11 +145,14 @@ class Hooking:
         leaves = {name: leaf for name, leaf in trace.leaves.items() if leaf.requires_grad}
         names = {name: _leaf(name, self.case) for name in leaves}
         self.named = " ".join(names.values())
-        post = kind.call == kinds.POST_ACCUMULATE
-        note = "lambda leaf: calls.append(leaf.grad.clone())" if post else "calls.append"
+        flag = asked.argument == REQUIRES_GRAD
         if kind.scope == "leaves":
-            hook = "calls.append" if asked.place == CALLS else "lambda grads: None"
+            note = "lambda grads: calls.extend(g.requires_grad for g in grads if g is not None)"
+            hook = (note if flag else "calls.append") if asked.place == CALLS else "lambda grads: None"
             return [kind.written(leaves=f"[{', '.join(names.values())}]", hook=hook)]
+        note = "lambda grad: calls.append(grad.requires_grad)" if flag else "calls.append"
+        if kind.call == kinds.POST_ACCUMULATE:
+            note = f"lambda leaf: calls.append(leaf.grad.{'requires_grad' if flag else 'clone()'})"
         if asked.place == CALLS:
             return [kind.written(leaf=names[asked.path], hook=note)]
         return [kind.written(leaf=name, hook="lambda *args: None") for name in names.values()]
@@ -121,41 +165,58 @@ class Hooking:
         several = any(len(call.made) > 1 for call in self.case.expected.trace.calls if call.path == path)
         output = f"output[{position}]" if several else "output"
         if kind.call == kinds.RETAINED:
-            lines = [kind.written(tensor=output), f"calls.append({output})"]
+            lines = [kind.written(tensor=output), *([f"calls.append({output})"] if asked.place == CALLS else [])]
         elif kind.scope == "node":
             slot = f"{output}.output_nr"
-            noted = f"calls.append(grads[-1][{slot}])" if asked.relation == CLOSE else "calls.append(1)"
+            noted = f"calls.append(grads[-1][{slot}]{'.requires_grad' if asked.argument == REQUIRES_GRAD else ''})"
+            noted = "calls.append(1)" if asked.relation == COUNT else noted
             hook = f"lambda *grads: {noted if asked.place == CALLS else None}"
             lines = [kind.written(node=f"{output}.grad_fn", hook=hook)]
         else:
             hook = "calls.append" if asked.place == CALLS else "lambda grad: None"
+            hook = "lambda grad: calls.append(grad.requires_grad)" if asked.argument == REQUIRES_GRAD else hook
             lines = [kind.written(tensor=output, hook=hook)]
         watch = ["def watch(module, args, output):", *(f"    {line}" for line in lines)]
         return [*watch, f"{attribute('net', path)}.register_forward_hook(watch)"]
 
     def _chain(self) -> list[str]:
-        """A global hook that acts, and two on every module, one put before the other."""
+        """A global hook that acts, and two on every module, one put before the other where torch has that."""
         kind = self.kind
         factors = acts.LATER if kind.acts.backward else acts.FORWARD[1:]
         first = f"{acts.FIRST}[i % {len(acts.FIRST)}]" if kind.acts.backward else str(acts.FORWARD[0])
         self.helpers = [_SCALED]
-        first_hook = f"lambda {self._parameters()}: {kind.acts.returned(first)}"
-        if self.asked.place == CALLS:
-            where = attribute("net", self.asked.path)
-            noted = f"({self._note()} if module is {where} else None, {kind.acts.returned(first)})[1]"
-            first_hook = f"lambda {self._parameters()}: {noted}"
-        lines = [kind.written(hook=first_hook), "for module in net.modules():"]
-        for place, factor in ((1, factors[1]), (0, factors[0])):
-            more = "" if place else ", prepend=True"
-            lines.append(
-                f"    module.{kind.then}(lambda {self._parameters()}: {kind.acts.returned(str(factor))}{more})"
-            )
+        lines = [_NAMES] if self.asked.relation == ORDER else []
+        lines += [kind.written(hook=self._link(0, first)), "for module in net.modules():"]
+        for link in (2, 1) if PREPEND else (1, 2):
+            more = ", prepend=True" if PREPEND and link == 1 else ""
+            lines.append(f"    module.{kind.then}({self._link(link, str(factors[link - 1]))}{more})")
         return lines
 
+    def _link(self, link: int, factor: str) -> str:
+        """A hook of a chain, which writes down what matters and then acts."""
+        asked, returned = self.asked, self.kind.acts.returned(factor)
+        note = ""
+        if asked.place == CALLS and asked.relation == ORDER:
+            note = f'calls.append(f"hook {link} of {{names[module]}}")'
+        elif asked.place == CALLS and asked.link in (link, EVERY):
+            where = attribute("net", asked.path)
+            note = self._note() if asked.link == EVERY else f"{self._note()} if module is {where} else None"
+        return f"lambda {self._parameters()}: {f'({note}, {returned})[1]' if note else returned}"
+
+
+_NAMES = 'names = {module: name for name, module in net.named_modules(prefix="net")}'
+"""The line that gives modules the names that findings have for them."""
 
 _SCALED = """def scaled(value, factor):
     floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
     return factor * value if floating else value"""
+
+_PACKED = """packed = []
+
+
+def unpacked(handle, calls):
+    calls.append(handle in range(len(packed)))
+    return packed[handle]"""
 
 
 def _leaf(name: str, case: Case) -> str:

@@ -1,52 +1,60 @@
-"""What a script asks of torch: where it looks, by which relation it judges, and what is right there."""
+"""What a script asks of torch: where it looks, by which relation it judges, and what is right there.
+
+All of it comes from the finding: its relation, its site and both of its sides. No clause has a line of its own here.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from hookcheck.contract.clause import Subject, clause_named
-from hookcheck.contract.finding import Finding
+from hookcheck.contract import site
+from hookcheck.contract.finding import Finding, Gradients
+from hookcheck.contract.site import Called
 from hookcheck.errors import HookcheckError
-from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, RETAINED
 from hookcheck.networks.case import Case, Pair
-from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.probe.observation import numbers
+from hookcheck.oracle.graph import CallTrace
+from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 from hookcheck.repro.sighting import Sighting
 from hookcheck.topology.values import parameter_shapes
 
 CALLS, VALUE, ERROR, WARNINGS, ALIVE = "calls", "value", "error", "warnings", "alive"
 """Where a script looks: at the calls of a hook, at a value after the run, at what it raises, warns of, or leaves."""
 
-COUNT, LENGTH, NONE, CLOSE, SAME, ORDER, EQUAL, RAISES = (
+COUNT, LENGTH, TYPE, CLOSE, SAME, ORDER, EQUAL, RAISES = (
     "count",
     "length",
-    "None",
+    "type",
     "close",
     "same",
     "order",
     "equal",
     "raises",
 )
-"""By what it judges: how many calls or entries, None or not, numbers, as without hooks, order, an error or none."""
+"""By what it judges: how many calls or entries, None or a Tensor or another type, numbers, as without hooks, order, a
+flag, an error or none."""
 
-NUMBERS = ("wrong values", "parameter gradients mixed in", "wrong slots", "wrong shape")
-STATES = ("None instead of a gradient", "a gradient instead of None")
-ENTRIES = ("missing entries", "extra entries")
-CALLED = ("not fired", "fired too often")
+REQUIRES_GRAD, MODULE = "requires_grad", "module"
+"""What flags are about, where no argument is: whether a gradient requires grad, whether it is the hook's own module."""
+
+
+EVERY = -1
+"""The place of all hooks of a chain."""
 
 
 @dataclass(frozen=True)
 class Question:
     """``place`` is one of the words above, ``relation`` another.
 
-    Of calls, ``path`` is the module (or leaf, or output) whose hook is called, ``event`` the number of the call,
-    ``argument`` the hook's argument that matters, and ``entry`` the place in it (None: all of it). Of a value ``path``
-    is the expression that gives it. ``expected`` is a number, a flag, an array with its ``dtype``, or a list, and
-    ``observed`` what torch gave in the place of an array.
+    Of calls, ``path`` is the module (or leaf, or output) whose hook is called, ``link`` the hook's place in a chain,
+    ``event`` the number of the call, ``argument`` the hook's argument that matters (an empty one: all of them), and
+    ``index`` what is looked at in it, as Python writes it: ``[0]``. Of a value ``path`` is the expression that gives
+    it. ``expected`` is a number, a flag, the name of a type (None: that without hooks), an array with its ``dtype``, or
+    a list, and ``observed`` what torch gave in its place.
     """
 
     place: str
@@ -54,10 +62,15 @@ class Question:
     path: str = ""
     argument: str = ""
     event: int = 0
-    entry: int | None = None
+    index: str = ""
     expected: Any = None
     dtype: str = ""
     observed: Any = None
+    link: int = 0
+
+
+RAISED = Question(ERROR, RAISES)
+"""Whether the run raises, although it should not."""
 
 
 def question(sighting: Sighting) -> Question:
@@ -66,183 +79,190 @@ def question(sighting: Sighting) -> Question:
     Raises:
         HookcheckError: there is no way to ask it.
     """
-    case, gap, finding = sighting.case, sighting.symptom.gap, sighting.finding
-    clause = clause_named(sighting.symptom.clause)
-    if gap == "raised":
-        return Question(ERROR, RAISES)
-    if gap == "not raised":
-        return Question(ERROR, RAISES, expected="RuntimeError")
-    if gap == "new warning":
-        return Question(WARNINGS, COUNT, expected=0, argument=sighting.subject[1])
-    if gap == "kept alive":
+    case, finding = sighting.case, sighting.finding
+    where, relation = finding.site, finding.relation
+    if relation == site.RAISES:
+        return replace(RAISED, expected=None if finding.observed else str(finding.expected).split()[0])
+    if relation == site.WARNS:
+        return Question(WARNINGS, COUNT, expected=0, argument=str(finding.observed).partition(": ")[2])
+    if relation == site.KEPT_ALIVE:
         return Question(ALIVE, SAME, path=expression(case, finding.observed[0]))
-    if gap == "wrong order" and clause.subject is Subject.RUN:
-        return Question(CALLS, ORDER, expected=[name.partition("#")[0] for name in finding.expected])
-    if clause.subject is Subject.FIRING:
-        return _of_a_firing(case, sighting.subject, clause.id, gap)
-    if clause.subject is Subject.CALL:
-        due = len(case.due.get(sighting.subject.path, ()))
-        if gap in CALLED:
-            of_node = clause.id.startswith("P2")
-            due = len(case.of_first_output.get(sighting.subject.path, ())) if of_node else due
-            return Question(CALLS, COUNT, path=sighting.subject.path, expected=due)
-    if clause.subject is Subject.RUN:
-        listed = gap in CALLED and isinstance(finding.expected, list)
-        return _of_calls(finding) if listed else _of_a_run(case, clause.id, finding)
-    raise HookcheckError(f"no script can be written yet for {clause.id} where there is {gap}")
+    if relation == site.ORDER:
+        return _of_order(finding)
+    if where.kind == site.CALL:
+        return _of_how_often(case, sighting.subject, finding)
+    if relation == site.AS_WITHOUT_HOOKS:
+        return _of_what_changes(case, finding)
+    call = where.call or _call(case, sighting.subject, where.name.partition("[")[0])
+    asked = _first(case, finding, expression(case, where.name) if call is None else "")
+    if call is None:
+        return replace(asked, place=VALUE, path=asked.index, index="")
+    asked = replace(asked, path=call.path, event=call.number, link=call.link, argument=asked.argument or call.argument)
+    return _among(case, where.name, asked)
 
 
-def _of_calls(finding: Finding) -> Question:
-    """How often the first module is called that is called more or less often than it should be."""
-    expected, observed = ([name.partition("#")[0] for name in side] for side in (finding.expected, finding.observed))
-    name = next(name for name in (*expected, *observed) if expected.count(name) != observed.count(name))
-    return Question(CALLS, COUNT, path="" if name == "net" else name, expected=expected.count(name))
+def _call(case: Case, subject: Any, argument: str) -> Called | None:
+    """The call of a hook that a subject is; None where it is none."""
+    if isinstance(subject, Pair) and subject.event is not None:
+        return Called(subject.firing.call.path, case.events[subject.firing.call.path].index(subject.event), argument)
+    if isinstance(subject, Event):
+        return Called(subject.path, case.events[subject.path].index(subject))
+    return None
 
 
-def _of_a_firing(case: Case, pair: Pair, clause: str, gap: str) -> Question:
-    path = pair.firing.call.path
-    if gap in CALLED:
-        return Question(CALLS, COUNT, path=path, expected=sum(f.certain for f in case.due[path]))
-    event = case.events[path].index(pair.event) if pair.event is not None else 0
-    argument = "grad_output" if clause.startswith("GO") else "grad_input"
-    expected, tensors, unsure = pair.firing.side(argument)
-    observed = case.side(pair, argument)
-    if clause == "BW-08":
-        argument = next(name for name in case.sides if _filled(case, pair, name) is not None)
-        return Question(CALLS, NONE, path, argument, event, _filled(case, pair, argument), True)
-    assert isinstance(observed, tuple)
-    if gap in ENTRIES:
-        return Question(CALLS, LENGTH, path, argument, event, None, len(expected))
-    sides = [(i, o, e, t) for i, (o, e, t) in enumerate(zip(observed, expected, tensors))]
-    if gap in STATES:
-        entry = next(i for i, o, e, _ in sides if (o is None) != (e is None) and i not in unsure)
-        return Question(CALLS, NONE, path, argument, event, entry, expected[entry] is None)
-    both = [(i, o, e, t) for i, o, e, t in sides if o is not None and e is not None and t is not None]
-    entry, seen, array, dtype = next((i, o, e, t.dtype) for i, o, e, t in both if not case.close(o, e, t.dtype))
-    return Question(CALLS, CLOSE, path, argument, event, entry, array, dtype, _plain(seen))
+def _of_order(finding: Finding) -> Question:
+    """Two names of hooks that come in the wrong order, the one that should be first before the other."""
+    expected, observed = _names(finding.expected), _names(finding.observed)
+    pairs = zip(expected, expected[1:])
+    due = next((pair for pair in pairs if observed.index(pair[0]) > observed.index(pair[1])), tuple(expected[:2]))
+    return Question(CALLS, ORDER, expected=list(due))
 
 
-def _plain(copy: Any) -> Any:
-    return numbers(copy) if isinstance(copy, np.ndarray) else copy
+def _names(calls: list[str]) -> list[str]:
+    """The names of modules, the calls of one alike: ``net`` or ``net.fc``."""
+    return [
+        name if re.match(r"hook |net\b", name) else f"net.{name}" for name, _, _ in (c.partition("#") for c in calls)
+    ]
 
 
-def _filled(case: Case, pair: Pair, name: str) -> int | None:
-    """The first place of an argument that holds a gradient of what is no tensor."""
-    observed, tensors = case.side(pair, name), pair.firing.side(name)[1]
-    sides = zip(observed, tensors) if isinstance(observed, tuple) else ()
-    return next((i for i, (o, t) in enumerate(sides) if t is None and o is not None), None)
+def _of_how_often(case: Case, subject: Any, finding: Finding) -> Question:
+    """How often one hook is called, or all of them together."""
+    expected, where = finding.expected, finding.site
+    if isinstance(expected, list):  # by module: the first that is called more or less often than it should be
+        due, seen = _names(expected), _names(finding.observed)
+        name = next(name for name in (*due, *seen) if due.count(name) != seen.count(name))
+        return Question(CALLS, COUNT, path=name.partition(".")[2], expected=due.count(name))
+    if isinstance(subject, Pair):
+        path = subject.firing.call.path
+        return Question(CALLS, COUNT, path=path, expected=sum(firing.certain for firing in case.due[path]))
+    if isinstance(subject, CallTrace):
+        due_to_node = len(case.as_nodes[subject.path].due) if where.name else expected  # it is of one pass, if named
+        return Question(CALLS, COUNT, path=subject.path, expected=due_to_node)
+    path = where.call.path if where.call else where.name
+    return Question(CALLS, COUNT, path=path, expected=expected, link=0 if where.call else EVERY)
 
 
-def _of_a_run(case: Case, clause: str, finding: Finding) -> Question:
-    name, gap = finding.site.name, finding.gap
-    if clause.startswith("TN"):
-        return _of_tensors(case, finding)
-    if clause == "NG-01":
-        path = next(c.path for c in case.expected.trace.calls if c.mode != "grad" and case.events.get(c.path))
-        return Question(CALLS, COUNT, path=path, expected=0)
-    if clause == "OB-06":
-        return Question(VALUE, SAME, path="torch.random.get_rng_state()")
-    if clause == "GR-01":
-        path = next(event.path for event in case.observed.events if event.requires_grad)
-        return Question(CALLS, EQUAL, path=path, argument="requires_grad", expected=False)
-    if clause == "AG-01":
-        leaf = name[: -len(".grad")]
-        array = case.expected.leaf_gradients.get(leaf)
-        dtype = case.expected.trace.leaves[leaf].dtype
-        if array is None:
-            return Question(VALUE, NONE, path=expression(case, name), expected=True)
-        return Question(
-            VALUE,
-            CLOSE,
-            path=expression(case, name),
-            expected=array,
-            dtype=dtype,
-            observed=_plain(case.observed.gradients[leaf]),
-        )
-    if clause == "AG-02":
-        return _of_a_value(case, name)
-    if clause in ("OB-02", "OB-03", "OB-04"):
-        return Question(VALUE, NONE if gap in STATES else SAME, path=expression(case, name), expected=None)
-    if clause == "OB-07":
-        return Question(VALUE, SAME, path=f"{expression(case, name)}{_ATTRIBUTES[str(finding.expected).split()[0]]}")
-    raise HookcheckError(f"no script can be written yet for {clause} where there is {gap}")
-
-
-_ATTRIBUTES = {
+_ATTRIBUTES: Mapping[str, str] = {
     "strides": ".stride()", "version": "._version", "view": "._is_view()", "leaf": ".is_leaf",
-    "requires_grad": ".requires_grad", "object": ".data_ptr()",
+    "requires_grad": ".requires_grad", "object": ".data_ptr()", "kind": ".layout",
 }  # fmt: skip
+"""How Python asks a tensor for what it is beside its numbers (see `hookcheck.probe.observation.Standing`)."""
 
 
-def _of_a_value(case: Case, name: str) -> Question:
-    """The first tensor of a value that is not what the formulas give."""
-    wanted = newest(case.expected.trace.names[name])
-    for path, observed, expected in _leaves(name, case.observed.values[name], wanted):
-        if isinstance(expected, Tensor) and not case.agrees(observed, expected):
-            if not isinstance(observed, np.ndarray):
-                return Question(VALUE, NONE, path=expression(case, path), expected=False)
-            return Question(
-                VALUE,
-                CLOSE,
-                path=expression(case, path),
-                expected=expected.array,
-                dtype=expected.dtype,
-                observed=_plain(observed),
-            )
-        if expected is None and observed is not None:
-            return Question(VALUE, NONE, path=expression(case, path), expected=True)
-    raise HookcheckError(f"no script can be written yet where {name} is of another type")
+def _of_what_changes(case: Case, finding: Finding) -> Question:
+    """A value, or what a tensor is beside its numbers, held against the run without hooks."""
+    path, expected, observed = expression(case, finding.site.name), finding.expected, finding.observed
+    if path.startswith("type("):
+        return Question(VALUE, TYPE, path=path[len("type(") : -1])
+    if finding.site.kind == site.ARGUMENT and isinstance(expected, str):
+        return Question(VALUE, SAME, path=f"{path}{_ATTRIBUTES[expected.split()[0]]}")
+    return Question(VALUE, TYPE if (expected is None) != (observed is None) else SAME, path=path)
 
 
-def _leaves(name: str, observed: Any, expected: Any) -> list[tuple[str, Any, Any]]:
+def _first(case: Case, finding: Finding, index: str) -> Question:
+    """The first place at which what a hook is given, or a value named ``index``, is not what it should be."""
+    expected, observed = finding.expected, finding.observed
+    if isinstance(observed, Gradients) and finding.relation == site.COUNT:
+        return Question(CALLS, LENGTH, expected=len(expected), observed=len(observed))
+    if isinstance(observed, Gradients):
+        place = observed.wrong[0]
+        return _unlike(f"{index}[{place}]", expected[place], observed.entries[place])
+    if finding.relation == site.NONE:
+        named = finding.site.name.partition("[")
+        return _unlike("".join(named[1:]), expected, observed)
+    if finding.relation == site.COUNT:
+        return Question(CALLS, LENGTH, expected=1 + expected, observed=1 + len(observed))  # the module as well
+    if finding.relation == site.ABSENT:
+        return _absent(expected, observed)
+    if isinstance(expected, str) or (isinstance(expected, tuple) and isinstance(expected[0], str)):
+        return _signature(case, expected, observed)
+    found = next(_differences(case, index, expected, observed), None)
+    if found is None:
+        raise HookcheckError(f"no script can be written yet where {finding.site} has another dtype")
+    return found
+
+
+def _absent(expected: Any, observed: Any) -> Question:
+    """A handle that was never given, or a gradient that is in none of the calls: the first of them is looked at."""
+    if isinstance(expected, str):
+        return Question(CALLS, EQUAL, expected=True)
+    given = observed[0] if observed else None
+    if not isinstance(given, tuple):
+        return _unlike("", expected, given)
+    shape = getattr(expected, "shape", None)
+    place = next((i for i, entry in enumerate(given) if getattr(entry, "shape", None) == shape), 0)
+    return _unlike(f"[{place}]", expected, given[place] if given else None)
+
+
+def _signature(case: Case, expected: Any, observed: Any) -> Question:
+    """The module, the number of arguments or the type of one that a hook is called with, as texts say it."""
+    sides = (expected, observed) if isinstance(expected, tuple) else ((expected,), (observed,))
+    if len(sides[0]) != len(sides[1]):
+        return Question(CALLS, LENGTH, expected=len(sides[0]), observed=len(sides[1]))
+    place = next(i for i, (e, o) in enumerate(zip(*sides)) if e != o)
+    if not place:
+        return Question(CALLS, EQUAL, argument=MODULE, expected=True)
+    return Question(
+        CALLS, TYPE, argument=case.kind.parameters[place], expected=sides[0][place], observed=sides[1][place]
+    )
+
+
+def _differences(case: Case, index: str, expected: Any, observed: Any) -> Iterator[Question]:
+    """What is not alike in two copies, the outer things before what they hold."""
     if isinstance(expected, (tuple, list, dict)):
-        keys = list(expected) if isinstance(expected, dict) else range(len(expected))
-        seen = observed if isinstance(observed, (tuple, list, dict)) else {}
-        return [
-            leaf
-            for key in keys
-            if (key in seen if isinstance(seen, dict) else key < len(seen))
-            for leaf in _leaves(f"{name}[{key}]", seen[key], expected[key])
-        ]
-    return [(name, observed, expected)]
+        seen = _held(observed, expected)
+        if seen is None:
+            yield Question(CALLS, TYPE, index=index, expected=type(expected).__name__, observed=_type(observed))
+        elif len(seen) != len(expected):
+            yield Question(CALLS, LENGTH, index=index, expected=len(expected), observed=len(seen))
+        else:
+            items = expected.items() if isinstance(expected, dict) else enumerate(expected)
+            for (key, item), (place, other) in zip(items, seen.items()):
+                yield from _differences(case, f"{index}{place}", item, seen.get(f"[{key!r}]", other))
+    elif isinstance(expected, bool):
+        if observed is not expected:
+            yield Question(CALLS, EQUAL, expected=expected)
+    elif expected is None or isinstance(expected, np.ndarray):
+        both = isinstance(expected, np.ndarray) and isinstance(observed, np.ndarray)
+        if not (case.alike(numbers(observed), expected) if both else observed is None and expected is None):  # type: ignore[arg-type]
+            yield _unlike(index, expected, observed)
 
 
-def _of_tensors(case: Case, finding: Finding) -> Question:
-    """Of a hook on a leaf, an output or a Node: how often it is called, and with which gradient."""
-    name = finding.site.name
-    if finding.gap in CALLED:
-        return Question(CALLS, COUNT, path=name, expected=finding.expected)
-    if case.kind.call == MULTI_GRAD:
-        return _of_all_leaves(case, name)
-    on_outputs = case.kind.call in (OUTPUT, NODE, NODE_PRE, RETAINED)
-    calls = case.expected.output_calls if on_outputs else case.expected.leaf_calls
-    calls = case.expected.retained if case.kind.call == RETAINED else calls
-    calls = case.expected.accumulations if case.kind.call == "post_accumulate" else calls
-    due = [call.gradient for call in calls if call.name == name]
-    seen = [event.arguments[0] for event in case.events.get(name, ())]
-    dtypes = {key: leaf.dtype for key, leaf in case.expected.trace.leaves.items()}
-    dtype = dtypes.get(name, case.expected.topology.dtype)
-    for i, (wanted, got) in enumerate(zip(due, seen)):
-        if wanted is not None and not (isinstance(got, np.ndarray) and case.alike(got, wanted)):
-            return Question(CALLS, CLOSE, name, "", i, None, wanted, dtype, _plain(got))
-    raise HookcheckError(f"no script can be written yet where {name} gets a gradient and should get None")
+def _held(observed: Copy, expected: Any) -> dict[str, Any] | None:
+    """The items of an observed container by how Python comes to them, if it is one of the expected type."""
+    if isinstance(observed, dict) and not (isinstance(expected, dict) or "type" in observed):
+        return None
+    if isinstance(observed, dict) and "type" in observed:  # a namedtuple or an instance of a dataclass
+        named = [(key, item) for key, item in observed.items() if key != "type"]
+        places = enumerate(named)
+        return {f".{key}" if isinstance(expected, dict) else f"[{i}]": item for i, (key, item) in places}
+    if isinstance(observed, dict):
+        return {f"[{key!r}]": item for key, item in observed.items()}
+    alike = isinstance(observed, (tuple, list)) and type(observed) is type(expected)
+    return {f"[{i}]": item for i, item in enumerate(observed or ())} if alike else None
 
 
-def _of_all_leaves(case: Case, name: str) -> Question:
-    """Of a hook on all leaves: which of them gets what it should not."""
-    due: dict[int, dict[str, Any]] = {}
-    for call in case.expected.leaf_calls:
-        due.setdefault(call.backward, {})[call.name] = call.gradient
-    leaf = case.expected.trace.leaves[name]
-    place = [n for n, other in case.expected.trace.leaves.items() if other.requires_grad].index(name)
-    for i, (event, wanted) in enumerate(zip(case.observed.events, due.values())):
-        told: Any = event.arguments[0]
-        seen, right = told[name], wanted.get(name)
-        if (seen is None) != (right is None):
-            return Question(CALLS, NONE, argument=name, event=i, entry=place, expected=right is None)
-        if right is not None and not case.close(seen, right, leaf.dtype):
-            return Question(CALLS, CLOSE, "", name, i, place, right, leaf.dtype, _plain(seen))
-    raise HookcheckError(f"no script can be written yet where hooks on all leaves find {name} so")
+def _unlike(index: str, expected: Any, observed: Any) -> Question:
+    """One gradient or value that is None, no Tensor, or has other numbers."""
+    if (expected is None) or not isinstance(observed, np.ndarray):
+        return Question(CALLS, TYPE, index=index, expected=_type(expected), observed=_type(observed))
+    return Question(CALLS, CLOSE, "", "", 0, index, expected, dtype_of(observed), numbers(observed))
+
+
+def _type(copy: Any) -> str:
+    """The name of the type of what was copied."""
+    return {type(None): "NoneType", np.ndarray: "Tensor"}.get(type(copy), type(copy).__name__)
+
+
+def _among(case: Case, name: str, asked: Question) -> Question:
+    """The question, of one leaf where a hook is on several, and of one argument where it is about all of them."""
+    entry = re.match(r"\[(\d+)\]", asked.index)
+    if entry and not asked.argument:
+        return replace(asked, argument=case.kind.parameters[1 + int(entry[1])], index=asked.index[entry.end() :])
+    if case.kind.scope == "leaves" and asked.argument != REQUIRES_GRAD:
+        leaves = [leaf for leaf, traced in case.expected.trace.leaves.items() if traced.requires_grad]
+        return replace(asked, index=f"[{leaves.index(name)}]{asked.index}")
+    return asked
 
 
 def expression(case: Case, name: str) -> str:

@@ -23,7 +23,6 @@ from hookcheck.repro.choice import chosen, executed
 from hookcheck.repro.issue import collected, in_records, issue, prior_issues
 from hookcheck.repro.links import links
 from hookcheck.repro.program import program_script
-from hookcheck.repro.question import question
 from hookcheck.repro.reduce import reduced
 from hookcheck.repro.sighting import Sighting, sightings, unable
 from hookcheck.repro.verify import SHOWS, Verdict
@@ -85,8 +84,8 @@ def of_a_network(
     sighting = alike(topology, hook)[0]
     documentation = tuple(link for link in links(clause.source) if "/issues/" not in link) or (hook.documentation,)
     entry = next((entry for entry in entries if entry.id == symptom.ledger), None)
-    heading = title(sighting, question(sighting))
-    script = chosen(sighting)
+    script, asked = chosen(sighting)
+    heading = title(sighting, asked)
     return Report(heading, clause, kind.name, identify(wanted.topology), documentation, entry, script)
 
 

@@ -16,8 +16,9 @@ from hookcheck.contract.clause import clause_named
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
+from hookcheck.probe.registering import PREPEND
 from hookcheck.repro.heading import LACKS, header, release, since_guard
-from hookcheck.repro.hooking import Hooking
+from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, network
 from hookcheck.repro.question import (
@@ -27,13 +28,12 @@ from hookcheck.repro.question import (
     EQUAL,
     ERROR,
     LENGTH,
-    NONE,
     ORDER,
     SAME,
+    TYPE,
     VALUE,
     WARNINGS,
     Question,
-    question,
 )
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
@@ -62,17 +62,12 @@ class Way:
     everywhere: bool = False
 
 
-def script(sighting: Sighting, way: Way) -> str:
-    """The text of a script.
-
-    Raises:
-        HookcheckError: what deviates cannot be asked of torch.
-    """
-    asked = question(sighting)
+def script(sighting: Sighting, asked: Question, way: Way) -> str:
+    """The text of a script that asks so of torch."""
     case = sighting.case
     judged = _Judged(case, asked)
     if way.control.value:
-        value = judged.result.replace(f"calls[{asked.event}][{asked.entry}]", f"{way.control.value}.grad")
+        value = judged.result.replace(taken(case.kind, asked), f"{way.control.value}.grad")
         way = replace(way, control=replace(way.control, value=value))
     hooking = Hooking(case, asked, way.everywhere, _register(way))
     named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
@@ -146,10 +141,10 @@ class _Judged:
             self.expected = repr(asked.expected)
             self.result, self.holds = "None", "{} is None"
             if asked.expected:
-                self.holds = '{} is not None and {}.startswith("RuntimeError")'
+                self.holds = f'{{}} is not None and {{}}.startswith("{asked.expected}")'
 
     def _calls(self, case: Case, asked: Question) -> tuple[str, str]:
-        of = f"calls[{asked.event}]"
+        of = taken(case.kind, asked)
         if asked.relation == COUNT:
             self.expected = str(asked.expected)
             return "len(calls)", "{} == expected"
@@ -157,27 +152,26 @@ class _Judged:
             before, after = asked.expected[:2]
             return "calls", f'{{}}.index("{before}") < {{}}.index("{after}")'
         if asked.relation == EQUAL:
-            return "any(calls)", "not {}"
+            return ("all(calls)", "{}") if asked.expected else ("any(calls)", "not {}")
         if asked.relation == LENGTH:
             self.expected = str(asked.expected)
             return f"len({of})", "{} == expected"
-        entry = of if asked.entry is None else f"{of}[{asked.entry}]"
-        return self._tensor(case, asked, entry)
+        return self._tensor(case, asked, of)
 
     def _value(self, case: Case, asked: Question) -> tuple[str, str]:
         if asked.relation == SAME:
             tensors = not re.search(
-                r"\.(stride\(\)|_version|_is_view\(\)|is_leaf|requires_grad|data_ptr\(\))$", asked.path
+                r"\.(stride\(\)|_version|_is_view\(\)|is_leaf|requires_grad|data_ptr\(\)|layout)$", asked.path
             )
             return asked.path, "torch.equal({}, control)" if tensors else "{} == control"
-        if asked.relation == NONE and asked.expected is None:
+        if asked.relation == TYPE and not asked.expected:
             return f"type({asked.path}).__name__", "{} == control"
         return self._tensor(case, asked, asked.path)
 
     def _tensor(self, case: Case, asked: Question, of: str) -> tuple[str, str]:
         """None or a tensor; the shape where that is wrong; all numbers, or of many the one that is wrong most."""
-        if asked.relation == NONE:
-            self.expected = '"NoneType"' if asked.expected else '"Tensor"'
+        if asked.relation == TYPE:
+            self.expected = f'"{asked.expected}"'
             return f"type({of}).__name__", "{} == expected"
         expected = np.asarray(asked.expected)
         observed = asked.observed
@@ -235,7 +229,7 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
         lines += [f"control = {first}"] if first else []
         lines.append(f"experiment = {second}")
     lines += ["gc.collect()"] if asked.place == ALIVE else []
-    compared = (asked.relation == SAME and asked.place == VALUE) or (asked.relation == NONE and asked.expected is None)
+    compared = (asked.relation == SAME and asked.place == VALUE) or (asked.relation == TYPE and not asked.expected)
     runs = ["control", "experiment"] if first or control.value else ["experiment"]
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
@@ -256,6 +250,8 @@ def _guard(kind: HookKind, topology: Topology, device: str) -> str:
     """The lines that end a script where its torch lacks the API, or its machine the device."""
     conditions = [] if kind.since == "1.7" else [f'not hasattr({kind.owner}, "{kind.register}")']
     since = max((needs(topology)[0], kind.since if kind.kwargs else "1.7"), key=release)
+    if kind.then and PREPEND:
+        since = max(since, "2.0", key=release)
     if kind.kwargs or release(since) > release(kind.since):
         conditions += since_guard(since)
     if device == "cuda":

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import re
 
-from hookcheck.hooks.kinds import HookKind
+from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.networks.case import Case
-from hookcheck.repro.question import ALIVE, CALLS, CLOSE, COUNT, EQUAL, ERROR, LENGTH, NONE, ORDER, WARNINGS, Question
+from hookcheck.repro.question import (
+    ALIVE,
+    CALLS,
+    CLOSE,
+    COUNT,
+    EQUAL,
+    ERROR,
+    LENGTH,
+    MODULE,
+    ORDER,
+    REQUIRES_GRAD,
+    TYPE,
+    WARNINGS,
+    Question,
+)
 from hookcheck.repro.sighting import Sighting
 from hookcheck.topology.model import Composite, Module, Sequential
 from hookcheck.topology.primitive import Layer, Primitive
@@ -47,19 +61,26 @@ def _called(sighting: Sighting, asked: Question) -> str:
         calls = len(case.events.get(asked.path, ()))
         return f"the hook is called {_times(calls)}, not {_times(asked.expected)}"
     if asked.relation == LENGTH:
-        return f"{asked.argument} has not {asked.expected} {'entry' if asked.expected == 1 else 'entries'}"
+        what = f"{asked.argument}{asked.index} has" if asked.argument else "the hook is called with"
+        entries = ("entry", "entries") if asked.argument else ("argument", "arguments")
+        return f"{what} not {asked.expected} {entries[asked.expected != 1]}"
     if asked.relation == ORDER:
-        before, after = asked.expected[:2]
+        before, after = asked.expected
         return f"the hook of {after} is called before that of {before}"
     if asked.relation == EQUAL:
-        return "gradients that the hook is given require grad"
-    entry = "" if asked.entry is None else f"[{asked.entry}]"
-    name = f"{asked.argument}{entry}" if asked.argument in ("grad_input", "grad_output") else "the gradient"
-    if asked.relation == NONE:
-        return f"{name} is {'a Tensor, not None' if asked.expected else 'None, not a Tensor'}"
+        flags = {REQUIRES_GRAD: "gradients that the hook is given require grad", MODULE: "it is given another module"}
+        return flags.get(asked.argument, "it is given what was never packed")
+    names = case.kind.parameters[1:] if case.kind.scope in ("module", "global") else ()
+    name = f"{asked.argument}{asked.index}" if asked.argument in names else "the gradient"
+    if asked.relation == TYPE:
+        return f"{name} is {_type(asked.observed)}, not {_type(asked.expected)}"
     if getattr(asked.observed, "shape", None) != asked.expected.shape:
         return f"{name} has another shape than it should"
     return f"{name} is wrong"
+
+
+def _type(name: str) -> str:
+    return "None" if name == "NoneType" else f"a {name}"
 
 
 def _times(count: int) -> str:
@@ -94,10 +115,16 @@ def derivation(case: Case, asked: Question) -> str:
         forwards = sum(call.path == asked.path for call in case.expected.trace.calls)
         backwards = len(case.expected.trace.passes)
         return f"forward {_times(forwards)}, backward {_times(backwards)}"
+    if asked.place == CALLS and case.kind.call in (FORWARD, FORWARD_PRE):
+        return "as forward returned it" if asked.argument == "output" else "as the call gave it"
+    if asked.relation == LENGTH and not asked.argument:
+        return f"hook({', '.join(case.kind.parameters)})"
     if asked.relation == LENGTH:
         return "one for each positional argument" if asked.argument == "grad_input" else "one for each output"
-    if asked.relation == NONE:
-        return "no gradient is computed there" if asked.expected else "its gradient is computed"
+    if asked.relation == TYPE and asked.expected in ("NoneType", "Tensor"):
+        return "no gradient is computed there" if asked.expected == "NoneType" else "its gradient is computed"
+    if asked.relation == TYPE:
+        return f"hook({', '.join(case.kind.parameters)})"
     if getattr(asked.observed, "shape", None) != getattr(asked.expected, "shape", None):
         return "a gradient has the shape of its tensor"
     steps = [node.primitive for node in reversed(case.expected.trace.nodes) if node.primitive is not None]

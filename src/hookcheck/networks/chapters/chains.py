@@ -8,7 +8,7 @@ import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
 from hookcheck.contract.finding import Finding
-from hookcheck.contract.site import CALL, COUNT, EQUAL, ORDER, VALUE, Site
+from hookcheck.contract.site import CALL, COUNT, EQUAL, ORDER, VALUE, Called, Site
 from hookcheck.hooks.acts import FORWARD, Acts, share
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
@@ -45,7 +45,8 @@ def each_gets_what_the_one_before_returned(case: Case, _: None) -> Judgement:
             continue
         expected = _passed_on(case.kind.acts, link - 1, expected)
         if not _same(event.arguments, expected):
-            return Finding(Site(VALUE, _named([(link, event.path)])[0]), EQUAL, expected, event.arguments)
+            called = Called(event.path, event.number, link=link)
+            return Finding(Site(VALUE, _named([(link, event.path)])[0], called), EQUAL, expected, event.arguments)
     return None if seen else NOTHING
 
 

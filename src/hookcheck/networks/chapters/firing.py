@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from hookcheck.contract.clause import NOT_JUDGED, NOTHING, PIN, PROMISE, Judgement, Subject, clause
 from hookcheck.contract.finding import Finding
-from hookcheck.contract.site import CALL, COUNT, ORDER, PROCESS, RAISES, Site
+from hookcheck.contract.site import CALL, COUNT, ORDER, PROCESS, RAISES, Called, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, HookKind
 from hookcheck.networks import legacy
 from hookcheck.networks.case import Case, Pair
@@ -177,7 +177,7 @@ def _raised(case: Case) -> Judgement:
 
 def _silent(case: Case, call: CallTrace) -> Judgement:
     fired = len(case.events.get(call.path, ()))
-    return Finding(Site(CALL), COUNT, 0, fired) if fired else None
+    return Finding(Site(CALL, call=Called(call.path)), COUNT, 0, fired) if fired else None
 
 
 def _must_precede(first: Pair, second: Pair) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
 from hookcheck.contract.finding import Finding
-from hookcheck.contract.site import ARGUMENT, CALL, COUNT, EQUAL, ORDER, Site
+from hookcheck.contract.site import ARGUMENT, CALL, COUNT, EQUAL, ORDER, Called, Site
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.gradients import as_copied, named
@@ -62,11 +62,11 @@ def told_the_arguments(case: Case, _: None) -> Judgement:
     for call, event in _paired(case):
         count = 1 + case.kind.kwargs + (case.kind.call == FORWARD)
         if event.given != call.path:
-            return Finding(Site(ARGUMENT, f"module of {call.subject}"), EQUAL, call.path or "net", named(event.given))
+            return _wrong(call, event, "module", call.path or "net", named(event.given))
         if len(event.arguments) != count:
-            return Finding(Site(ARGUMENT, f"arguments of {call.subject}"), COUNT, count, event.arguments)
+            return Finding(_site(call, event, "arguments", ""), COUNT, count, event.arguments)
         if not case.agrees(event.arguments[0], _told(case, call)[0]):
-            return _wrong(call, "args", _told(case, call)[0], event.arguments[0])
+            return _wrong(call, event, "args", as_copied(_told(case, call)[0]), event.arguments[0])
     return None if case.observed.events else NOTHING
 
 
@@ -75,7 +75,7 @@ def told_the_keyword_arguments(case: Case, _: None) -> Judgement:
     """With ``with_kwargs`` they get the keyword arguments of the call as a dict as well."""
     for call, event in _paired(case):
         if len(event.arguments) > 1 and not case.agrees(event.arguments[1], _told(case, call)[1]):
-            return _wrong(call, "kwargs", _told(case, call)[1], event.arguments[1])
+            return _wrong(call, event, "kwargs", as_copied(_told(case, call)[1]), event.arguments[1])
     return None if case.observed.events else NOTHING
 
 
@@ -84,7 +84,7 @@ def told_the_output(case: Case, _: None) -> Judgement:
     """A forward hook gets the output as ``forward`` returned it, in whatever container."""
     for call, event in _paired(case):
         if event.arguments and not case.agrees(event.arguments[-1], call.result):
-            return _wrong(call, "output", call.result, event.arguments[-1])
+            return _wrong(call, event, "output", as_copied(call.result), event.arguments[-1])
     return None if case.observed.events else NOTHING
 
 
@@ -107,5 +107,9 @@ def _paired(case: Case) -> Iterator[tuple[CallTrace, Event]]:
             yield call, event
 
 
-def _wrong(call: CallTrace, what: str, expected: Any, observed: Copy) -> Finding:
-    return Finding(Site(ARGUMENT, f"{what} of {call.subject}"), EQUAL, as_copied(expected), observed)
+def _wrong(call: CallTrace, event: Event, what: str, expected: Copy, observed: Copy) -> Finding:
+    return Finding(_site(call, event, what, what), EQUAL, expected, observed)
+
+
+def _site(call: CallTrace, event: Event, what: str, argument: str) -> Site:
+    return Site(ARGUMENT, f"{what} of {call.subject}", Called(event.path, event.number, argument))

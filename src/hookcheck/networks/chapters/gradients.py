@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hookcheck.contract.clause import NOTHING, PROMISE, Judgement, Subject, clause
 from hookcheck.contract.finding import Finding
-from hookcheck.contract.site import ARGUMENT, EQUAL, NONE, VALUE, Site
+from hookcheck.contract.site import ARGUMENT, EQUAL, NONE, VALUE, Called, Site
 from hookcheck.hooks.kinds import BACKWARD_PRE, MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, TENSOR, HookKind
 from hookcheck.networks.case import Case, Pair
 from hookcheck.networks.gradients import lengths_differ, named, states_differ, values_differ
@@ -118,4 +118,5 @@ def gradients_require_no_grad(case: Case, _: None) -> Judgement:
     asking = next((event for event in case.observed.events if event.requires_grad), None)
     if asking is None:
         return None
-    return Finding(Site(ARGUMENT, f"{named(asking.path)}: requires_grad"), EQUAL, False, True)
+    call = Called(asking.path, asking.number, "requires_grad")
+    return Finding(Site(ARGUMENT, f"{named(asking.path)}: requires_grad", call), EQUAL, False, True)

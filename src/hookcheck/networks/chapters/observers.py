@@ -110,7 +110,9 @@ def draws_no_random_number(case: Case, _: None) -> Judgement:
         return NOTHING
     if case.observed.random == case.plain.random:
         return None
-    return Finding(Site(VALUE, "random state"), AS_WITHOUT_HOOKS, "that of the run without hooks", "another one")
+    return Finding(
+        Site(VALUE, "torch.random.get_rng_state()"), AS_WITHOUT_HOOKS, "that of the run without hooks", "another one"
+    )
 
 
 @clause("OB-07", PROMISE, Subject.RUN, "1.8", VIEWS, of=_observing)

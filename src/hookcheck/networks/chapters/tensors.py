@@ -14,7 +14,7 @@ import numpy as np
 
 from hookcheck.contract.clause import NOTHING, PIN, PROMISE, Judgement, Subject, clause
 from hookcheck.contract.finding import Finding
-from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Site
+from hookcheck.contract.site import ABSENT, ARGUMENT, CALL, CLOSE, COUNT, VALUE, Called, Site
 from hookcheck.hooks.kinds import MULTI_GRAD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, TENSOR
 from hookcheck.networks.case import Case
 from hookcheck.oracle.due import TensorCall
@@ -82,7 +82,7 @@ def multi_grad_hook_gets_all_gradients(case: Case, _: None) -> Judgement:
         for name, observed in told.items():
             expected = calls[name].gradient if name in calls else None
             if not _is(case, observed, expected, name):
-                return Finding(Site(VALUE, name), CLOSE, expected, observed)
+                return Finding(Site(VALUE, name, Called("", event.number, "gradients")), CLOSE, expected, observed)
     return None if due else NOTHING
 
 
@@ -106,7 +106,8 @@ def unpacks_what_was_packed(case: Case, _: None) -> Judgement:
         if event.path == "pack":
             packed.add(number)
         elif number not in packed:
-            return Finding(Site(ARGUMENT, "unpack"), ABSENT, number, "never packed")
+            call = Called("unpack", event.number, "tensor")
+            return Finding(Site(ARGUMENT, "unpack", call), ABSENT, number, "never packed")
     if packed and not any(node.primitive is not None for node in case.expected.trace.nodes):
         return Finding(Site(CALL, "pack"), COUNT, 0, len(packed))
     return None
@@ -133,10 +134,11 @@ def _on_outputs(case: Case, calls: Iterable[TensorCall]) -> Judgement:
             left = left[: len(due)]  # what backward computes again has outputs of its own, and gets no gradients
         if len(left) != len(due):
             return Finding(Site(CALL, name), COUNT, len(due), len(left))
-        for call in due:
+        for number, call in enumerate(due):
             place = next((i for i, seen in enumerate(left) if _alike(case, seen, call.gradient)), None)
             if place is None:
-                return Finding(Site(VALUE, name), ABSENT, call.gradient, tuple(left))
+                site = Site(VALUE, name, Called(name, number, "gradient"))
+                return Finding(site, ABSENT, call.gradient, tuple(left))
             left.pop(place)
     return None if named else NOTHING
 
@@ -164,7 +166,7 @@ def _in_turn(case: Case, calls: Sequence[TensorCall]) -> Judgement:
         seen = [event.arguments[0] for event in case.events.get(name, ())]
         if len(seen) != len(due):
             return Finding(Site(CALL, name), COUNT, len(due), len(seen))
-        for observed, expected in zip(seen, due):
+        for number, (observed, expected) in enumerate(zip(seen, due)):
             if not _is(case, observed, expected, name):
-                return Finding(Site(VALUE, name), CLOSE, expected, observed)
+                return Finding(Site(VALUE, name, Called(name, number, "gradient")), CLOSE, expected, observed)
     return None if names else NOTHING
