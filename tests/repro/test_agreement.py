@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from random import Random
@@ -27,13 +29,10 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.model import Topology
 
 from .broken import CHANGES, NEW_CHANGES, REGISTRATIONS, broken, changed
-from .cases import MIXED, ON_NETWORKS, executed
+from .cases import BY_HAND, MIXED, ON_NETWORKS, executed
 
 REPORTS = Path(__file__).parents[2] / "reports"
 RECORD = REPORTS / "records" / record_name(str(torch.__version__), "cpu")
-NO_SCRIPT = {"TN-03/context/output_tensor": "inside vmap registering raises, which ends the script before its question"}
-"""Cells that have no script yet, and why."""
-
 DRAWN = 6
 """So many deviating cells of the record are drawn."""
 
@@ -70,9 +69,7 @@ def deviating() -> list[str]:
 
 @pytest.mark.skipif(not RECORD.exists(), reason="there is no record of this torch")
 @pytest.mark.parametrize("cell", deviating())
-def test_a_deviating_cell_of_the_record(cell: str, request: pytest.FixtureRequest) -> None:
-    if cell in NO_SCRIPT:
-        request.applymarker(pytest.mark.xfail(reason=NO_SCRIPT[cell], strict=True))
+def test_a_deviating_cell_of_the_record(cell: str) -> None:
     wanted = in_record(cell, record(), conformance_folder() / "corpus", REPORTS)
     text = of_a_network(wanted, "cpu", lambda tried: None).script
     limits(text)
@@ -81,37 +78,44 @@ def test_a_deviating_cell_of_the_record(cell: str, request: pytest.FixtureReques
 
 def shown(topology: Topology, kind: HookKind, clause: str) -> str:
     """The script of what deviates now, for no reason that the ledger knows."""
-
-    def seen(case: Topology, hook: HookKind) -> list[Sighting]:
-        if unable(case, hook) or hook.name not in ON_NETWORKS[clause].kinds:
-            return []
-        return sightings(case, "by-hand", hook, ON_NETWORKS[clause], Ledger(()))
-
-    symptom = seen(topology, kind)[0].symptom
-    found = reduced(topology, kind, lambda case, hook: any(s.symptom == symptom for s in seen(case, hook)))
-    return chosen(next(sighting for sighting in seen(*found) if sighting.symptom == symptom)).text
+    symptom = seen(topology, kind, clause)[0].symptom
+    found = reduced(topology, kind, lambda case, hook: any(s.symptom == symptom for s in seen(case, hook, clause)))
+    return chosen(next(sighting for sighting in seen(*found, clause) if sighting.symptom == symptom)).text
 
 
-@pytest.mark.parametrize("how", ["calls twice", "wrong grad_input", "one grad_output more", "never calls", "keeps"])
-def test_a_broken_torch_and_a_mended_one(how: str) -> None:
-    clause = {**CHANGES, **REGISTRATIONS}[how][1].split()[0]
-    with broken("register_full_backward_hook", how):
-        text = shown(MIXED, KINDS["full_backward"], clause)
+def seen(case: Topology, hook: HookKind, clause: str) -> list[Sighting]:
+    if unable(case, hook) or hook.name not in ON_NETWORKS[clause].kinds:
+        return []
+    return sightings(case, "by-hand", hook, ON_NETWORKS[clause], Ledger(()))
+
+
+BROKEN = [(how, clause) for how, (_, clauses) in {**CHANGES, **REGISTRATIONS}.items() for clause in clauses.split()]
+OTHERWISE = [(how, clause) for how, (_, _, clauses) in NEW_CHANGES.items() for clause in clauses.split()]
+
+
+def agrees(torch_with: Callable[[], AbstractContextManager[None]], kind: HookKind, clause: str) -> None:
+    """The script of a clause fails on a torch that is broken, and passes on the one that is here."""
+    with torch_with():
+        topology = next(case for case in BY_HAND.values() if seen(case, kind, clause))
+        text = shown(topology, kind, clause)
         limits(text)
         assert executed(text)[0] == 1
     assert executed(text)[0] == 0
 
 
-@pytest.mark.parametrize("how", ["tensor hook gets other values", "output hook is never called"])
-def test_a_torch_that_calls_other_kinds_otherwise(how: str) -> None:
-    kind, change, clauses = NEW_CHANGES[how]
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "clause"), BROKEN)
+def test_a_broken_torch_and_a_mended_one(how: str, clause: str) -> None:
+    agrees(lambda: broken("register_full_backward_hook", how), KINDS["full_backward"], clause)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "clause"), OTHERWISE)
+def test_a_torch_that_calls_other_kinds_otherwise(how: str, clause: str) -> None:
+    kind, change, _ = NEW_CHANGES[how]
     if lacking(kind):
         pytest.skip(lacking(kind))
-    with changed(KINDS[kind], change):
-        text = shown(MIXED, KINDS[kind], clauses.split()[0])
-        limits(text)
-        assert executed(text)[0] == 1
-    assert executed(text)[0] == 0
+    agrees(lambda: changed(KINDS[kind], change), KINDS[kind], clause)
 
 
 def test_a_case_that_conforms_is_refused() -> None:

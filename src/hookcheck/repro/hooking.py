@@ -22,6 +22,7 @@ from hookcheck.repro.question import (
     VALUE,
     Question,
 )
+from hookcheck.topology.model import walk
 from hookcheck.topology.source import attribute
 
 
@@ -94,11 +95,8 @@ class Hooking:
             hook = "lambda *args, name=name: calls.append(name)"
             return ['for name, module in net.named_modules(prefix="net"):', f"    {self._on('module', hook)}"]
         if kind.scope == "global":
-            where = attribute("net", asked.path)
-            note = self._note()
-            if asked.place == CALLS and asked.path is not None:
-                note = f"{note} if module is {where} else None"
-            return [kind.written(hook=self._hook(note))]
+            condition = self._condition() if asked.place == CALLS else ""
+            return [kind.written(hook=self._hook(f"{self._note()} if {condition} else None" if condition else ""))]
         if self.everywhere and asked.place != CALLS:
             return ["for module in net.modules():", f"    {self._on('module', self._hook())}"]
         lines = [self._on(attribute("net", asked.path if asked.place == CALLS else ""), self._hook())]
@@ -181,27 +179,36 @@ class Hooking:
 
     def _chain(self) -> list[str]:
         """A global hook that acts, and two on every module, one put before the other where torch has that."""
-        kind = self.kind
-        factors = acts.LATER if kind.acts.backward else acts.FORWARD[1:]
-        first = f"{acts.FIRST}[i % {len(acts.FIRST)}]" if kind.acts.backward else str(acts.FORWARD[0])
+        kind, asked = self.kind, self.asked
+        backward = kind.acts.backward
+        factors = [acts.FIRST, *((factor,) for factor in acts.LATER)] if backward else [*acts.FORWARD]
         self.helpers = [_SCALED]
-        lines = [_NAMES] if self.asked.relation == ORDER else []
-        lines += [kind.written(hook=self._link(0, first)), "for module in net.modules():"]
+        lines = [_NAMES] if asked.relation == ORDER else []
+        lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
+        lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
+        lines += [f"        return {kind.acts.returned('factors[i % len(factors)]' if backward else 'factor')}", ""]
+        lines += ["    return hook", "", kind.written(hook=f"acting(0, {factors[0]})"), "for module in net.modules():"]
         for link in (2, 1) if PREPEND else (1, 2):
             more = ", prepend=True" if PREPEND and link == 1 else ""
-            lines.append(f"    module.{kind.then}({self._link(link, str(factors[link - 1]))}{more})")
+            lines.append(f"    module.{kind.then}(acting({link}, {factors[link]}){more})")
         return lines
 
-    def _link(self, link: int, factor: str) -> str:
-        """A hook of a chain, which writes down what matters and then acts."""
-        asked, returned = self.asked, self.kind.acts.returned(factor)
-        note = ""
-        if asked.place == CALLS and asked.relation == ORDER:
-            note = f'calls.append(f"hook {link} of {{names[module]}}")'
-        elif asked.place == CALLS and asked.link in (link, EVERY):
-            where = attribute("net", asked.path)
-            note = self._note() if asked.link == EVERY else f"{self._note()} if module is {where} else None"
-        return f"lambda {self._parameters()}: {f'({note}, {returned})[1]' if note else returned}"
+    def _noting(self) -> list[str]:
+        """The lines in which a hook of a chain writes down what matters."""
+        asked = self.asked
+        if asked.place != CALLS:
+            return []
+        if asked.relation == ORDER:
+            return ['calls.append(f"hook {link} of {names[module]}")']
+        if asked.link == EVERY:
+            return [self._note()]
+        conditions = " and ".join(filter(None, [f"link == {asked.link}", self._condition()]))
+        return [f"if {conditions}:", f"    {self._note()}"]
+
+    def _condition(self) -> str:
+        """Of a hook that is called for every module, the one that matters; empty if the network has no other."""
+        several = len(list(walk(self.case.topology.module))) > 1
+        return f"module is {attribute('net', self.asked.path)}" if several else ""
 
 
 _NAMES = 'names = {module: name for name, module in net.named_modules(prefix="net")}'

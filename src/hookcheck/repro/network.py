@@ -41,7 +41,7 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     imports = [line for part in parts for line in part.split("\n") if re.match("from |import ", line)]
     classes = [re.sub(r"(?m)^(?:from|import) .*\n*", "", part).strip() for part in parts[:-1]]
     classes = [_tidy(text) for text in classes if text]
-    made = [line for line in parts[-1].split("\n") if "=" in line or parameter_shapes(topology)]
+    made = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
     numbers = values(topology)
     main = inlined(main_source(topology).split("\n"), named)
     used = "\n".join([*main, named])
@@ -52,7 +52,19 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     made += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]
     if device != "cpu":
         made += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
+    classes = _used("\n\n\n".join(classes), "\n".join([*made, *main]))
     return Network(tuple(dict.fromkeys(imports)), tuple(classes), tuple(made), tuple(main))
+
+
+def _used(classes: str, body: str) -> list[str]:
+    """The definitions that ``body`` or another one that is used speaks of."""
+    used: list[str] = []
+    for text in reversed(re.split(r"\n\n\n(?=\S)", classes)):  # each stands before what uses it
+        names = re.findall(r"^(?:def|class) (\w+)|^(\w+) =", text, re.MULTILINE)
+        wanted = "\n".join([body, *used])
+        if text and (not names or any(re.search(rf"\b{''.join(name)}\b", wanted) for name in names)):
+            used.insert(0, text)
+    return used
 
 
 def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:

@@ -146,14 +146,19 @@ def _runs(topology: Topology) -> bool:
 
 def _smaller(topology: Topology) -> Iterator[Topology]:
     """Networks that are one step away and lighter, the longest steps first."""
-    known, full = weight(topology), all(prod(i.shape) for i in topology.inputs)
+    known, full = weight(topology), _full(topology)
     for candidate in itertools.chain(_leaps(topology), one_step_away(topology)):
         try:
-            lighter = weight(candidate) < known and all(prod(i.shape) for i in candidate.inputs) >= full
+            lighter = weight(candidate) < known and _full(candidate) >= full
         except (*INVALID, HookcheckError):
             continue
         if lighter:
             yield candidate
+
+
+def _full(topology: Topology) -> bool:
+    """Whether every input and every parameter has entries."""
+    return all(map(prod, (*(i.shape for i in topology.inputs), *parameter_shapes(topology).values())))
 
 
 def _leaps(topology: Topology) -> Iterator[Topology]:

@@ -208,7 +208,7 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged) -> st
         body = ["try:", *(f"    {line}" for line in body), *caught]
     else:
         body = [*body, result]
-    return "\n".join([f"def run({parameter}):", *(f"    {line}" for line in body)])
+    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in body)])
 
 
 def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
