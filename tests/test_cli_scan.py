@@ -48,6 +48,13 @@ a.py:3:11: HKS001 `register_backward_hook` is the legacy kind, whose grad_input 
 `register_full_backward_hook`
 c.py:4:7: HKS003 `register_state_dict_pre_hook` came with torch 2.0, and torch 1.13 is to be supported as well \
 (unsure: the receiver could not be inferred)
+HKS001: A legacy backward hook receives the gradients of the last operation only, which often are
+  not the module's. See
+  https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_backward_hook;
+  hookcheck explain P2-12 or LB-03
+HKS003: A function that registers hooks is newer than the oldest release in --torch. See
+  https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_state_dict_pre_hook;
+  hookcheck explain TN-02 or BN-02 or GL-03
 1 error, 1 warning; 3 registrations in 4 files; 1 file not scanned
 """
 
@@ -114,6 +121,7 @@ def test_json() -> None:
 def test_github() -> None:
     out = asked("a.py", "--format", "github")[1]
     assert out.startswith("::warning file=a.py,line=3,endLine=3,col=11,title=HKS001::`register_backward_hook` is")
+    assert out.endswith(f"; see {RULES['HKS001'].link}\n")
     assert out.count("\n") == 1
 
 

@@ -57,6 +57,11 @@ def bad() -> Iterator[tuple[str, Any, dict[str, Any]]]:
         linear,
         {"loss": lambda out: torch.ones(1, requires_grad=True).sum()},
     )
+    yield "loss is a function from the output", linear, {"loss": "mse"}
+    yield "no module's path matches 'encoder.*'; there are no sub-modules", linear, {"modules": "encoder.*"}
+    yield "no module's path matches 'encoder.*'; there are layer$", Odd, {"modules": "encoder.*"}
+    for seed in ("0", 1.5, None, -1, 2**63):
+        yield f"seed is a whole number from 0 .*, not {seed!r}", linear, {"seed": seed}
     yield "unknown hook kind 'full'", linear, {"kinds": ["full"]}
     yield "hooks of kind acting_forward are not for this", linear, {"kinds": ["acting_forward"]}
     yield "no hook kind is named", linear, {"kinds": []}
@@ -75,6 +80,16 @@ def test_bad_input_gets_one_line(text: str, make: Any, options: dict[str, Any]) 
     with pytest.raises(HookcheckError, match=text) as caught:
         hookcheck.check_module(make(), torch.ones(1, 2), **options)
     assert "\n" not in str(caught.value)
+
+
+class Named(nn.Module):
+    def forward(self, items: Any) -> Any:
+        return items["x"] * 2 if isinstance(items, dict) else torch.ones(1) * items
+
+
+@pytest.mark.parametrize("argument", [3, {"x": torch.ones(1, requires_grad=True)}])
+def test_what_is_no_tuple_is_the_only_argument(argument: Any) -> None:
+    assert hookcheck.check_module(Named(), argument, kinds=["forward"]).calls == {"": 1}
 
 
 @pytest.mark.skipif(RELEASE < (1, 8), reason="full backward hooks came with 1.8")

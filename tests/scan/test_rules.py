@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from packaging.version import Version
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
@@ -68,7 +69,11 @@ def backward(names: dict[str, Any]) -> None:
     y.sum().backward()
 
 
-@pytest.mark.parametrize("id", ["HKS005", "HKS006", "HKS007", "HKS011", "HKS012"])
+SINCE = {"HKS005": "1.7", "HKS006": "2.1", "HKS007": "1.8", "HKS011": "1.9", "HKS012": "2.1"}
+"""Since when torch does to a bad example what the rule says."""
+
+
+@pytest.mark.parametrize("id", [id for id, since in SINCE.items() if Version(torch.__version__) >= Version(since)])
 def test_torch_refuses_the_bad_example_and_runs_the_good_one(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = run(RULES[id].good), run(RULES[id].bad)
     backward(good)
@@ -212,6 +217,11 @@ def test_private_names(use: str, found: list[str]) -> None:
         "class Mine:\n    def __init__(self):\n        self._forward_hooks = []\n" if use.startswith("self") else ""
     )
     assert ids(f"{HEAD}{before}\nprint({use})\n") == found
+
+
+@pytest.mark.parametrize(("home", "found"), [("torch.nn.modules.module", ["HKS002"]), ("mine", [])])
+def test_private_names_that_are_imported(home: str, found: list[str]) -> None:
+    assert ids(f"{HEAD}from {home} import _global_forward_hooks, _parameters\n") == found
 
 
 FIELD = """\

@@ -79,6 +79,8 @@ _SCHEMAS = [
         wrote=("integer", "at how many calls it wrote to a tensor that it was given"),
         changed=("array", "the outputs and gradients that are others by what it returned or wrote"),
         left=("boolean", "whether it was still there at the end"),
+        kept=("integer", "how many bytes of what it was given are still there after the step"),
+        graph=("boolean", "whether some of that has its graph"),
         received=("string", "what it received, in words"),
     ),
 ]
@@ -90,7 +92,7 @@ _SCHEMAS = [
 @click.option("--contexts", multiple=True, help="Compare what hooks see in these contexts with eager mode.")
 @click.option("--hooks", metavar="MODULE:FUNCTION", help="A function that registers your own hooks on the model.")
 @click.option("--modules", multiple=True, help="Only modules whose path matches, such as 'encoder.*'.")
-@click.option("--seed", default=0, show_default=True, help="Of all random numbers.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random numbers.")
 @click.option("--known", is_flag=True, help="End with 1 for deviations that the ledger knows, too.")
 @click.option("--torch", "torches", metavar="A,B", help="Run it on two releases: what is otherwise on the second?")
 @click.option(

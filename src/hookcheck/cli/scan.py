@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import fields, watched
+from hookcheck.cli.output import fields, watched, wrapped
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ def _mended(result: Result) -> bool:
 
 def _show_findings(results: list[Result], shape: str) -> None:
     from hookcheck.scan import writing
+    from hookcheck.scan.rules import RULES
 
     found = [finding for result in results for finding in result.findings]
     if shape == "sarif":
@@ -133,6 +134,8 @@ def _show_findings(results: list[Result], shape: str) -> None:
         click.echo(
             writing.finding_line(finding).replace(finding.rule, click.style(finding.rule, fg="red", bold=True), 1)
         )
+    for id in sorted({finding.rule for finding in found}) if shape == "pretty" else ():
+        click.echo(wrapped(writing.rule_text(RULES[id], found)))
     _show_rest(results, shape, False)
 
 

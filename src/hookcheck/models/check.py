@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ def check_module(
 ) -> ModelCheck:
     """Runs ``model(*args, **kwargs)`` with each hook kind on each sub-module, and says what deviates from the contract.
 
+    ``args`` is a tuple or list of what the model is called with; anything else is the only argument.
     ``loss`` makes one number of the output; without it backward starts at all output tensors with random numbers, drawn
     by ``seed``. ``kinds`` are names of `hookcheck.hooks.kinds.KINDS` (None: the usual ones that this torch has).
     ``contexts`` are those of `hookcheck.models.same_under.CONTEXTS`: what hooks see there is compared with eager mode.
@@ -65,13 +67,15 @@ def check_module(
             text says what to do.
     """
     check_torch()
-    args = (args,) if isinstance(args, torch.Tensor) else tuple(args)
+    args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     _usable(model, args, kwargs or {})
+    if loss is not None and not callable(loss):
+        raise HookcheckError(f"loss is a function from the output to a tensor of one number, not {type(loss).__name__}")
     names = [] if hooks and kinds is None else usable_kinds(kinds)
     others = usable_contexts(contexts)
     patterns = [modules] if isinstance(modules, str) else [*modules]
     chosen = _chosen(model, patterns)
-    subject = Subject(model, args, kwargs or {}, loss, seed, chosen, Snapshot(model))
+    subject = Subject(model, args, kwargs or {}, loss, _whole(seed), chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
     last = bool(hooks) or any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names)
     told = _Told(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
@@ -237,6 +241,13 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError(f"the model is spread over {' and '.join(sorted(devices))}: move all of it to one device")
 
 
+def _whole(seed: Any) -> int:
+    """The seed as all generators of random numbers take it."""
+    if not hasattr(seed, "__index__") or not 0 <= index(seed) < 2**63:
+        raise HookcheckError(f"seed is a whole number from 0 to 2**63 - 1, not {seed!r}")
+    return index(seed)
+
+
 def _in_place(module: nn.Module) -> bool:
     """Whether ``module.compile()`` was called."""
     return getattr(module, "_compiled_call_impl", None) is not None
@@ -268,7 +279,8 @@ def _chosen(model: nn.Module, patterns: list[str]) -> dict[str, nn.Module]:
     named = {path: m for path, m in model.named_modules() if not isinstance(m, torch.jit.ScriptModule)}
     for pattern in patterns:
         if not any(fnmatchcase(path, pattern) for path in named):
-            raise HookcheckError(f"no module's path matches {pattern!r}; paths are {', '.join([*named][1:6])}, …")
+            paths = ", ".join([*named][1:6]) + (", …" if len(named) > 6 else "")
+            raise HookcheckError(f"no module's path matches {pattern!r}; there are {paths or 'no sub-modules'}")
     return {path: module for path, module in named.items() if path == "" or _matches(path, patterns)}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hookcheck.models.order import before, uses
+from hookcheck.models.order import before, edges, uses
 
 Keep = Callable[[torch.Tensor], Any]
 """What is kept of a gradient."""
@@ -183,8 +183,8 @@ class Cuts:
         counts = uses(node for boundary in self.boundaries for node in boundary.nodes)
         inner: set[Any] = set()
         for call in self.ended:  # those that are inside of a call end before it, and may give it their outputs
-            edges = [edge for node in call.exit.nodes for edge in node.next_functions if edge[0] is not None]
-            call.used = any(counts[edge] > edges.count(edge) or edge[0] in inner for edge in edges)
+            behind = [edge for node in call.exit.nodes for edge in edges(node)]
+            call.used = any(counts[edge] > behind.count(edge) or edge[0] in inner for edge in behind)
             inner.update(call.exit.nodes if call.used else ())
 
     @contextmanager

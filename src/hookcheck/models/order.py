@@ -27,7 +27,7 @@ def uses(starts: Iterable[Any]) -> Counter[tuple[Any, int]]:
     seen = set(stack)
     while stack:
         node = stack.pop()
-        for following, output in _edges(node):
+        for following, output in edges(node):
             found[following, output] += 1
             if following not in seen:
                 seen.add(following)
@@ -55,10 +55,10 @@ def _behind(places: Mapping[Any, int]) -> dict[Any, int]:
 
 
 def _following(node: Any) -> list[Any]:
-    return [following for following, _ in _edges(node)]
+    return [following for following, _ in edges(node)]
 
 
-def _edges(node: Any) -> list[tuple[Any, int]]:
+def edges(node: Any) -> list[tuple[Any, int]]:
     """The Nodes that a Node hands gradients to, with the number of the output that each is of; none where its graph is
     gone, as that of an output nobody kept."""
     try:

@@ -6,6 +6,7 @@ is held to that. Then it runs once more for each hook that returned something, w
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ from hookcheck.models.result import Judged, OwnHook
 from hookcheck.models.step import Step, Subject, Taken, take
 from hookcheck.models.tables import global_hooks
 from hookcheck.models.watching import Honoured, Watch, Watched, watching
+from hookcheck.probe.garbage import young
 
 Register = Callable[[torch.nn.Module], Any]
 """Registers hooks on a model. It may give what removes them: handles, anything with ``remove``, a function without
@@ -37,17 +39,19 @@ arguments, or a context manager that is open during the step."""
 class Receipts:
     """What one's own hooks received in a step in which nothing that they return counts.
 
-    ``changed`` says for each of them (by its key) which outputs and gradients are others because of what it returned.
+    ``changed`` says for each of them (by its key) which outputs and gradients are others because of what it returned,
+    ``kept`` (by key and place) how many bytes of what it was given are there afterwards, and whether with their graph.
     """
 
     step: Step
     hooks: tuple[Watched, ...]
     changed: Mapping[tuple[str, str, str], tuple[str, ...]]
+    kept: Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]
     nodes: tuple[NodeRun, ...]
 
 
 def receive(subject: Subject, register: Register, plain: Step, call: Any = None) -> Receipts:
-    """Runs the step with the hooks, and once more for each that returns something.
+    """Runs the step with the hooks, once more for each that returns something, and once for what stays in memory.
 
     Raises:
         HookcheckError: registering them raises, or it registers none.
@@ -63,7 +67,20 @@ def receive(subject: Subject, register: Register, plain: Step, call: Any = None)
     for key in dict.fromkeys(hook.key for hook in hooks if hook.wrote and not hook.returned):
         changed[key] = tuple(_changed(plain, step))
     legacy = any(hook.kind.variant == "legacy" for hook in hooks)
-    return Receipts(step, hooks, changed, node_runs(subject) if legacy else ())
+    kept = _kept(subject, register, call)
+    return Receipts(step, hooks, changed, kept, node_runs(subject) if legacy else ())
+
+
+def _kept(
+    subject: Subject, register: Register, call: Any
+) -> Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]:
+    with young():
+        step, watch = _run(subject, register, lambda _: True, call, weakly=True)
+        raised = step.raised
+        del step  # it shares the memory of gradients
+        gc.collect()
+        own = [*subject.model.parameters(), *subject.model.buffers()]
+        return {} if raised else {(hook.key, hook.on): hook.given.left(own) for hook in watch.hooks.values()}
 
 
 def judge_own(
@@ -77,6 +94,7 @@ def judge_own(
         step = replace(received.step, seen=seen)
         reference = _reference(hook, subject, truth, received.nodes)
         judged = [*_judged(hook, reference, step, subject, truth, ledger, device)]
+        kept, graph = received.kept.get((hook.key, hook.on), (0, False))
         yield OwnHook(
             kind=hook.kind.name,
             on=_on(hook),
@@ -88,6 +106,8 @@ def judge_own(
             wrote=hook.wrote,
             changed=received.changed.get(hook.key, ()),
             left=hook.left,
+            kept=kept,
+            graph=graph,
             judged=tuple(judged),
         )
 
@@ -106,12 +126,14 @@ def presence(subject: Subject, received: Receipts, truth: Truth, ledger: Ledger,
     yield from best.values()
 
 
-def _run(subject: Subject, register: Register, honoured: Honoured, call: Any) -> tuple[Step, Watch]:
+def _run(
+    subject: Subject, register: Register, honoured: Honoured, call: Any, weakly: bool = False
+) -> tuple[Step, Watch]:
     box: list[Watch] = []
 
     @contextmanager
     def within(taken: Taken) -> Iterator[None]:
-        watch = Watch(taken.modules, {**taken.parameters, **taken.inputs}, honoured)
+        watch = Watch(taken.modules, {**taken.parameters, **taken.inputs}, honoured, weakly)
         box.append(watch)
         known = {hook.key for _, hook in global_hooks()}
         with watching(watch):

@@ -63,7 +63,9 @@ class OwnHook:
     modules`` or ``another tensor``; ``place`` is where it was registered (``file:line``). It was ``called`` so often,
     and ``due`` so often (None: that is not known). At ``returned`` calls it returned something, at ``wrote`` it wrote
     to a tensor that it was given; ``changed`` are the outputs and gradients that are others by that. ``left`` says that
-    it was still there at the end. ``judged`` are the verdicts on what it received, as if no hook returned anything.
+    it was still there at the end. ``kept`` is how many bytes of what it was given are still there after the step, and
+    ``graph`` whether some of that has its graph. ``judged`` are the verdicts on what it received, as if no hook
+    returned anything.
     """
 
     kind: str
@@ -76,6 +78,8 @@ class OwnHook:
     wrote: int
     changed: tuple[str, ...]
     left: bool
+    kept: int
+    graph: bool
     judged: tuple[Judged, ...]
 
     @property
@@ -93,7 +97,7 @@ class OwnHook:
 
     @property
     def answered(self) -> str:
-        """What it returned and what that did, in words; what it wrote; whether it stayed behind."""
+        """What it returned and what that did, in words; what it wrote; what stays in memory; whether it does itself."""
         did = [f"returned something at {_calls(self.returned)}"] if self.returned else []
         did += [f"wrote to what it was given at {_calls(self.wrote)}"] if self.wrote else []
         if did:
@@ -101,6 +105,9 @@ class OwnHook:
             did.append(
                 f"which changes {', '.join(self.changed[:3])}{more}" if self.changed else "which changes nothing"
             )
+        if self.kept:
+            graph = ", with the graph behind it" if self.graph else ""
+            did.append(f"{_size(self.kept)} of what it was given stay in memory{graph}")
         return ", ".join([*did, *(["was not removed"] if self.left else [])])
 
     @property
@@ -112,6 +119,10 @@ class OwnHook:
     def __str__(self) -> str:
         """All of it."""
         return "; ".join(filter(None, (self.called_as_due, self.received, self.answered)))
+
+
+def _size(count: int) -> str:
+    return f"{count} B" if count < 1024 else f"{count / 1024:.1f} KiB" if count < 2**20 else f"{count / 2**20:.1f} MiB"
 
 
 def _calls(count: int) -> str:

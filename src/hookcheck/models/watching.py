@@ -17,6 +17,7 @@ import torch
 
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, POST_ACCUMULATE, HookKind
 from hookcheck.models.leftovers import caller
+from hookcheck.models.memory import Given
 from hookcheck.models.tables import function_name, global_hooks, hooks_of
 from hookcheck.probe.copying import asks, copied, version, view_of
 from hookcheck.probe.observation import Event
@@ -37,7 +38,7 @@ class Watched:
     ``on`` is the path of its module, the name of its parameter or input (``input 0``), or an output (``path[0]``); None
     for a global hook, and for a tensor that is none of these. ``events`` are its calls, ``returned`` is at how many it
     returned something, ``wrote`` at how many it wrote to a tensor that it was given, ``left`` whether it is still
-    there at the end.
+    there at the end. ``given`` refers weakly to what it was given.
     """
 
     kind: HookKind
@@ -48,6 +49,8 @@ class Watched:
     returned: int = 0
     wrote: int = 0
     left: bool = False
+    given: Given = field(default_factory=Given)
+    given: Given = field(default_factory=Given)
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -62,11 +65,21 @@ Honoured = Callable[[Watched], bool]
 class Watch:
     """The hooks that were registered, in that order, and all their ``events``."""
 
-    def __init__(self, modules: Mapping[str, torch.nn.Module], leaves: Mapping[str, Any], honoured: Honoured) -> None:
-        """``modules`` by path and ``leaves`` by name are what hooks are seen on."""
+    def __init__(
+        self,
+        modules: Mapping[str, torch.nn.Module],
+        leaves: Mapping[str, Any],
+        honoured: Honoured,
+        weakly: bool = False,
+    ) -> None:
+        """``modules`` by path and ``leaves`` by name are what hooks are seen on.
+
+        With ``weakly`` nothing of what they are given is kept, so that what they keep themselves shows.
+        """
         self.paths = {id(module): path for path, module in modules.items()}
         self.names = {id(leaf): name for name, leaf in leaves.items()}
         self.honoured = honoured
+        self.weakly = weakly
         self.hooks: dict[tuple[Any, ...], Watched] = {}
         self.events: list[tuple[int, Event]] = []
         self._outputs: list[tuple[str, Any]] = []
@@ -94,11 +107,28 @@ class Watch:
 
     def _record(self, watched: Watched, hook: Any, *arguments: Any) -> Any:
         """Notes what the hook is called with and calls it."""
+        given = self.paths.get(id(arguments[0])) if watched.kind.scope in ("module", "global") else None
+        path = (given or "") if watched.on is None else watched.on
+        if self.weakly:
+            watched.given.note(arguments)
+        else:
+            self._note(watched, path, given, arguments)
+        versions = _versions(arguments)
+        if watched.kind.call == FORWARD:
+            self._outputs.append((path, arguments[-1]))
+        try:
+            answer = hook(*arguments)
+        finally:
+            if watched.kind.call == FORWARD:
+                self._outputs.pop()
+        watched.wrote += _versions(arguments) != versions
+        watched.returned += answer is not None
+        return answer if self.honoured(watched) else None
+
+    def _note(self, watched: Watched, path: str, given: str | None, arguments: tuple[Any, ...]) -> None:
         kind = watched.kind
         of_module = kind.scope in ("module", "global")
-        given = self.paths.get(id(arguments[0])) if of_module else None
         rest = arguments[1:] if of_module else (arguments[0].grad,) if kind.call == POST_ACCUMULATE else arguments
-        path = (given or "") if watched.on is None else watched.on
         number = sum(event.path == path for event in watched.events)
         # Gradients are copied, since one's own hook may write to them; what goes in and out of a module is kept as the
         # truth keeps it, in its own memory, to which in-place operations write.
@@ -106,17 +136,6 @@ class Watch:
         event = Event(kind.name, path, number, given, tuple(map(keep, rest)), asks(rest))
         watched.events.append(event)
         self.events.append((0, event))
-        versions = _versions(arguments)
-        if kind.call == FORWARD:
-            self._outputs.append((path, arguments[-1]))
-        try:
-            answer = hook(*arguments)
-        finally:
-            if kind.call == FORWARD:
-                self._outputs.pop()
-        watched.wrote += _versions(arguments) != versions
-        watched.returned += answer is not None
-        return answer if self.honoured(watched) else None
 
     def _output(self, tensor: Any) -> str | None:
         """Which output of a module whose forward hook runs it is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+import torch
 from torch import nn
 
 from hookcheck.contract.verdict import GAPS
@@ -13,6 +14,7 @@ from hookcheck.models.cuts import CALLED, CutCall
 from hookcheck.models.judging import Judging, Truth
 from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Judged, Remark, by_module
 from hookcheck.models.step import Subject
+from hookcheck.probe.run import release
 
 NEVER_CALLED = "hooks on these modules are never called"
 CALLS = "modules that are called several times"
@@ -24,6 +26,7 @@ LEGACY = "what legacy hooks report instead"
 PRESENCE = "what changes because a hook is there"
 ORDER = "order"
 UNSTEADY = "the model itself"
+RELEASE = release(torch.__version__)
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
@@ -125,6 +128,9 @@ def _why_silent(call: CutCall, judging: Judging) -> str:
         return f"no output requires grad{inside}"
     if not call.exit.crossings and not call.entry.crossings:
         return "backward does not come by: the loss does not depend on the output"
+    asking = any(spot.requires_grad for spot in call.entry.spots if spot.place is not None)
+    if RELEASE < (1, 9) and KINDS[judging.kind].variant == "full" and not asking:
+        return "no positional argument requires grad, and torch 1.8 calls full hooks with the gradients of these alone"
     return "the gradient does not go through a tensor that the hook sits on"
 
 
@@ -140,7 +146,7 @@ def _none(truth: Truth) -> Iterator[Remark]:
         crossed = first.exit.crossed(0) or {}
         if any(gradient is None for gradient in crossed.values()):
             unused.append(path)
-    if no_input:
+    if no_input and RELEASE >= (1, 9):
         yield Remark(
             NONE,
             "grad_input is None since no positional argument requires grad (a full hook then fires when the gradients "

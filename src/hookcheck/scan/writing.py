@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hookcheck import __version__
-from hookcheck.scan.findings import ERROR, NOTE, WARNING, Finding, extent
+from hookcheck.scan.findings import ERROR, NOTE, WARNING, Finding, Rule, extent
 from hookcheck.scan.registrations import Registration
 from hookcheck.scan.rules import RULES
 from hookcheck.scan.scanning import Result
@@ -53,6 +53,13 @@ def finding_line(finding: Finding) -> str:
     return f"{finding.path}:{finding.line}:{finding.column}: {finding.rule} {said(finding)}"
 
 
+def rule_text(rule: Rule, found: Iterable[Finding]) -> str:
+    """What a rule says, and what its findings rest on."""
+    links = dict.fromkeys(finding.link for finding in found if finding.rule == rule.id)
+    clauses = f"; hookcheck explain {' or '.join(rule.clauses)}" if rule.clauses else ""
+    return f"{rule.id}: {rule.sentence} See {', '.join(links)}{clauses}"
+
+
 def registration_line(row: dict[str, Any]) -> str:
     """A registration in one line."""
     on = f" on {row['receiver']}" if row["receiver"] else ""
@@ -80,7 +87,8 @@ def _counted(count: int, noun: str) -> str:
 def github_line(finding: Finding) -> str:
     """A finding as a workflow command that annotates the line."""
     place = f"file={_escaped(finding.path, ':,')},line={finding.line},endLine={finding.end_line},col={finding.column}"
-    return f"::{_COMMANDS[finding.severity]} {place},title={finding.rule}::{_escaped(said(finding))}"
+    text = _escaped(f"{said(finding)}; see {finding.link}")
+    return f"::{_COMMANDS[finding.severity]} {place},title={finding.rule}::{text}"
 
 
 def _escaped(text: str, more: str = "") -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hookcheck.scan.findings import WARNING, Hit, Rule, Scanned
 from hookcheck.scan.private import PRIVATE
+from hookcheck.scan.source import Source
 
 _LEGACY = ("backward", "global_backward")
 
@@ -29,17 +30,22 @@ def _private(scanned: Scanned) -> Iterator[Hit]:
         and isinstance(n.value, ast.Name) and n.value.id == "self"
     }  # fmt: skip
     for node in source.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in PRIVATE and node.attr not in defined:
-            parent = source.parents.get(node)
-            called = isinstance(parent, ast.Call) and parent.func is node
-            place, name = (parent if called and parent is not None else node), node.attr
-        elif isinstance(node, ast.Call) and (name := _by_string(node)) and name not in defined:
-            place = node
-        else:
-            continue
-        since, remark, link = PRIVATE[name]
-        message = f"`{name}` is private to torch; it is as it is since torch {since}: {remark}"
-        yield Hit(place, message, source.uses_torch, link)
+        for place, name in _named(source, node):
+            if name in PRIVATE and name not in defined:
+                since, remark, link = PRIVATE[name]
+                message = f"`{name}` is private to torch; it is as it is since torch {since}: {remark}"
+                yield Hit(place, message, source.uses_torch, link)
+
+
+def _named(source: Source, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+    """The names that a node takes from something: an attribute, in a string, or imported from torch."""
+    if isinstance(node, ast.Attribute):
+        parent = source.parents.get(node)
+        yield (parent if isinstance(parent, ast.Call) and parent.func is node else node), node.attr
+    elif isinstance(node, ast.Call):
+        yield node, _by_string(node)
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch":
+        yield from ((node, alias.name) for alias in node.names)
 
 
 def _by_string(node: ast.Call) -> str:
@@ -47,11 +53,7 @@ def _by_string(node: ast.Call) -> str:
     if not (isinstance(node.func, ast.Name) and node.func.id in ("getattr", "setattr") and len(node.args) > 1):
         return ""
     value = node.args[1]
-    return (
-        value.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value in PRIVATE
-        else ""
-    )
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 RULES = (

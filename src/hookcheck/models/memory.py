@@ -1,0 +1,50 @@
+"""How much of what hooks are given is still in memory when the step is over?"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from hookcheck.models.step import tensors_in
+
+
+class Given:
+    """Weak references to the tensors that a hook was given, and to their memory, which others may share."""
+
+    def __init__(self) -> None:
+        """Nothing yet."""
+        self._tensors: list[weakref.ref[torch.Tensor]] = []
+        self._memory: dict[int, tuple[StorageWeakRef, int]] = {}
+
+    def note(self, arguments: Any) -> None:
+        """Remembers the tensors among what a hook is called with."""
+        for _, tensor in tensors_in(arguments):
+            held = _storage(tensor)
+            if held is not None:
+                self._tensors.append(weakref.ref(tensor))
+                reference = StorageWeakRef(held)
+                self._memory.setdefault(reference.cdata, (reference, _size(held)))
+
+    def left(self, own: Iterable[torch.Tensor]) -> tuple[int, bool]:
+        """How many bytes there still are, those of ``own`` tensors aside, and whether a graph is there with them."""
+        others = {StorageWeakRef(held).cdata for tensor in own if (held := _storage(tensor)) is not None}
+        left = sum(size for key, (memory, size) in self._memory.items() if key not in others and not memory.expired())
+        return left, left > 0 and any(
+            (tensor := reference()) is not None and tensor.grad_fn is not None for reference in self._tensors
+        )
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    """The memory of a tensor; None for one that holds no numbers itself, such as a sparse one."""
+    try:
+        return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+def _size(storage: Any) -> int:
+    return storage.nbytes() if hasattr(storage, "nbytes") else storage.size() * storage.element_size()  # type: ignore[no-any-return]
