@@ -8,7 +8,9 @@ from hookcheck.errors import HookcheckError
 from hookcheck.record.errors import UnwritableReports
 from hookcheck.record.writing import write
 from hookcheck.report.archive import NoRecords, read_folder
+from hookcheck.report.diagram import STEP, Box, Diagram
 from hookcheck.report.drawing import report
+from hookcheck.report.layout import place
 
 from .samples import case, deviation, record, records
 
@@ -84,3 +86,14 @@ def test_pages_of_records_that_are_gone_are_removed(folder: Path, tmp_path: Path
     (folder / "torch-1.7.1-cpu.jsonl.gz").unlink()
     report(folder, tmp_path)
     assert {path.name for path in (tmp_path / "site" / "releases").iterdir()} == {"1.13.1-cpu.html", "2.13.0-cpu.html"}
+
+
+def test_a_drawing_is_the_same_wherever_its_objects_lie() -> None:
+    # two arrows lead over several layers, and what stands beside them is kept in sets
+    boxes = [Box(name, STEP) for name in "abcdefgh"]
+    arrows = [(0, 1), (1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 6), (0, 6), (0, 5), (5, 7), (6, 7), (0, 7)]
+    kept, placed = [], set()
+    for _ in range(20):
+        kept.append([object() for _ in range(997)])
+        placed.add(place(Diagram(boxes, arrows), "", ""))
+    assert len(placed) == 1

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
+
+import numpy as np
 
 from hookcheck.contract.evidence import order
 from hookcheck.contract.verdict import COST_CLASSES, NOT_OFFERED, PROGRAM, RAN, CaseResult
@@ -24,9 +26,9 @@ from hookcheck.record.changes import (
     changes,
 )
 from hookcheck.record.model import CORPUS, Counterexample, Header, Record
+from hookcheck.record.rows import Key, Rows, name_of
 from hookcheck.topology.codec import TopologyError, decode
-
-Key = tuple[str, str, str]
+from hookcheck.topology.primitive import Array
 
 
 @dataclass(frozen=True)
@@ -95,61 +97,82 @@ def compare(
     """
     wanted = _wanted(kinds, programs)
     old, new = _by_key(before, wanted), _by_key(after, wanted)
-    pairs = (Pair(key, old.get(key), new.get(key)) for key in dict.fromkeys([*old, *new]))
     size = sizes([*before.counterexamples, *after.counterexamples], length)
-    found = compare_pairs(pairs, before.header, after.header, size, {})
+    rows, was, now = _rows(old, new, size)
+    found = compare_rows(rows, was, now, before.header, after.header, {})
     return replace(found, left_out=(*found.left_out, *_programs_left_out(after, wanted)))
 
 
-class Pair(NamedTuple):
-    """What became of a case in two records, None in one that lacks it; or of all ``cases`` for which that is the same.
+def _rows(old: dict[Key, CaseResult], new: dict[Key, CaseResult], size: Size) -> tuple[Rows, Array, Array]:
+    """The cases of two runs as rows, and the numbers of the results that they had in each."""
+    keys = [
+        key for key in dict.fromkeys([*old, *new]) if key not in old or key not in new or _apart(old[key], new[key])
+    ]
+    keys.sort(key=lambda key: (size(key[1]), key))
+    keys += [key for key in old if key in new and not _apart(old[key], new[key])]  # nobody asks for the smallest
+    names: dict[Key, int] = {}
+    places = [names.setdefault(name_of(key), len(names)) for key in keys]
+    results: list[CaseResult] = []
+    numbers: dict[Any, int] = {}
 
-    ``key`` is the smallest of them; ``others`` are the families and hook kinds of all, empty where it stands alone.
-    """
+    def number(case: CaseResult | None) -> int:
+        if case is None:
+            return -1
+        # what a file says of many cases at once is one object
+        alike = case.origin, case.outcome, case.reason, id(case.judged), id(case.deviations)
+        if alike not in numbers:
+            numbers[alike] = len(results)
+            results.append(case)
+        return numbers[alike]
 
-    key: Key
-    was: CaseResult | None
-    now: CaseResult | None
-    cases: int = 1
-    others: frozenset[tuple[str, str]] = frozenset()
-
-    @property
-    def families(self) -> set[str]:
-        """The families of the cases."""
-        return {family for family, _ in self.others} or {self.key[0]}
+    was, now = (np.array([number(cases.get(key)) for key in keys], np.int64) for cases in (old, new))
+    rows = Rows(keys, tuple(names), np.array(places, np.int64), np.ones(len(keys), np.int64), results)
+    return rows, was, now
 
 
-def compare_pairs(
-    pairs: Iterable[Pair], before: Header, after: Header, size: Size, known: dict[tuple[int, int], Changes]
+def _apart(was: CaseResult, now: CaseResult) -> bool:
+    return was.deviations != now.deviations or was.judged != now.judged or was.outcome != now.outcome
+
+
+def compare_rows(
+    rows: Rows, was: Array, now: Array, before: Header, after: Header, known: dict[tuple[int, int], Changes]
 ) -> Comparison:
-    """The difference between the runs ``before`` and ``after``, of which ``pairs`` holds every case once.
+    """The difference between the runs ``before`` and ``after``, in which ``rows`` had the results ``was`` and ``now``:
+    their numbers, or -1 of a row that the run lacks.
 
-    ``known`` keeps what has changed from one result to another, by their identities, for comparisons of other runs in
-    which the same objects meet. It must be empty at first, and serve runs with the same `common_ranks` alone.
+    ``known`` keeps what has changed from one result to another, by their numbers, for comparisons of other runs of the
+    same rows. It must be empty at first, and serve runs with the same `common_ranks` alone.
     """
     ranks = common_ranks(before, after)
-    compared = 0
-    sightings: list[tuple[Cause, Example, Pair]] = []
+    both = (was >= 0) & (now >= 0) & rows.ran[was] & rows.ran[now]
+    sightings: list[_Sighting] = []
+    other = np.flatnonzero(both & (was != now))
+    for pair, group in rows.groups(other, was[other] * len(rows.results) + now[other]):
+        pairing = divmod(pair, len(rows.results))
+        if pairing not in known:
+            earlier, later = (rows.results[number] for number in pairing)
+            alike = earlier.deviations == later.deviations and earlier.judged == later.judged
+            known[pairing] = () if alike else _by_cause(changes(earlier, later, ranks))
+        sightings += [(cause, words, group) for cause, words in known[pairing]]
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
-    for pair in pairs:
-        was, now = pair.was, pair.now
-        if was is not None and now is not None and was.outcome == RAN == now.outcome:
-            compared += pair.cases
-            if was is not now:
-                pairing = id(was), id(now)
-                if pairing not in known:
-                    alike = was.deviations == now.deviations and was.judged == now.judged
-                    known[pairing] = () if alike else _by_cause(changes(was, now, ranks))
-                sightings += [(cause, words, pair) for cause, words in known[pairing]]
-            continue
-        if change := _availability(pair, before, after):
-            sightings.append((_the(change[0]), change[1], pair))
-        if why := _left_out(pair, before, after):
+    some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
+    # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
+    lacking = np.where((was[some] < 0) | (now[some] < 0), rows.places[some] + 1, 0)
+    ends = rows.ends[was[some]] * (len(rows.results) + 1) + rows.ends[now[some]]
+    for _, group in rows.groups(some, ends * (len(rows.names) + 1) + lacking):
+        first = rows.keys[group[0]], rows.result(was[group[0]]), rows.result(now[group[0]])
+        if change := _availability(*first, before, after):
+            sightings.append((_the(change[0]), change[1], group))
+        if why := _left_out(*first, before, after):
             families, cases = aside.get(why, (set(), 0))
-            aside[why] = families | pair.families, cases + pair.cases
+            places = np.unique(rows.places[group]).tolist()
+            found = families.union(rows.families_and_kinds(tuple(places))[0])
+            aside[why] = found, cases + int(rows.cases[group].sum())
     left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
+    left_out.sort(key=lambda item: (not item.lost, -item.cases, item.why))
     clauses = _clauses_left_out(before, after)
-    return Comparison(before, after, compared, _grouped(sightings, size), (*clauses, *left_out))
+    compared = int(rows.cases[both].sum())
+    return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *left_out))
 
 
 def common_ranks(before: Header, after: Header) -> dict[str, str]:
@@ -176,19 +199,20 @@ def _by_key(record: Record, wanted: _Wanted) -> dict[Key, CaseResult]:
     return {(case.family, case.topology, case.kind): case for case in cases}
 
 
-def _availability(pair: Pair, before: Header, after: Header) -> tuple[Cause, Example] | None:
+def _availability(
+    key: Key, was: CaseResult | None, now: CaseResult | None, before: Header, after: Header
+) -> tuple[Cause, Example] | None:
     """What has changed where a case ran in one record alone; None where that says nothing."""
-    was, now = pair.was, pair.now
     if was is not None and was.outcome == RAN:
         if now is None:
-            if _unlike(pair.key, was, before, after):
+            if _unlike(key, was, before, after):
                 return None
-            return Cause(DISAPPEARED, True, reason="not in the record"), Example(*pair.key, before=RAN)
+            return Cause(DISAPPEARED, True, reason="not in the record"), Example(*key, before=RAN)
         cause = Cause(NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED, True, reason=_outcome(now))
-        return cause, Example(*pair.key, before=_outcome(was), after=_outcome(now))
+        return cause, Example(*key, before=_outcome(was), after=_outcome(now))
     if was is not None and was.outcome == NOT_OFFERED and now is not None and now.outcome == RAN:
         cause = Cause(NEWLY_OFFERED, False, reason=_outcome(was))
-        return cause, Example(*pair.key, before=_outcome(was), after=_outcome(now))
+        return cause, Example(*key, before=_outcome(was), after=_outcome(now))
     return None
 
 
@@ -213,24 +237,31 @@ def _by_cause(found: Iterable[tuple[Cause, Example]]) -> Changes:
     return tuple(causes.items())
 
 
-def _grouped(sightings: Iterable[tuple[Cause, Example, Pair]], size: Size) -> tuple[Group, ...]:
-    grouped: dict[int, tuple[Cause, list[tuple[Example, Pair]]]] = {}
-    for cause, example, pair in sightings:
-        grouped.setdefault(id(cause), (cause, []))[1].append((example, pair))
-    return tuple(sorted((_group(cause, items, size) for cause, items in grouped.values()), key=cost_order))
+_Sighting = tuple[Cause, Example, Array]
+"""A cause, how it shows, and the rows in which it does."""
 
 
-def _group(cause: Cause, items: list[tuple[Example, Pair]], size: Size) -> Group:
-    words, smallest = min(items, key=lambda item: (not item[0].expected, size(item[1].key[1]), item[1].key))
-    family, topology, kind = smallest.key
-    others = set().union(*(pair.others or {(pair.key[0], pair.key[2])} for _, pair in items))
-    return Group(
-        cause=cause,
-        cases=sum(pair.cases for _, pair in items),
-        families=tuple(sorted({family for family, _ in others})),
-        kinds=tuple(sorted({kind for _, kind in others})),
-        example=replace(words, family=family, topology=topology, kind=kind),
-    )
+def _grouped(sightings: list[_Sighting], rows: Rows) -> tuple[Group, ...]:
+    if not sightings:
+        return ()
+    causes: dict[int, tuple[int, Cause]] = {}
+    numbers = np.array([causes.setdefault(id(cause), (len(causes), cause))[0] for cause, _, _ in sightings])
+    untold = np.array([not words.expected for _, words, _ in sightings])
+    items = np.repeat(np.arange(len(sightings)), [len(group) for _, _, group in sightings])
+    flat = np.concatenate([group for _, _, group in sightings])
+    # of each cause what is in words first, and then the smallest
+    order = np.lexsort((flat, untold[items], numbers[items]))
+    flat, items = flat[order], items[order]
+    starts = np.flatnonzero(np.diff(numbers[items], prepend=-1))
+    cases = np.add.reduceat(rows.cases[flat], starts).tolist()
+    firsts, examples = flat[starts].tolist(), items[starts].tolist()
+    places = rows.places_of(numbers[items], flat)
+    found = []
+    for number, cause in causes.values():
+        family, topology, kind = rows.keys[firsts[number]]
+        example = replace(sightings[examples[number]][1], family=family, topology=topology, kind=kind)
+        found.append(Group(cause, cases[number], *rows.families_and_kinds(places[number]), example))
+    return tuple(sorted(found, key=cost_order))
 
 
 def cost_order(group: Group) -> tuple[Any, ...]:
@@ -241,7 +272,8 @@ def cost_order(group: Group) -> tuple[Any, ...]:
     cause = group.cause
     place = COST_CLASSES.index(cause.cost) if cause.cost else len(COST_CLASSES)
     first = cause.status != DISAPPEARED
-    return first, place, STATUSES.index(cause.status), -group.cases, cause.clause, cause.gap, str(cause), cause.reason
+    rest = cause.clause, cause.gap, cause.worse, cause.ledger is None, cause.ledger or "", cause.reason
+    return first, place, STATUSES.index(cause.status), -group.cases, *rest
 
 
 def sizes(counterexamples: Iterable[Counterexample], length: Length = lambda topology: None) -> Size:
@@ -273,17 +305,19 @@ def _programs_left_out(record: Record, wanted: _Wanted) -> list[LeftOut]:
     return [LeftOut(why, (PROGRAM,), count, False)] if count else []
 
 
-def _left_out(pair: Pair, before: Header, after: Header) -> tuple[str, bool] | None:
+def _left_out(
+    key: Key, was: CaseResult | None, now: CaseResult | None, before: Header, after: Header
+) -> tuple[str, bool] | None:
     """Why a case cannot be compared, and whether the earlier record alone answers for it; None where it can."""
-    was, now, lost = pair.was, pair.now, False
+    lost = False
     if was is not None and now is not None:
         why = _not_compared(was, now)
     elif was is not None:
-        why = _unlike(pair.key, was, before, after)
+        why = _unlike(key, was, before, after)
         lost = was.origin == CORPUS and was.outcome == RAN and why != _OTHER_CORPUS
         why = why.format("earlier", "later")
     elif now is not None:
-        why = (_unlike(pair.key, now, after, before) or _ABSENT).format("later", "earlier")
+        why = (_unlike(key, now, after, before) or _ABSENT).format("later", "earlier")
     return (why, lost) if why else None
 
 

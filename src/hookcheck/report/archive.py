@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from packaging.version import Version
 
-from hookcheck.contract.verdict import PROGRAM, RAN, CaseResult
+from hookcheck.contract.verdict import CaseResult
 from hookcheck.errors import HookcheckError
 from hookcheck.record.changes import Changes
-from hookcheck.record.compare import Comparison, Pair, Size, common_ranks, compare_pairs, sizes
+from hookcheck.record.compare import Comparison, Size, common_ranks, compare_rows, sizes
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
 from hookcheck.record.reading import read_folded, record_files
+from hookcheck.record.rows import Key, Rows, name_of
 from hookcheck.topology.primitive import Array
 
 
@@ -100,7 +101,6 @@ class Archive:
     networks: Mapping[str, Counterexample]
     faults: tuple[Fault, ...] = ()
     _changes: dict[frozenset[tuple[str, str]], dict[tuple[int, int], Changes]] = field(default_factory=dict, repr=False)
-    _others: dict[bytes, frozenset[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
@@ -131,7 +131,8 @@ class Archive:
         earlier, later = self.runs[before].header, self.runs[after].header
         ranks = common_ranks(earlier, later)
         known = self._changes.setdefault(frozenset(ranks.items()), {})
-        return compare_pairs(self._pairs(before, after), earlier, later, self.size, known)
+        was, now = self.histories[:, before], self.histories[:, after]
+        return compare_rows(self._rows, was, now, earlier, later, known)
 
     @cached_property
     def sightings(self) -> tuple[Sighting, ...]:
@@ -140,90 +141,23 @@ class Archive:
         results = self.histories[rows, places]
         # the smallest stratum first, and of its runs the newest
         pairings, firsts, groups = np.unique(
-            self._places[rows] * len(self.results) + results, return_index=True, return_inverse=True
+            self._rows.places[rows] * len(self.results) + results, return_index=True, return_inverse=True
         )
         counts = np.zeros((len(pairings), len(self.runs)), np.int64)
-        np.add.at(counts, (groups, places), self._cases[rows])
+        np.add.at(counts, (groups, places), self._rows.cases[rows])
         found = zip(rows[firsts].tolist(), places[firsts].tolist(), results[firsts].tolist(), counts.tolist())
         return tuple(
             Sighting(s.family, s.kind, self.results[result], tuple(cases), s.topology, place)
             for s, place, result, cases in ((self.strata[row], *rest) for row, *rest in found)
         )
 
-    def _pairs(self, before: int, after: int) -> Iterator[Pair]:
-        """The cases of two runs; of those that did not run in both, only how they ended is as it was."""
-        was, now = self.histories[:, before], self.histories[:, after]
-        both = (was >= 0) & (now >= 0) & self._ran[was] & self._ran[now]
-        same = np.flatnonzero(both & (was == now))
-        other = np.flatnonzero(both & (was != now))
-        some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
-        ends = np.append(self._ends, -1)  # of a case that is not there
-        # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
-        lacking = np.where((was[some] < 0) | (now[some] < 0), some + 1, 0)
-        pairings = (ends[was[some]] * len(self.results) + ends[now[some]]) * (len(self.strata) + 1) + lacking
-        nothing = np.zeros(len(same), np.int64)
-        for rows, what in (
-            (same, nothing),
-            (other, was[other] * len(self.results) + now[other]),
-            (some, pairings),
-        ):
-            yield from self._groups(rows, what, before, after)
-
-    def _groups(self, rows: Array, what: Array, before: int, after: int) -> Iterator[Pair]:
-        """The strata ``rows`` in groups, in each of which ``what`` is the same; the first of a group stands for it."""
-        if not len(rows):
-            return
-        order = np.argsort(what, kind="stable")
-        rows = rows[order]
-        starts = np.flatnonzero(np.diff(what[order], prepend=what[order[0]] - 1))
-        cases = np.add.reduceat(self._cases[rows], starts).tolist()
-        firsts, places = rows[starts], self._places[rows]
-        was, now = self.histories[firsts, before].tolist(), self.histories[firsts, after].tolist()
-        ends = [*starts.tolist(), len(rows)]
-        for number, row in enumerate(firsts.tolist()):
-            first = self.strata[row]
-            yield Pair(
-                key=(first.family, first.topology, first.kind),
-                was=self.results[was[number]] if was[number] >= 0 else None,
-                now=self.results[now[number]] if now[number] >= 0 else None,
-                cases=cases[number],
-                others=self._families_and_kinds(places[ends[number] : ends[number + 1]]),
-            )
-
-    def _families_and_kinds(self, places: Array) -> frozenset[tuple[str, str]]:
-        key = places.tobytes()
-        if key not in self._others:
-            self._others[key] = frozenset(self._names[place][:2] for place in set(places.tolist()))
-        return self._others[key]
-
     @cached_property
-    def _cases(self) -> Array:
-        return np.array([stratum.cases for stratum in self.strata], np.int64)
-
-    @cached_property
-    def _names(self) -> list[tuple[str, str, str]]:
-        """Every family and hook kind that go together; and every program by itself, whose id is the third name."""
-        return list(dict.fromkeys(map(_name, self.strata)))
-
-    @cached_property
-    def _places(self) -> Array:
-        numbers = {name: number for number, name in enumerate(self._names)}
-        return np.array([numbers[_name(stratum)] for stratum in self.strata], np.int64)
-
-    @cached_property
-    def _ran(self) -> Array:
-        return np.array([result.outcome == RAN for result in self.results], bool)
-
-    @cached_property
-    def _ends(self) -> Array:
-        """How each result ended, as a number that is the same for the same end."""
-        numbers: dict[tuple[str, str, str], int] = {}
-        ends = [(result.origin, result.outcome, result.reason) for result in self.results]
-        return np.array([numbers.setdefault(end, len(numbers)) for end in ends], np.int64)
-
-
-def _name(stratum: Stratum) -> tuple[str, str, str]:
-    return stratum.family, stratum.kind, stratum.topology if stratum.family == PROGRAM else ""
+    def _rows(self) -> Rows:
+        keys = [(stratum.family, stratum.topology, stratum.kind) for stratum in self.strata]
+        names: dict[Key, int] = {}
+        places = [names.setdefault(name_of(key), len(names)) for key in keys]
+        cases = [stratum.cases for stratum in self.strata]
+        return Rows(keys, tuple(names), np.array(places, np.int64), np.array(cases, np.int64), self.results)
 
 
 def read_folder(folder: Path, say: Callable[[str], None] = lambda doing: None) -> Archive:
@@ -274,8 +208,8 @@ def archive(records: Iterable[Folded], faults: Collection[Fault] = ()) -> Archiv
     order = sorted(range(len(runs)), key=lambda i: (Version(runs[i].header.torch.version), runs[i].device))[::-1]
     histories = np.full((len(numbers.cases), len(runs)), -1, np.int64)
     for column, place in enumerate(order):
-        for cases, number in columns[place]:
-            histories[cases, column] = number
+        cases, those = zip(*columns[place])
+        histories[np.concatenate(cases), column] = np.repeat(those, [len(each) for each in cases])  # the last one stays
     strata, firsts = _strata(list(numbers.cases), histories, sizes(networks.values()))
     return Archive(
         runs=tuple(runs[i] for i in order),

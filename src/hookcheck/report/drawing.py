@@ -32,22 +32,34 @@ def report(
     `UnwritableReports` where ``out`` cannot be written.
     """
     front, summary = out / "site" / "index.html", out / "compatibility.md"
-    with paused():
-        archive = read_folder(records, say)
-        view = View(archive, {entry.id: entry for entry in entries}, reproduce)
-        try:
-            written = set()
-            for address, text in site(view):
-                say(f"drawing {address}")
-                written.add(_write(out / "site" / address, text))
-            for page in set((out / "site").rglob("*.html")) - written:
-                page.unlink()
-            _write(summary, markdown(view))
-        except OSError as error:
-            raise UnwritableReports(out, error) from None
-    for fault in archive.faults:
+    with paused():  # what is read is gone before a collection would go through it
+        faults = _draw(records, out, summary, entries, reproduce, say)
+    for fault in faults:
         tell(fault)
     return front, summary
+
+
+def _draw(
+    records: Path,
+    out: Path,
+    summary: Path,
+    entries: Iterable[Entry],
+    reproduce: Callable[[Cause], str],
+    say: Callable[[str], None],
+) -> tuple[Fault, ...]:
+    archive = read_folder(records, say)
+    view = View(archive, {entry.id: entry for entry in entries}, reproduce)
+    try:
+        written = set()
+        for address, text in site(view):
+            say(f"drawing {address}")
+            written.add(_write(out / "site" / address, text))
+        for page in set((out / "site").rglob("*.html")) - written:
+            page.unlink()
+        _write(summary, markdown(view))
+    except OSError as error:
+        raise UnwritableReports(out, error) from None
+    return archive.faults
 
 
 def _write(path: Path, text: str) -> Path:

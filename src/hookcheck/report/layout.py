@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from grandalf.graphs import Edge, Graph, Vertex
+from grandalf.layouts import SugiyamaLayout
+
 from hookcheck.report.diagram import IN, Box, Diagram
 
 CHARACTER, HEIGHT, GAP = 7.2, 28, 24
@@ -50,19 +53,33 @@ class _View:
         self.xy = (0.0, 0.0)
 
 
+class _Numbered:
+    """grandalf keeps what it draws in sets: they have one order in every process only where hashes are no addresses."""
+
+    data: int
+
+    def __hash__(self) -> int:
+        return self.data
+
+
+class _Vertex(_Numbered, Vertex):  # type: ignore[misc]
+    pass
+
+
+class _Edge(_Numbered, Edge):  # type: ignore[misc]
+    pass
+
+
 def place(drawn: Diagram, subject: str, side: str) -> Placed:
     """``drawn`` with every box in its place.
 
     ``subject`` is the call that deviates, or another text; ``side`` is `IN` or `OUT` where its gradients of that side
     do, or empty.
     """
-    from grandalf.graphs import Edge, Graph, Vertex
-    from grandalf.layouts import SugiyamaLayout
-
-    vertices: list[Any] = [Vertex(number) for number in range(len(drawn.boxes))]
+    vertices: list[Any] = [_Vertex(number) for number in range(len(drawn.boxes))]
     for vertex, box in zip(vertices, drawn.boxes):
         vertex.view = _View(2 * MARGIN + CHARACTER * len(box.label))
-    graph = Graph(vertices, [Edge(vertices[a], vertices[b]) for a, b in drawn.arrows])
+    graph = Graph(vertices, [_Edge(vertices[a], vertices[b], data=n) for n, (a, b) in enumerate(drawn.arrows)])
     bends: dict[tuple[int, int], list[tuple[float, float]]] = {}
     left = 0.0
     for component in graph.C:

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from hookcheck.contract.clause import CLAIM, UNSPECIFIED
 from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import PlannedClause
-from hookcheck.report.archive import Archive
+from hookcheck.report.archive import Archive, Sighting
 from hookcheck.report.signs import (
     ABSENT,
     BY_COST,
@@ -87,18 +89,19 @@ def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
     for clause, kind in found:
         of_kind.setdefault(kind, []).append(clause)
     silent: Counter[tuple[str, str, str, str, int]] = Counter()
-    together: dict[tuple[str, int], tuple[CaseResult, list[int]]] = {}
+    ran: dict[str, list[Sighting]] = {}
     for seen in archive.sightings:
-        if seen.result.outcome == RAN:  # how a clause stands is no matter of the family
-            _, sums = together.setdefault((seen.kind, id(seen.result)), (seen.result, [0] * len(archive.runs)))
-            sums[:] = map(int.__add__, sums, seen.cases)
+        if seen.result.outcome == RAN:
+            ran.setdefault(seen.kind, []).append(seen)
         else:
             program = seen.topology if seen.family == PROGRAM else ""
             for place, cases in enumerate(seen.cases):
                 if cases:
                     silent[seen.kind, program, seen.result.outcome, seen.result.reason, place] += cases
-    for (kind, _), (result, sums) in together.items():
-        _add(found, kind, result, [(place, cases) for place, cases in enumerate(sums) if cases])
+    for kind, sightings in ran.items():
+        summed = _Sums(sightings)
+        for clause in of_kind.get(kind, ()):
+            summed.add_to(found[clause, kind], clause)
     for (kind, program, outcome, reason, place), cases in silent.items():
         for clause in [program] if program else of_kind.get(kind, ()):
             if (clause, kind) in found:
@@ -106,35 +109,61 @@ def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
     return found
 
 
-def _add(
-    found: Mapping[tuple[str, str], Sequence[Standing]], kind: str, result: CaseResult, seen: Sequence[tuple[int, int]]
-) -> None:
-    """Add a result that so many cases had: ``seen`` has their number for each place of a run."""
-    for clause, count in result.judged.items():
-        if (clause, kind) in found:
-            standings = found[clause, kind]
-            for place, cases in seen:
-                standing = standings[place]
-                standing.cases += cases
-                standing.subjects += cases * count
-    for clause in result.unjudged:
-        if (clause, kind) in found:
-            for place, cases in seen:
-                found[clause, kind][place].unjudged += cases
-    deviating: dict[str, list[Deviation]] = {}
-    for deviation in result.deviations:
-        deviating.setdefault(deviation.clause, []).append(deviation)
-    for clause, deviations in deviating.items():
-        if (clause, kind) in found:
-            gaps = {deviation.gap for deviation in deviations}
+class _Sums:
+    """What the sightings of one hook kind add up to: how a clause stands is no matter of the family.
+
+    Each result is looked at once: what it says of a clause is a row (its number, and what it counts), and the rows of a
+    clause are multiplied with how many cases had the results in each run.
+    """
+
+    def __init__(self, sightings: Sequence[Sighting]) -> None:
+        results: dict[int, tuple[int, CaseResult]] = {}
+        for seen in sightings:
+            results.setdefault(id(seen.result), (len(results), seen.result))
+        self._cases = np.zeros((len(results), len(sightings[0].cases)), np.int64)
+        np.add.at(self._cases, [results[id(seen.result)][0] for seen in sightings], [seen.cases for seen in sightings])
+        self._judged: dict[str, list[tuple[int, ...]]] = {}
+        self._unjudged: dict[str, list[tuple[int, ...]]] = {}
+        self._deviating: dict[str, list[tuple[int, ...]]] = {}
+        self._gaps: dict[str, dict[str, list[tuple[int, ...]]]] = {}
+        for number, result in results.values():
+            for clause, count in result.judged.items():
+                self._judged.setdefault(clause, []).append((number, 1, count))
+            for clause in result.unjudged:
+                self._unjudged.setdefault(clause, []).append((number, 1))
+            self._add_deviations(number, result)
+
+    def _add_deviations(self, number: int, result: CaseResult) -> None:
+        deviating: dict[str, list[Deviation]] = {}
+        for deviation in result.deviations:
+            deviating.setdefault(deviation.clause, []).append(deviation)
+        for clause, deviations in deviating.items():
             subjects = len({deviation.subject for deviation in deviations})
             new = any(deviation.ledger is None for deviation in deviations)
-            for place, cases in seen:
-                standing = found[clause, kind][place]
-                standing.wrong += cases
-                standing.wrong_subjects += cases * subjects
-                standing.new += cases * new
-                standing.gaps.update(dict.fromkeys(gaps, cases))
+            self._deviating.setdefault(clause, []).append((number, 1, subjects, new))
+            gaps = self._gaps.setdefault(clause, {})
+            for gap in {deviation.gap for deviation in deviations}:
+                gaps.setdefault(gap, []).append((number, 1))
+
+    def _by_run(self, rows: Sequence[tuple[int, ...]], columns: int) -> list[list[int]]:
+        """For each run the sums of the columns of ``rows`` after the number of the result."""
+        if not rows:
+            return [[0] * columns] * self._cases.shape[1]
+        table = np.array(rows, np.int64)
+        summed: list[list[int]] = (self._cases[table[:, 0]].T @ table[:, 1:]).tolist()
+        return summed
+
+    def add_to(self, standings: Sequence[Standing], clause: str) -> None:
+        """Adds what is said of ``clause``; ``standings`` are those of each run."""
+        judged = self._by_run(self._judged.get(clause, ()), 2)
+        unjudged = self._by_run(self._unjudged.get(clause, ()), 1)
+        deviating = self._by_run(self._deviating.get(clause, ()), 3)
+        gaps = {gap: self._by_run(rows, 1) for gap, rows in self._gaps.get(clause, {}).items()}
+        for place, standing in enumerate(standings):
+            standing.cases, standing.subjects = judged[place]
+            (standing.unjudged,) = unjudged[place]
+            standing.wrong, standing.wrong_subjects, standing.new = deviating[place]
+            standing.gaps.update({gap: summed[place][0] for gap, summed in gaps.items() if summed[place][0]})
 
 
 def verdict(clause: PlannedClause, standing: Standing) -> Verdict:
