@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
+from torch.multiprocessing import reductions
 
 from hookcheck.models.step import tensors_in
+
+_weak: Any = reductions.StorageWeakRef  # has no types
 
 
 class Given:
@@ -18,7 +20,7 @@ class Given:
     def __init__(self) -> None:
         """Nothing yet."""
         self._tensors: list[weakref.ref[torch.Tensor]] = []
-        self._memory: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._memory: dict[int, tuple[Any, int]] = {}
 
     def note(self, arguments: Any) -> None:
         """Remembers the tensors among what a hook is called with."""
@@ -26,12 +28,12 @@ class Given:
             held = _storage(tensor)
             if held is not None:
                 self._tensors.append(weakref.ref(tensor))
-                reference = StorageWeakRef(held)
+                reference = _weak(held)
                 self._memory.setdefault(reference.cdata, (reference, _size(held)))
 
     def left(self, own: Iterable[torch.Tensor]) -> tuple[int, bool]:
         """How many bytes there still are, those of ``own`` tensors aside, and whether a graph is there with them."""
-        others = {StorageWeakRef(held).cdata for tensor in own if (held := _storage(tensor)) is not None}
+        others = {_weak(held).cdata for tensor in own if (held := _storage(tensor)) is not None}
         left = sum(size for key, (memory, size) in self._memory.items() if key not in others and not memory.expired())
         return left, left > 0 and any(
             (tensor := reference()) is not None and tensor.grad_fn is not None for reference in self._tensors

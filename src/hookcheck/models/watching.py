@@ -50,7 +50,6 @@ class Watched:
     wrote: int = 0
     left: bool = False
     given: Given = field(default_factory=Given)
-    given: Given = field(default_factory=Given)
 
     @property
     def key(self) -> tuple[str, str, str]:
