@@ -43,7 +43,8 @@ class Given:
 def _storage(tensor: torch.Tensor) -> Any:
     """The memory of a tensor; None for one that holds no numbers itself, such as a sparse one."""
     try:
-        return tensor.untyped_storage() if hasattr(tensor, "untyped_storage") else tensor.storage()
+        storage: Any = tensor.untyped_storage if hasattr(tensor, "untyped_storage") else tensor.storage
+        return storage()
     except (NotImplementedError, RuntimeError):
         return None
 
