@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -150,3 +151,19 @@ def test_expected_failures_need_a_reason() -> None:
         hookcheck.parametrize_with_clauses([network], expected_failures={"XX-01": "because"})
     with pytest.raises(HookcheckError, match="give functions"):
         hookcheck.parametrize_with_clauses([])
+
+
+@pytest.mark.skipif(not offered("compile_eager"), reason="this torch has no torch.compile")
+def test_that_recorders_are_compiled_again_and_again_is_not_logged() -> None:
+    logged: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("torch._dynamo")
+    logger.addHandler(handler)
+    try:
+        model = nn.Sequential(*(nn.Tanh() for _ in range(10)))  # more than the 8 times that a function is compiled
+        hookcheck.check_module(model, torch.ones(1), kinds=["forward"], contexts=["compile_eager"])
+        assert not logged
+        assert not logging.root.manager.disable
+    finally:
+        logger.removeHandler(handler)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,11 +50,22 @@ def compared(subject: Subject, kind: str, contexts: Sequence[str]) -> Iterator[R
         return
     for context in contexts:
         _forget_compiled()
-        with around(context):
+        with _quiet(), around(context):
             other = hooked(subject, KINDS[kind], [*subject.modules], CONTEXTS[context])
         _forget_compiled()
         for text, modules in _differences(eager, other, values=context not in OTHER_NUMBERS):
             yield Remark(f"in the context {context}", text, modules, (kind,))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """torch.compile logs that it compiles our recorders again and again, which is no matter of the model's."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _forget_compiled() -> None:
