@@ -1,0 +1,1 @@
+"""A CUDA device on which fake tensors run, and what hooks see there."""
