@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, KINDS
+from hookcheck.probe.compiling import compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
@@ -54,7 +55,8 @@ def chosen(sighting: Sighting) -> Chosen:
                     text = script(sighting, asked, way)
                 except INVALID:
                     continue
-                code, said = executed(text)
+                with compiling(sighting.case.topology):
+                    code, said = executed(text)
                 if code == 1:
                     return Chosen(text, asked)
                 raises, why = raises or code is None, said or why

@@ -33,8 +33,28 @@ def replaced(text: str, node: ast.expr, new: str) -> str:
 
 def written(node: ast.expr) -> str:
     """An expression on one line, as formatters write it."""
-    text = ast.unparse(node)
+    return quoted(ast.unparse(node))
+
+
+def quoted(text: str) -> str:
+    """The text with its strings in double quotes, where that changes no more of them."""
+    lines = text.split("\n")
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
-        if token.type == tokenize.STRING and token.string[0] == "'" and not {'"', "\\"} & set(token.string):
-            text = f'{text[: token.start[1]]}"{token.string[1:-1]}"{text[token.end[1] :]}'
-    return text
+        single = token.type == tokenize.STRING and token.string[0] == "'" and token.start[0] == token.end[0]
+        if single and not {'"', "\\"} & set(token.string) and not token.string.startswith("'''"):
+            row, line = token.start[0] - 1, lines[token.start[0] - 1]
+            lines[row] = f'{line[: token.start[1]]}"{token.string[1:-1]}"{line[token.end[1] :]}'
+    return "\n".join(lines)
+
+
+def unbracketed(line: str) -> str:
+    """A line that returns something, without brackets around all of it."""
+    indent, returned, value = line.partition("return (")
+    if not returned or not value.endswith(")") or indent.strip():
+        return line
+    try:
+        inside, whole = (ast.parse(text, mode="eval").body for text in (value[:-1], f"({value}"))
+    except SyntaxError:
+        return line
+    alike = ast.dump(inside) == ast.dump(whole) and not isinstance(inside, (ast.Tuple, ast.GeneratorExp))
+    return f"{indent}return {value[:-1]}" if alike else line

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hookcheck.hooks import acts, kinds
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
+from hookcheck.probe.compiling import compiles
 from hookcheck.probe.observation import same
 from hookcheck.probe.registering import PREPEND
 from hookcheck.repro.question import (
@@ -56,8 +57,15 @@ class Hooking:
         """The lines of main, in what hooks on saved tensors need."""
         if self.kind.scope != "run":
             return list(main)
-        saving = self.kind.written(**self._saving())
+        saving = self._written(**self._saving())
         return [f"with {saving}:", *(f"    {line}" for line in main)]
+
+    def _written(self, **names: str) -> str:
+        """The expression that registers a hook; none that torch.compile may trace."""
+        return self.kind.written(**{key: self._marked(text) if key in _HOOKS else text for key, text in names.items()})
+
+    def _marked(self, hook: str) -> str:
+        return f"torch.compiler.disable({hook})" if compiles(self.case.topology) else hook
 
     def _saving(self) -> dict[str, str]:
         """The functions that pack and unpack what is saved."""
@@ -90,13 +98,13 @@ class Hooking:
         if kind.then:
             return self._chain()
         if asked.relation == ORDER and kind.scope == "global":
-            return [_NAMES, kind.written(hook="lambda module, *args: calls.append(names[module])")]
+            return [_NAMES, self._written(hook="lambda module, *args: calls.append(names[module])")]
         if asked.relation == ORDER:
             hook = "lambda *args, name=name: calls.append(name)"
             return ['for name, module in net.named_modules(prefix="net"):', f"    {self._on('module', hook)}"]
         if kind.scope == "global":
             condition = self._condition() if asked.place == CALLS else ""
-            return [kind.written(hook=self._hook(f"{self._note()} if {condition} else None" if condition else ""))]
+            return [self._written(hook=self._hook(f"{self._note()} if {condition} else None" if condition else ""))]
         if self.everywhere and asked.place != CALLS:
             return ["for module in net.modules():", f"    {self._on('module', self._hook())}"]
         lines = [self._on(attribute("net", asked.path if asked.place == CALLS else ""), self._hook())]
@@ -107,8 +115,8 @@ class Hooking:
 
     def _on(self, owner: str, hook: str) -> str:
         if self.register:
-            return f"getattr({owner}, {self.register})({hook})"
-        return self.kind.written(module=owner, hook=hook)
+            return f"getattr({owner}, {self.register})({self._marked(hook)})"
+        return self._written(module=owner, hook=hook)
 
     def _hook(self, note: str = "") -> str:
         """A function that writes down what matters, with the parameters that it needs."""
@@ -147,13 +155,13 @@ class Hooking:
         if kind.scope == "leaves":
             note = "lambda grads: calls.extend(g.requires_grad for g in grads if g is not None)"
             hook = (note if flag else "calls.append") if asked.place == CALLS else "lambda grads: None"
-            return [kind.written(leaves=f"[{', '.join(names.values())}]", hook=hook)]
+            return [self._written(leaves=f"[{', '.join(names.values())}]", hook=hook)]
         note = "lambda grad: calls.append(grad.requires_grad)" if flag else "calls.append"
         if kind.call == kinds.POST_ACCUMULATE:
             note = f"lambda leaf: calls.append(leaf.grad.{'requires_grad' if flag else 'clone()'})"
         if asked.place == CALLS:
-            return [kind.written(leaf=names[asked.path], hook=note)]
-        return [kind.written(leaf=name, hook="lambda *args: None") for name in names.values()]
+            return [self._written(leaf=names[asked.path], hook=note)]
+        return [self._written(leaf=name, hook="lambda *args: None") for name in names.values()]
 
     def _on_outputs(self) -> list[str]:
         """A forward hook that puts hooks on the output, or on the Node that made it."""
@@ -163,19 +171,19 @@ class Hooking:
         several = any(len(call.made) > 1 for call in self.case.expected.trace.calls if call.path == path)
         output = f"output[{position}]" if several else "output"
         if kind.call == kinds.RETAINED:
-            lines = [kind.written(tensor=output), *([f"calls.append({output})"] if asked.place == CALLS else [])]
+            lines = [self._written(tensor=output), *([f"calls.append({output})"] if asked.place == CALLS else [])]
         elif kind.scope == "node":
             slot = f"{output}.output_nr"
             noted = f"calls.append(grads[-1][{slot}]{'.requires_grad' if asked.argument == REQUIRES_GRAD else ''})"
             noted = "calls.append(1)" if asked.relation == COUNT else noted
             hook = f"lambda *grads: {noted if asked.place == CALLS else None}"
-            lines = [kind.written(node=f"{output}.grad_fn", hook=hook)]
+            lines = [self._written(node=f"{output}.grad_fn", hook=hook)]
         else:
             hook = "calls.append" if asked.place == CALLS else "lambda grad: None"
             hook = "lambda grad: calls.append(grad.requires_grad)" if asked.argument == REQUIRES_GRAD else hook
-            lines = [kind.written(tensor=output, hook=hook)]
+            lines = [self._written(tensor=output, hook=hook)]
         watch = ["def watch(module, args, output):", *(f"    {line}" for line in lines)]
-        return [*watch, f"{attribute('net', path)}.register_forward_hook(watch)"]
+        return [*watch, f"{attribute('net', path)}.register_forward_hook({self._marked('watch')})"]
 
     def _chain(self) -> list[str]:
         """A global hook that acts, and two on every module, one put before the other where torch has that."""
@@ -187,10 +195,11 @@ class Hooking:
         lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
         lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
         lines += [f"        return {kind.acts.returned('factors[i % len(factors)]' if backward else 'factor')}", ""]
-        lines += ["    return hook", "", kind.written(hook=f"acting(0, {factors[0]})"), "for module in net.modules():"]
+        lines += ["    return hook", "", self._written(hook=f"acting(0, {factors[0]})"), "for module in net.modules():"]
         for link in (2, 1) if PREPEND else (1, 2):
             more = ", prepend=True" if PREPEND and link == 1 else ""
-            lines.append(f"    module.{kind.then}(acting({link}, {factors[link]}){more})")
+            acting = self._marked(f"acting({link}, {factors[link]})")
+            lines.append(f"    module.{kind.then}({acting}{more})")
         return lines
 
     def _noting(self) -> list[str]:
@@ -210,6 +219,9 @@ class Hooking:
         several = len(list(walk(self.case.topology.module))) > 1
         return f"module is {attribute('net', self.asked.path)}" if several else ""
 
+
+_HOOKS = ("hook", "pack", "unpack")
+"""The names that functions have in the expressions that register them."""
 
 _NAMES = 'names = {module: name for name, module in net.named_modules(prefix="net")}'
 """The line that gives modules the names that findings have for them."""

@@ -7,7 +7,7 @@ clause. Of the ways to write it the shortest is tried first; `hookcheck.repro.ch
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +17,7 @@ from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.registering import PREPEND
+from hookcheck.repro.editing import quoted, unbracketed
 from hookcheck.repro.heading import LACKS, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
@@ -89,7 +90,8 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
         *(f"\n{text}" for text in (*parts.classes, *hooking.helpers, run)),
         f"\n{_verdict(way, asked, judged, case.kind.register, derivation(case, asked))}",
     ]
-    return wrapped("\n\n".join(blocks)) + "\n"
+    text = quoted("\n\n".join(blocks))
+    return wrapped("\n".join(unbracketed(line).rstrip() for line in text.split("\n"))) + "\n"
 
 
 def _register(way: Way) -> str:
@@ -208,7 +210,21 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged) -> st
         body = ["try:", *(f"    {line}" for line in body), *caught]
     else:
         body = [*body, result]
-    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in body)])
+    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in _spaced(body))])
+
+
+def _spaced(body: Sequence[str]) -> Iterator[str]:
+    """The lines of a function, with empty ones around each function in it, as formatters have them."""
+    before, within = "", -1
+    for line in body:
+        indent = len(line) - len(line.lstrip())
+        defines = line.lstrip().startswith("def ")
+        ends = line.strip() and 0 <= indent <= within
+        if before.strip() and ((defines and not before.lstrip().startswith("def ")) or ends):
+            yield ""
+        within = indent if defines and (within < 0 or ends) else -1 if ends else within
+        before = line
+        yield line
 
 
 def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
@@ -242,8 +258,12 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
 def _imports(more: Sequence[str], asked: Question) -> list[str]:
     names = {ALIVE: ("gc", "weakref"), WARNINGS: ("warnings",)}.get(asked.place, ())
     torches = sorted(line for line in more if "torch" in line)
-    standard = [*(f"import {name}" for name in names), *sorted(set(more) - set(torches))]
+    standard = sorted([*(f"import {name}" for name in names), *(set(more) - set(torches))], key=_plain_first)
     return [*standard, *([""] if standard else []), "import torch", *torches, "from torch import nn"]
+
+
+def _plain_first(line: str) -> tuple[bool, str]:
+    return line.startswith("from"), line
 
 
 def _guard(kind: HookKind, topology: Topology, device: str) -> str:

@@ -37,7 +37,9 @@ def _line(line: str) -> list[str]:
         opened = opened or re.match(r"for .+? in (?=.*:$)", code)
     if opened and not (pairs and CLOSES.fullmatch(code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
         inside, colon = code[opened.end() :].rstrip(":"), ":" if code.endswith(":") else ""
-        parts = _split(inside, "or|and|if|else", [(a - opened.end(), b - opened.end()) for a, b in pairs])
+        apart = [(a - opened.end(), b - opened.end()) for a, b in pairs]
+        parts = _split(inside, "if|else", apart)
+        parts = parts if len(parts) > 1 else _split(inside, "or|and", apart)
         if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
             parts = [inside]  # what is between its commas
         lines = [piece for part in parts for piece in _line(f"{indent}    {part}")]
@@ -61,7 +63,8 @@ def _line(line: str) -> list[str]:
             parts = _split(
                 inside, "for|if", [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
             )
-            return [*above, head, *(f"{indent}    {part}" for part in parts), closed]
+            lines = [f"{indent}    {part}" for part in parts]
+            return [*above, head, *(lines if len(parts) > 1 else _line(lines[0])), closed]
         more = "," if len(parts) > 1 else ""
         lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}")]
         return [*above, head, *lines, closed]
