@@ -37,9 +37,9 @@ def _line(line: str) -> list[str]:
         opened = opened or re.match(r"for .+? in (?=.*:$)", code)
     if opened and not (pairs and CLOSES.fullmatch(code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
         inside, colon = code[opened.end() :].rstrip(":"), ":" if code.endswith(":") else ""
-        apart = [(a - opened.end(), b - opened.end()) for a, b in pairs]
-        parts = _split(inside, "if|else", apart)
-        parts = parts if len(parts) > 1 else _split(inside, "or|and", apart)
+        brackets = [(a - opened.end(), b - opened.end()) for a, b in pairs]
+        parts = _split(inside, "if|else", brackets)
+        parts = parts if len(parts) > 1 else _split(inside, "or|and", brackets)
         if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
             parts = [inside]  # what is between its commas
         lines = [piece for part in parts for piece in _line(f"{indent}    {part}")]
