@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook with an object that has an attribute ``hook``: that attribute is called, not the object."""
+"""register_backward_hook with an object that has an attribute `hook`: that attribute is called."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

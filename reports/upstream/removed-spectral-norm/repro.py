@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""remove_spectral_norm leaves its load_state_dict pre-hook on the module, which then refuses its own state dict."""
+"""remove_spectral_norm leaves a hook behind: the module refuses its own state dict."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.remove_spectral_norm.html
 
 from torch import nn
@@ -9,7 +9,8 @@ from torch import nn
 net = nn.Linear(2, 2)
 nn.utils.spectral_norm(net)
 nn.utils.remove_spectral_norm(net)
-left = [type(getattr(hook, "hook", hook)).__name__ for hook in net._load_state_dict_pre_hooks.values()]
+hooks = net._load_state_dict_pre_hooks.values()
+left = [type(getattr(hook, "hook", hook)).__name__ for hook in hooks]
 try:
     print(left, net.load_state_dict(net.state_dict()))
 except RuntimeError as error:

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""A full backward hook that only looks on makes forward raise where a module is given a sparse tensor."""
+"""A full backward hook makes forward raise where a module is given a sparse tensor."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
