@@ -5,22 +5,28 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 import fastjsonschema
 
 from hookcheck.record.checks import check
 from hookcheck.record.errors import EmptyRecord, InconsistentRecord, TruncatedRecord, UnreadableRecord, WrongSchema
 from hookcheck.record.lines import Line, alike_of, counterexample_of, footer_of, header_of
-from hookcheck.record.model import SCHEMAS, Alike, Folded, Record, ordered
+from hookcheck.record.model import SCHEMAS, Alike, Counterexample, Folded, Record, ordered
 
 _GZIP = b"\x1f\x8b"
 """How a file that gzip compressed begins (RFC 1952, section 2.3.1)."""
 
-_ORDER = ("header", "case", "counterexample", "footer")
+_ORDER = {"header": 0, "case": 1, "counterexample": 2, "footer": 3}
+
+Part = Union[Alike, Counterexample]
+"""What a line between header and footer says."""
+
+_PARTS: dict[str, Callable[[Line], Part]] = {"case": alike_of, "counterexample": counterexample_of}
 
 
 def schema() -> dict[str, Any]:
@@ -58,44 +64,47 @@ def clauses_of(path: Path) -> frozenset[str]:
     return frozenset(clause["id"] for clause in header["plan"]["clauses"])
 
 
-def read_folded(path: Path, known: dict[bytes, Alike] | None = None) -> Folded:
+def read_folded(path: Path, known: dict[bytes, Part] | None = None) -> Folded:
     """The record in the file ``path`` with cases that came out alike together, as the file has them.
 
-    That takes a third of the time that `read` takes, and a tenth of the memory. ``known`` keeps the cases of the lines
-    that were read so far: most lines of a record are those of its neighbours as well. Raises what `read` raises.
+    That takes a third of the time that `read` takes, and a tenth of the memory. ``known`` keeps what lines that were
+    read so far say: most lines of a record are those of its neighbours as well. Raises what `read` raises.
     """
     known = {} if known is None else known
-    grouped: dict[str, list[Line]] = {kind: [] for kind in _ORDER}
+    ends: dict[str, Line] = {}
     cases: list[Alike] = []
+    counterexamples: list[Counterexample] = []
     stage = 0
     lines, ended = _lines(path)
     for number, text in enumerate(lines, start=1):
-        alike = known.get(text)
-        if alike is None:
+        part = known.get(text)
+        if part is None:
             line = _object(path, number, text, number < len(lines) or ended)
             kind = _checked_type(path, number, line)
-            if kind == "case":
-                alike = known[text] = alike_of(line)
-            else:
-                grouped[kind].append(line)
+            if kind in _PARTS:
+                part = known[text] = _PARTS[kind](line)
         else:
-            kind = "case"
+            kind = "case" if isinstance(part, Alike) else "counterexample"
         if (kind == "header") != (number == 1):
             raise InconsistentRecord(path, number, "the header is the first line, and no other")
-        if grouped["footer"] and (kind != "footer" or len(grouped["footer"]) > 1):
+        if "footer" in ends:
             raise InconsistentRecord(path, number, "there is a line after the footer")
-        if _ORDER.index(kind) < stage:
-            raise InconsistentRecord(path, number, f"a {kind} stands after the first {_ORDER[stage]}")
-        stage = _ORDER.index(kind)
-        if alike is not None:
-            cases.append(alike)
-    if not grouped["footer"]:
+        if _ORDER[kind] < stage:
+            raise InconsistentRecord(path, number, f"a {kind} stands after the first {list(_ORDER)[stage]}")
+        stage = _ORDER[kind]
+        if isinstance(part, Alike):
+            cases.append(part)
+        elif part is not None:
+            counterexamples.append(part)
+        else:
+            ends[kind] = line
+    if "footer" not in ends:
         raise TruncatedRecord(path, None, "there is no footer: the file ends too early")
     record = Folded(
-        header=header_of(grouped["header"][0]),
+        header=header_of(ends["header"]),
         alike=tuple(cases),
-        counterexamples=tuple(map(counterexample_of, grouped["counterexample"])),
-        footer=footer_of(grouped["footer"][0]),
+        counterexamples=tuple(counterexamples),
+        footer=footer_of(ends["footer"]),
     )
     check(record, path)
     return record

@@ -17,7 +17,7 @@ from hookcheck.record.changes import Changes
 from hookcheck.record.compare import Comparison, Size, common_ranks, compare_rows, sizes
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
-from hookcheck.record.reading import read_folded, record_files
+from hookcheck.record.reading import Part, read_folded, record_files
 from hookcheck.record.rows import Key, Rows, name_of
 from hookcheck.topology.primitive import Array
 
@@ -175,7 +175,7 @@ def read_folder(folder: Path, say: Callable[[str], None] = lambda doing: None) -
 def _sound(paths: Iterable[Path], faults: list[Fault], say: Callable[[str], None]) -> Iterator[Folded]:
     """The records in the files ``paths``; what is wrong with the others is added to ``faults``."""
     seen: dict[tuple[str, str], str] = {}
-    known: dict[bytes, Alike] = {}
+    known: dict[bytes, Part] = {}
     for path in paths:
         say(f"reading {path.name}")
         try:

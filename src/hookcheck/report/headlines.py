@@ -89,7 +89,7 @@ def tally(verdicts: Iterable[Verdict]) -> str:
     '2 silently wrong'
     """
     counted = Counter(verdict.sign for verdict in verdicts if is_wrong(verdict))
-    return ", ".join(f"{counted[sign]} {sign.word}" for sign in SIGNS if counted[sign])
+    return ", ".join(f"{counted[sign]} {sign.counted or sign.word}" for sign in SIGNS if counted[sign])
 
 
 def summed(changed: Changes) -> str:

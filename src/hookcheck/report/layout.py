@@ -15,6 +15,9 @@ CHARACTER, HEIGHT, GAP = 7.2, 28, 24
 
 MARGIN = 6
 
+MARK = 2
+"""How many characters stand before the label of a box that is marked as wrong."""
+
 
 @dataclass(frozen=True)
 class PlacedBox:
@@ -77,8 +80,9 @@ def place(drawn: Diagram, subject: str, side: str) -> Placed:
     do, or empty.
     """
     vertices: list[Any] = [_Vertex(number) for number in range(len(drawn.boxes))]
-    for vertex, box in zip(vertices, drawn.boxes):
-        vertex.view = _View(2 * MARGIN + CHARACTER * len(box.label))
+    wrong = [any(call == subject for call, _ in box.calls) for box in drawn.boxes]
+    for vertex, box, is_wrong in zip(vertices, drawn.boxes, wrong):
+        vertex.view = _View(2 * MARGIN + CHARACTER * (len(box.label) + MARK * is_wrong))
     graph = Graph(vertices, [_Edge(vertices[a], vertices[b], data=n) for n, (a, b) in enumerate(drawn.arrows)])
     bends: dict[tuple[int, int], list[tuple[float, float]]] = {}
     left = 0.0
@@ -106,9 +110,9 @@ def place(drawn: Diagram, subject: str, side: str) -> Placed:
             x=round(vertex.view.xy[0] - vertex.view.w / 2, 1),
             y=round(vertex.view.xy[1] - HEIGHT / 2 - top, 1),
             width=round(vertex.view.w, 1),
-            wrong=any(call == subject for call, _ in box.calls),
+            wrong=is_wrong,
         )
-        for vertex, box in zip(vertices, drawn.boxes)
+        for vertex, box, is_wrong in zip(vertices, drawn.boxes, wrong)
     )
     arrows = []
     for a, b in drawn.arrows:

@@ -14,25 +14,27 @@ from hookcheck.contract.verdict import COST_CLASSES
 
 @dataclass(frozen=True)
 class Sign:
-    """``style`` is a CSS class; ``letter`` stands for the sign where a page's script reads it."""
+    """``style`` is a CSS class; ``letter`` stands for the sign where a script reads it; ``counted`` is what follows
+    a number of promises, where ``word`` does not."""
 
     symbol: str
     word: str
     meaning: str
     style: str
     letter: str
+    counted: str = ""
 
 
 CRASH = Sign("‼", "ended", "a case ended the process or took too long", "crash", "c")
 SILENT = Sign("✗", "silently wrong", "a hook gets a wrong value, and nothing says so", "silent", "s")
 UNCALLED = Sign("∅", "not called", "a hook that is due is not called", "uncalled", "n")
 OTHERWISE = Sign("↻", "called otherwise", "too often, in another order or with other arguments", "otherwise", "o")
-ERROR = Sign("!", "raises", "an exception, or none where one is due", "error", "e")
-WARNING = Sign("△", "warns", "a warning, or none where one is due", "warning", "w")
-MEMORY = Sign("▤", "memory", "something is kept alive", "memory", "m")
-ROUNDING = Sign("≈", "rounding", "right but for the last digits", "rounding", "r")
+ERROR = Sign("!", "raises", "an exception, or none where one is due", "error", "e", "with an exception")
+WARNING = Sign("△", "warns", "a warning, or none where one is due", "warning", "w", "with a warning")
+MEMORY = Sign("▤", "memory", "something is kept alive", "memory", "m", "with something kept alive")
+ROUNDING = Sign("≈", "rounding", "right but for the last digits", "rounding", "r", "with other rounding")
 REFUTED = Sign("✗", "refuted", "torch does otherwise than is claimed", "silent", "f")
-PARTLY = Sign("◐", "partly", "torch does otherwise than is claimed in some of it", "warning", "p")
+PARTLY = Sign("◐", "partly", "torch does otherwise than is claimed in some of it", "warning", "p", "true in part")
 HOLDS = Sign("✓", "holds", "everything that was judged is as promised", "holds", "h")
 SHOWN = Sign("◦", "not promised", "no release promises it: what happens is shown, and not judged", "none", "x")
 UNRUN = Sign("–", "not run", "not run, or nothing to judge; this is no pass", "none", "u")
