@@ -13,34 +13,32 @@ from typing import Any
 import click
 
 from hookcheck import __version__
-from hookcheck.cli.output import SCHEMAS, documented
+from hookcheck.cli.output import SCHEMAS, documented, width
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
 FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
 
-EXIT_CODES = """\b
-Exit codes:
-    0  fine
-    1  deviations, findings of scan, something worse, or an invalid record
-    2  wrong usage or input, or it cannot be told; one line on standard error says what to do
-    3  torch is missing or unusable
-  130  interrupted
-  141  whoever read the output has stopped reading
-`hookcheck run` ends with the exit code of pytest, unless it could not start it."""
+EXIT_CODES = (
+    (FINE, "fine"),
+    (DEVIATES, "deviations, findings of scan, something worse, or an invalid record"),
+    (WRONG_INPUT, "wrong usage or input, or it cannot be told; one line on standard error says what to do"),
+    (NO_TORCH, "torch is missing or unusable"),
+    (INTERRUPTED, "interrupted"),
+    (CLOSED_PIPE, "whoever read the output has stopped reading"),
+)
+OF_RUN = "`hookcheck run` ends with the exit code of pytest, unless it could not start it."
 
-FIRST = """\
-hookcheck says what PyTorch's hooks do, on the torch that you have and on others.
-
-To begin with:
-  hookcheck upgrade --from 2.6.0 --to 2.13.0   may I upgrade, and what is there to do?
-  hookcheck check package.module:make          do hooks on my own model tell the truth?
-  hookcheck scan src/                          which hooks do my files register, and what is known of them?
-  hookcheck support full_backward              what holds for a hook kind, since and until when?
-  hookcheck run --hypothesis-profile smoke     a first look at the torch that is installed
-  hookcheck doctor                             is all here that a run needs?
-  hookcheck --help                             all commands
-"""
+FIRST = (
+    ("hookcheck upgrade --from 2.6.0 --to 2.13.0", "may I upgrade, and what is there to do?"),
+    ("hookcheck check package.module:make", "do hooks on my own model tell the truth?"),
+    ("hookcheck scan src/", "which hooks do my files register, and what is known of them?"),
+    ("hookcheck support full_backward", "what holds for a hook kind, since and until when?"),
+    ("hookcheck run --hypothesis-profile smoke", "a first look at the torch that is installed"),
+    ("hookcheck doctor", "is all here that a run needs?"),
+    ("hookcheck --help", "all commands"),
+)
+"""What to type first, and the question that it answers."""
 
 
 class TorchUnusable(HookcheckError):
@@ -74,6 +72,13 @@ class _Cli(click.Group):
             status = _unheard()
         sys.exit(status)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes the exit codes below the commands."""
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES])
+        formatter.write_paragraph()
+        formatter.write_text(OF_RUN)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command that is named; click itself would take a closed pipe for a failure."""
         try:
@@ -96,13 +101,17 @@ def _failed(message: str, status: int) -> int:
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=_Cli, epilog=EXIT_CODES, context_settings=_HELP, invoke_without_command=True)
+@click.group(cls=_Cli, context_settings=_HELP, invoke_without_command=True)
 @click.version_option(__version__, message="hookcheck %(version)s")
 @click.pass_context
 def main(context: click.Context) -> None:
     """A conformance and regression suite for PyTorch's hooks."""
     if context.invoked_subcommand is None:
-        click.echo(FIRST, nl=False)
+        formatter = click.HelpFormatter(width=width())
+        formatter.write_text("hookcheck says what PyTorch's hooks do, on the torch that you have and on others.")
+        with formatter.section("To begin with"):
+            formatter.write_dl(FIRST, col_max=max(width() - 34, 4))
+        click.echo(formatter.getvalue(), nl=False)
 
 
 def command(
