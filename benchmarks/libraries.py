@@ -203,7 +203,7 @@ def _last(model: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Use:
+class LibraryUse:
     """A library's hooks on a model; ``runs`` says that the library calls the model itself."""
 
     library: str
@@ -214,16 +214,16 @@ class Use:
 
 
 USES = (
-    *(Use("grad-cam", "GradCAM", name, grad_cam) for name in CNNS),
-    *(Use("torchcam", "GradCAM", name, torch_cam) for name in CNNS),
-    *(Use("captum", "GuidedBackprop", name, guided) for name in ("resnet18", "vgg16", "timm resnet10t")),
-    *(Use("captum", "LayerGradCam", name, layer_grad_cam, runs=True) for name in CNNS),
-    *(Use("captum", "LayerActivation", name, layer_activation, runs=True) for name in CNNS),
-    *(Use("opacus", "GradSampleModule", name, per_sample) for name in ("small", "twice", "Bert", "GPT-2")),
-    *(Use("torchinfo", "summary", name, summary, runs=True) for name in ("resnet18", "swin_t", "vit_b_16")),
-    *(Use("fvcore", "FlopCountAnalysis", name, flops, runs=True) for name in ("resnet18", "small")),
-    *(Use("torch", "FlopCounterMode", name, counter) for name in ("resnet18", "vit_b_16", "GPT-2", "small")),
-    Use("transformer-lens", "HookPoint", "a lens", on_point),
+    *(LibraryUse("grad-cam", "GradCAM", name, grad_cam) for name in CNNS),
+    *(LibraryUse("torchcam", "GradCAM", name, torch_cam) for name in CNNS),
+    *(LibraryUse("captum", "GuidedBackprop", name, guided) for name in ("resnet18", "vgg16", "timm resnet10t")),
+    *(LibraryUse("captum", "LayerGradCam", name, layer_grad_cam, runs=True) for name in CNNS),
+    *(LibraryUse("captum", "LayerActivation", name, layer_activation, runs=True) for name in CNNS),
+    *(LibraryUse("opacus", "GradSampleModule", name, per_sample) for name in ("small", "twice", "Bert", "GPT-2")),
+    *(LibraryUse("torchinfo", "summary", name, summary, runs=True) for name in ("resnet18", "swin_t", "vit_b_16")),
+    *(LibraryUse("fvcore", "FlopCountAnalysis", name, flops, runs=True) for name in ("resnet18", "small")),
+    *(LibraryUse("torch", "FlopCounterMode", name, counter) for name in ("resnet18", "vit_b_16", "GPT-2", "small")),
+    LibraryUse("transformer-lens", "HookPoint", "a lens", on_point),
 )
 
 
@@ -256,7 +256,7 @@ def there(library: str) -> bool:
     return find_spec(name) is not None
 
 
-def usable() -> list[Use]:
+def usable() -> list[LibraryUse]:
     """Those whose library and model are installed."""
     return [use for use in USES if there(use.library) and there(_model(use.model)[0])]
 
@@ -265,7 +265,7 @@ def _model(name: str) -> tuple[str, Callable[[], Any]]:
     return ("transformer-lens", lens) if name == "a lens" else MODELS[name]
 
 
-def checked(use: Use) -> ModelCheck:
+def checked(use: LibraryUse) -> ModelCheck:
     """What the library's hooks receive on the model."""
     torch.manual_seed(0)
     model, args, *kwargs = _model(use.model)[1]()
@@ -287,7 +287,7 @@ def wrong(result: ModelCheck) -> list[OwnHook]:
     return [hook for hook in result.hooks if any(v.verdict in (NEW, KNOWN) for v in hook.judged)]
 
 
-def _row(use: Use, result: ModelCheck) -> str:
+def _row(use: LibraryUse, result: ModelCheck) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(hook.kind for hook in result.hooks).items())
     calls = sum(hook.called for hook in result.hooks)
     right = sum(not any(v.verdict != "conforms" for v in hook.judged) for hook in result.hooks)
@@ -297,18 +297,18 @@ def _row(use: Use, result: ModelCheck) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _notes(uses: dict[Use, ModelCheck]) -> Iterator[str]:
+def _notes(uses: dict[LibraryUse, ModelCheck]) -> Iterator[str]:
     """Each thing that is not as it must be, with the reason, once."""
-    found: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
     for use, result in uses.items():
         for hook in result.hooks:
             if any(v.verdict != "conforms" for v in hook.judged):
                 text = f"{use.library} `{use.what}`, {hook.kind} hooks: {_plain(_short(hook))}"
-                found.setdefault(text, []).append(use.model)
+                notes.setdefault(text, []).append(use.model)
         for remark in result.remarks:
             if remark.topic == "what changes because a hook is there":
-                found.setdefault(f"{use.library} `{use.what}`: {remark.text}", []).append(use.model)
-    for text, models in found.items():
+                notes.setdefault(f"{use.library} `{use.what}`: {remark.text}", []).append(use.model)
+    for text, models in notes.items():
         yield f"* {text} ({', '.join(dict.fromkeys(models))})"
 
 

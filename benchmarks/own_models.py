@@ -136,9 +136,9 @@ def row(name: str) -> None:
         return
     cells = [f"{min(times[kind]) / step:.1f}" for kind in ("full_backward", "backward", "forward", "tensor")]
     memory = (checking.most - before) / (training.most - before)
-    told = Counter(verdict.verdict for verdict in result.judged)
-    print(f"| {name} | {step * 1000:.0f} ms | {' | '.join(cells)} | {memory:.1f} | {told[NEW]} | "
-          f"{told[KNOWN]} |", flush=True)  # fmt: skip
+    verdicts = Counter(verdict.verdict for verdict in result.judged)
+    print(f"| {name} | {step * 1000:.0f} ms | {' | '.join(cells)} | {memory:.1f} | {verdicts[NEW]} | "
+          f"{verdicts[KNOWN]} |", flush=True)  # fmt: skip
     for verdict in result.deviations[:8]:
         print(f"    {verdict}", file=sys.stderr)
 

@@ -64,7 +64,7 @@ Combinations = set[tuple[tuple[str, object], ...]]
 
 def drawn(family: str, draws: int) -> list[Topology]:
     """Distinct topologies of a family, smallest first."""
-    found: dict[str, Topology] = {}
+    chosen: dict[str, Topology] = {}
 
     @settings(
         max_examples=draws,
@@ -76,10 +76,10 @@ def drawn(family: str, draws: int) -> list[Topology]:
     )
     @given(family_named(family).topologies())
     def collect(topology: Topology) -> None:
-        found[identify(topology)] = topology
+        chosen[identify(topology)] = topology
 
     collect()
-    return sorted(found.values(), key=rank)
+    return sorted(chosen.values(), key=rank)
 
 
 def rank(topology: Topology) -> tuple[int, tuple[int, int], str]:
@@ -106,21 +106,21 @@ def combinations(topology: Topology) -> Combinations:
         for _, layer in walk(topology.module)
         if isinstance(layer, Layer)
     ]
-    own = {tuple(each for each in use if each[0] not in SAME) for use in words("", expected)}
-    found = {
+    uses = {tuple(each for each in use if each[0] not in SAME) for use in words("", expected)}
+    features_met = {
         (("dtype", topology.dtype), ("training", topology.training)),
-        *meeting(own),
+        *meeting(uses),
         *kind(topology),
         *classes(topology),
         *settings_used,
-        *(tuple((key, tuple(sorted(each))) for key, each in sorted(found.items())) for found in features),
+        *(tuple((key, tuple(sorted(each))) for key, each in sorted(features_met.items())) for features_met in features),
         *((("arguments", tuple(t is not None and t.requires_grad for t in c.args)),) for c in expected.trace.calls),
     }
     # Old releases run only a part of the corpus, and that part must not lack what the rest has.
-    return {(("since", needs(topology)[0]), *combination) for combination in found}
+    return {(("since", needs(topology)[0]), *combination) for combination in features_met}
 
 
-def told(setting: object) -> object:
+def coarse(setting: object) -> object:
     """What is told apart of a setting: what it is, of a number or numbers whether any is other than 1."""
     if isinstance(setting, (bool, str)) or setting is None:
         return setting
@@ -131,16 +131,18 @@ def told(setting: object) -> object:
 def steps(topology: Topology) -> set[Hashable]:
     """The layers and operations that a topology is made of, what is told apart of their settings, and any one or two
     contexts that it runs inside of, and those that call a part of it."""
-    made: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
-    made += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
-    names: set[Hashable] = {type(step).__name__ for step in made}
+    parts: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
+    parts += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
+    names: set[Hashable] = {type(step).__name__ for step in parts}
     contexts = inside(topology)
     if "enable_grad" in contexts:  # which switches on again what no_grad has switched off
         contexts = tuple(name for name in contexts if name != "no_grad")
     names |= {each for count in (1, 2) for each in within(contexts, count)}
     bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
     names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
-    return names | {(type(step).__name__, f.name, told(getattr(step, f.name))) for step in made for f in fields(step)}
+    return names | {
+        (type(step).__name__, f.name, coarse(getattr(step, f.name))) for step in parts for f in fields(step)
+    }
 
 
 def kind(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
@@ -162,12 +164,12 @@ def classes(topology: Topology) -> tuple[tuple[tuple[str, object], ...], ...]:
 def adding(worth: Mapping[Topology, Set[Hashable]], room: int) -> list[Topology]:
     """Up to ``room`` topologies, each of which adds more of its worth for its size than any that is left."""
     chosen: list[Topology] = []
-    left = {topology: set(found) for topology, found in worth.items() if found}
+    left = {topology: set(worths) for topology, worths in worth.items() if worths}
     while left and len(chosen) < room:
         best = max(left, key=lambda topology: len(left[topology]) / cost(topology))
         new = left.pop(best)
         chosen.append(best)
-        left = {topology: rest for topology, found in left.items() for rest in [found - new] if rest}
+        left = {topology: rest for topology, worths in left.items() for rest in [worths - new] if rest}
     return chosen
 
 

@@ -5,9 +5,9 @@ A chapter of clauses is a module of `hookcheck.networks.chapters`; ``--chapter f
 
 from __future__ import annotations
 
-from hookcheck.run.items import Cell
+from hookcheck.run.items import CellItem
 
 
-def test_network(network_cell: Cell) -> None:
+def test_network(network_cell: CellItem) -> None:
     """A clause, on every topology of a family's corpus."""
     network_cell.check()

@@ -5,9 +5,9 @@ A chapter of programs is a module of `hookcheck.programs.chapters`; ``--chapter 
 
 from __future__ import annotations
 
-from hookcheck.run.items import Cell
+from hookcheck.run.items import CellItem
 
 
-def test_program(program_cell: Cell) -> None:
+def test_program(program_cell: CellItem) -> None:
     """A clause that is a program."""
     program_cell.check()

@@ -23,8 +23,8 @@ _TIME = re.compile(r"in \d+\.\d+s( \(\d+:\d+:\d+\))?")
 def drawn(text: str, environment: Path | None = None) -> str:
     """A tutorial with the outputs of today; ``environment`` is a folder whose modules come first on the path."""
 
-    def again(found: re.Match[str]) -> str:
-        return f"```console\n{found['command']}\n{output(found['command'][2:], environment)}```"
+    def again(match: re.Match[str]) -> str:
+        return f"```console\n{match['command']}\n{output(match['command'][2:], environment)}```"
 
     return _BLOCK.sub(again, text)
 
@@ -34,8 +34,15 @@ def output(command: str, environment: Path | None = None) -> str:
     name, *arguments = shlex.split(command)
     program = [sys.executable, *(["-m", "hookcheck"] if name == "hookcheck" else []), *arguments]
     path = os.pathsep.join(str(folder) for folder in (environment, SOURCES) if folder)
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
-    settings = {**kept, "PYTHONPATH": path, "COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1", "PYTHONHASHSEED": "0"}
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "COV_"))}
+    settings = {
+        **inherited,
+        "PYTHONPATH": path,
+        "COLUMNS": "80",
+        "TERM": "dumb",
+        "NO_COLOR": "1",
+        "PYTHONHASHSEED": "0",
+    }
     with tempfile.TemporaryDirectory() as folder:
         for file in FOLDER.glob("*.py"):
             (Path(folder) / file.name).write_bytes(file.read_bytes())

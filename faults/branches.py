@@ -75,14 +75,14 @@ class _Place:
 def branches(module: str) -> list[Branch]:
     """All branches of the hook code of a module, in its order."""
     seen: Counter[tuple[str, ...]] = Counter()
-    found = []
+    listed = []
     for place in _places(_tree(module), module in WHOLE):
         if place.defs[0] in NO_HOOKS:
             continue
         key = (".".join(place.defs), place.text, place.forced)
         seen[key] += 1
-        found.append(Branch(module, *key, seen[key], place.lines))
-    return found
+        listed.append(Branch(module, *key, seen[key], place.lines))
+    return listed
 
 
 @contextmanager
@@ -94,18 +94,18 @@ def forced(branch: Branch) -> Iterator[None]:
     changed = [f for f in living if (f.__code__.co_name, f.__code__.co_firstlineno) == (code.co_name, line)]
     before = [function.__code__ for function in changed]
     outer = {function: _within(function.__code__, code) for function in living if function not in changed}
-    outer = {function: made for function, made in outer.items() if made is not function.__code__}
-    kept = {function: function.__code__ for function in outer}
+    outer = {function: replacement for function, replacement in outer.items() if replacement is not function.__code__}
+    originals = {function: function.__code__ for function in outer}
     try:
         for function in changed:
             function.__code__ = code
-        for function, made in outer.items():
-            function.__code__ = made
+        for function, replacement in outer.items():
+            function.__code__ = replacement
         yield
     finally:
         for function, original in zip(changed, before):
             function.__code__ = original
-        for function, original in kept.items():
+        for function, original in originals.items():
             function.__code__ = original
 
 
@@ -114,10 +114,12 @@ def source(module: str) -> str:
     return str(import_module(module).__file__)
 
 
-def _within(code: CodeType, made: CodeType) -> CodeType:
-    """``code`` with ``made`` in the place of what has its name and line, if that is defined within it."""
+def _within(code: CodeType, mutant: CodeType) -> CodeType:
+    """``code`` with ``mutant`` in the place of what has its name and line, if that is defined within it."""
     constants = tuple(
-        (made if _alike(constant, made) else _within(constant, made)) if isinstance(constant, CodeType) else constant
+        (mutant if _alike(constant, mutant) else _within(constant, mutant))
+        if isinstance(constant, CodeType)
+        else constant
         for constant in code.co_consts
     )
     same = all(new is old for new, old in zip(constants, code.co_consts))
@@ -193,24 +195,34 @@ def _forcible(node: ast.AST) -> Iterator[_Forcible]:
         yield _said(node.iter), SKIPPED, _lines(node.iter), lambda: setattr(node, "iter", _second(node.iter, "()"))
         for at, test in enumerate(node.ifs if isinstance(node, ast.comprehension) else ()):
             for how in (ALWAYS, NEVER):
-                made = _made(test, how)
-                yield _said(test), how, _lines(test), lambda at=at, made=made: node.ifs.__setitem__(at, made)
+                forced_test = _forced_test(test, how)
+                yield (
+                    _said(test),
+                    how,
+                    _lines(test),
+                    lambda at=at, forced_test=forced_test: node.ifs.__setitem__(at, forced_test),
+                )
     elif isinstance(node, ast.BoolOp):
         how = ALWAYS if isinstance(node.op, ast.And) else NEVER
         for at, value in enumerate(node.values):
-            made = _made(value, how)
+            forced_test = _forced_test(value, how)
             text = f"{_said(value)} in {shorten(_said(node), 60, placeholder=' …')}"
-            yield text, how, _lines(value), lambda at=at, made=made: node.values.__setitem__(at, made)
+            yield (
+                text,
+                how,
+                _lines(value),
+                lambda at=at, forced_test=forced_test: node.values.__setitem__(at, forced_test),
+            )
     elif isinstance(node, ast.ExceptHandler):
         text = f"except {_said(node.type) if node.type else ''}".rstrip()
         yield text, UNHANDLED, range(node.lineno, node.lineno + 1), lambda: node.body.insert(0, ast.Raise())
 
 
 def _condition(node: ast.If | ast.IfExp | ast.While | ast.Assert, test: ast.expr, how: str) -> _Forcible:
-    return _said(test), how, _lines(test), lambda: setattr(node, "test", _made(test, how))
+    return _said(test), how, _lines(test), lambda: setattr(node, "test", _forced_test(test, how))
 
 
-def _made(test: ast.expr, how: str) -> ast.expr:
+def _forced_test(test: ast.expr, how: str) -> ast.expr:
     """What evaluates ``test``, and is true or false nevertheless."""
     return _second(ast.UnaryOp(ast.Not(), test), str(how == ALWAYS))
 

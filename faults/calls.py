@@ -19,6 +19,7 @@ from .engine import (
     at_the_end_of_backward,
     boundary,
     called,
+    calling,
     engine,
     fetched,
     hooks_of,
@@ -26,7 +27,6 @@ from .engine import (
     receiving,
     remembered,
     tensors,
-    told,
 )
 
 ADD = torch.Tensor.add_
@@ -78,7 +78,7 @@ def silent_unless_all() -> AbstractContextManager[None]:
     def change(hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
         return None if any(g is None for g in go) else hook(module, gi, go)
 
-    return told(change)
+    return calling(change)
 
 
 def once_an_output() -> AbstractContextManager[None]:
@@ -87,7 +87,7 @@ def once_an_output() -> AbstractContextManager[None]:
             if gradient is not None:
                 hook(module, gi, tuple(g if i == j else None for j, g in enumerate(go)))
 
-    return told(change)
+    return calling(change)
 
 
 def of_the_last_output() -> AbstractContextManager[None]:
@@ -95,9 +95,9 @@ def of_the_last_output() -> AbstractContextManager[None]:
 
     def call(forward: Any, module: Any, args: Any) -> Any:
         result = forward(*args)
-        made = tensors(result)
-        for hook in hooks_of(module) if made and made[-1].grad_fn is not None else []:
-            made[-1].grad_fn.register_hook(partial(hook, module))
+        outputs = tensors(result)
+        for hook in hooks_of(module) if outputs and outputs[-1].grad_fn is not None else []:
+            outputs[-1].grad_fn.register_hook(partial(hook, module))
         return result
 
     @contextmanager
@@ -122,7 +122,7 @@ def taken_apart(args: Any, kwargs: Any, hook: Any, module: Any, gi: Gradients, g
 def total_for_each(args: Any, kwargs: Any, hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
     """A tensor that is given twice has its whole gradient in both positions."""
     same = [[g for other, g in zip(args, gi) if other is arg and g is not None] for arg in args]
-    return hook(module, tuple(g if g is None else sum(found) for g, found in zip(gi, same)), go)
+    return hook(module, tuple(g if g is None else sum(gradients) for g, gradients in zip(gi, same)), go)
 
 
 def past_the_module(args: Any, kwargs: Any, hook: Any, module: Any, gi: Gradients, go: Gradients) -> None:
@@ -144,7 +144,7 @@ def of_the_other_call() -> AbstractContextManager[None]:
         before[id(module)] = gi
         return hook(module, given, go)
 
-    return told(change)
+    return calling(change)
 
 
 def for_the_last_forward() -> AbstractContextManager[None]:
@@ -165,23 +165,23 @@ def for_the_last_forward() -> AbstractContextManager[None]:
 def held_by_the_module() -> AbstractContextManager[None]:
     """What is kept between output and input of a call is kept by the module, for all its calls."""
     return remembered(
-        lambda self: vars(self.module).get("kept"), lambda self, value: vars(self.module).update(kept=value)
+        lambda self: vars(self.module).get("waiting"), lambda self, value: vars(self.module).update(waiting=value)
     )
 
 
 def in_the_order_of_outputs() -> AbstractContextManager[None]:
     """Of the calls of a module that are open, the hook gets the grad_output that came first."""
 
-    def kept(self: Any) -> list[Any]:
-        return vars(self.module).setdefault("kept", [])
+    def waiting(self: Any) -> list[Any]:
+        return vars(self.module).setdefault("waiting", [])
 
     def put(self: Any, value: Any) -> None:
         if value is not None:
-            kept(self).append(value)
-        elif kept(self):
-            kept(self).pop(0)
+            waiting(self).append(value)
+        elif waiting(self):
+            waiting(self).pop(0)
 
-    return remembered(lambda self: next(iter(kept(self)), None), put)
+    return remembered(lambda self: next(iter(waiting(self)), None), put)
 
 
 def kept_from_the_first() -> AbstractContextManager[None]:
@@ -203,9 +203,9 @@ def kept_for_good() -> AbstractContextManager[None]:
 
     def put(self: Any, value: Any) -> None:
         if value is not None:
-            vars(self)["kept"] = value
+            vars(self)["waiting"] = value
 
-    return remembered(lambda self: vars(self).get("kept"), put)
+    return remembered(lambda self: vars(self).get("waiting"), put)
 
 
 def added_up() -> AbstractContextManager[None]:
@@ -224,7 +224,7 @@ def added_up() -> AbstractContextManager[None]:
 
 def while_recording(wanted: bool) -> AbstractContextManager[None]:
     """Hooks are called only in backwards that record themselves, or only in others."""
-    return told(lambda hook, *arguments: hook(*arguments) if torch.is_grad_enabled() is wanted else None)
+    return calling(lambda hook, *arguments: hook(*arguments) if torch.is_grad_enabled() is wanted else None)
 
 
 def not_differentiable() -> AbstractContextManager[None]:

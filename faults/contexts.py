@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .engine import ALL, Fault, each, receiving, replaced, told
+from .engine import ALL, Fault, calling, each, receiving, replaced
 from .programs.checkpointing import checkpoints, doubled, hooks_off, hooks_off_in
 
 
@@ -102,10 +102,10 @@ def _called(owner: Any, name: str, fault: Callable[[], AbstractContextManager[No
     def make(original: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
             with fault():
-                made = original(*args, **kwargs)
-            if isinstance(made, list):
-                return [*map(later, made)]
-            return later(made) if callable(made) else made
+                result = original(*args, **kwargs)
+            if isinstance(result, list):
+                return [*map(later, result)]
+            return later(result) if callable(result) else result
 
         return call
 
@@ -155,7 +155,7 @@ OUT_OF_REACH = {
 
 WITHIN = {
     "leaves hooks out": hooks_off,
-    "calls hooks twice": lambda: told(lambda hook, *arguments: (hook(*arguments), hook(*arguments))[1]),
+    "calls hooks twice": lambda: calling(lambda hook, *arguments: (hook(*arguments), hook(*arguments))[1]),
     "hands hooks another gradient": lambda: receiving(grad_input=each(lambda gradient: 2 * gradient)),
 }
 """What goes wrong for modules that are called within."""
@@ -164,8 +164,10 @@ WITHIN = {
 def broken(name: str, what: str) -> AbstractContextManager[None]:
     """Has that go wrong inside of the context of that name, and nowhere else."""
     owner, attribute = _owner(OWNERS[name])
-    made = getattr(owner, attribute)
-    return _entered(made, WITHIN[what]) if hasattr(made, "__enter__") else _called(owner, attribute, WITHIN[what])
+    function = getattr(owner, attribute)
+    return (
+        _entered(function, WITHIN[what]) if hasattr(function, "__enter__") else _called(owner, attribute, WITHIN[what])
+    )
 
 
 def _owner(path: tuple[str, ...]) -> tuple[Any, str]:
@@ -223,7 +225,10 @@ def broken_batch(what: str) -> Iterator[None]:
         return asked
 
     change = DURING[what]
-    with replaced(torch.autograd, "grad", make), told(lambda hook, *args: (change if running else _call)(hook, *args)):
+    with (
+        replaced(torch.autograd, "grad", make),
+        calling(lambda hook, *args: (change if running else _call)(hook, *args)),
+    ):
         yield
 
 

@@ -50,13 +50,13 @@ def release(version: str) -> tuple[int, int]:
 @contextmanager
 def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Iterator[None]:
     """Puts ``make(original)`` in the place of an attribute, which may be an inherited one."""
-    original, own = getattr(owner, name), {**vars(owner)}
+    original, attributes = getattr(owner, name), {**vars(owner)}
     setattr(owner, name, make(original))
     try:
         yield
     finally:
-        if name in own:
-            setattr(owner, name, own[name])
+        if name in attributes:
+            setattr(owner, name, attributes[name])
         else:
             delattr(owner, name)
 
@@ -73,7 +73,7 @@ def boundary(name: str, make: Callable[[Any], Any]) -> AbstractContextManager[No
     return replaced(_functions.BackwardHookFunction, name, lambda original: staticmethod(make(original)))
 
 
-def told(change: Callable[..., Any]) -> AbstractContextManager[None]:
+def calling(change: Callable[..., Any]) -> AbstractContextManager[None]:
     """Calls ``change(hook, module, grad_input, grad_output)`` where torch would call the hook."""
     return fetched(lambda module, hooks: [partial(change, hook) for hook in hooks])
 
@@ -95,7 +95,7 @@ def receiving(
     grad_input: Callable[[Gradients], Any] = lambda g: g, grad_output: Callable[[Gradients], Any] = lambda g: g
 ) -> AbstractContextManager[None]:
     """Hands hooks something else than their gradients."""
-    return told(lambda hook, module, gi, go: hook(module, grad_input(gi), grad_output(go)))
+    return calling(lambda hook, module, gi, go: hook(module, grad_input(gi), grad_output(go)))
 
 
 def called(change: Callable[..., Any]) -> AbstractContextManager[None]:

@@ -20,12 +20,12 @@ from .engine import (
     Gradients,
     at_the_end_of_backward,
     called,
+    calling,
     engine,
     fetched,
     hooks_of,
     replaced,
     tensors,
-    told,
 )
 
 GLOBAL = tuple(name for name in ALL if KINDS[name].scope == "global")
@@ -33,7 +33,7 @@ GLOBAL = tuple(name for name in ALL if KINDS[name].scope == "global")
 
 def every_second() -> AbstractContextManager[None]:
     calls = count()
-    return told(lambda hook, *arguments: hook(*arguments) if next(calls) % 2 else None)
+    return calling(lambda hook, *arguments: hook(*arguments) if next(calls) % 2 else None)
 
 
 def twice() -> AbstractContextManager[None]:
@@ -41,7 +41,7 @@ def twice() -> AbstractContextManager[None]:
         hook(*arguments)
         return hook(*arguments)
 
-    return told(change)
+    return calling(change)
 
 
 def only_for(wanted: Callable[[Any], bool]) -> AbstractContextManager[None]:
@@ -94,7 +94,7 @@ def without_early() -> AbstractContextManager[None]:
     def change(hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
         return None if all(g is None for g in gi) else hook(module, gi, go)
 
-    return told(change)
+    return calling(change)
 
 
 def by_the_first_input() -> AbstractContextManager[None]:
@@ -168,7 +168,7 @@ def deferred(
             at_the_end_of_backward(flush)
         held.append((hook, (module, gi, go)))
 
-    return told(change)
+    return calling(change)
 
 
 def containers_first(held: list[Any]) -> list[Any]:

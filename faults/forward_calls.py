@@ -36,7 +36,7 @@ def _registering(original: Any, change: Callable[[Hook], Hook]) -> Any:
     return register
 
 
-def told(change: Callable[..., tuple[Any, ...]]) -> Callable[[Hook], Hook]:
+def giving(change: Callable[..., tuple[Any, ...]]) -> Callable[[Hook], Hook]:
     """Calls the hook with ``change(*arguments)``."""
     return lambda hook: lambda *arguments: hook(*change(*arguments))
 
@@ -84,28 +84,30 @@ FORWARD_CALLS = (
     ),
     Fault(
         "forward hooks are told the first argument alone",
-        lambda: registering(told(lambda module, args, *rest: (module, args[:1], *rest)), FORWARD_PRE, FORWARD),
+        lambda: registering(giving(lambda module, args, *rest: (module, args[:1], *rest)), FORWARD_PRE, FORWARD),
         ("FN-02",),
         FORWARDS,
         "1.7",
     ),
     Fault(
         "forward hooks are told another module",
-        lambda: registering(told(lambda module, *rest: (torch.nn.Identity(), *rest)), FORWARD_PRE, FORWARD),
+        lambda: registering(giving(lambda module, *rest: (torch.nn.Identity(), *rest)), FORWARD_PRE, FORWARD),
         ("FN-02",),
         kinds(FORWARD_PRE, FORWARD),
         "1.7",
     ),
     Fault(
         "forward hooks are told no keyword argument",
-        lambda: registering(told(lambda module, args, kwargs, *rest: (module, args, {}, *rest)), FORWARD_PRE, FORWARD),
+        lambda: registering(
+            giving(lambda module, args, kwargs, *rest: (module, args, {}, *rest)), FORWARD_PRE, FORWARD
+        ),
         ("FN-03",),
         kinds(FORWARD_PRE, FORWARD, kwargs=True),
         "2.0",
     ),
     Fault(
         "a forward hook is told the output in a tuple",
-        lambda: registering(told(lambda *given: (*given[:-1], (given[-1],))), FORWARD),
+        lambda: registering(giving(lambda *given: (*given[:-1], (given[-1],))), FORWARD),
         ("FN-04",),
         POST,
         "1.7",
@@ -140,7 +142,7 @@ FORWARD_CALLS = (
     ),
     Fault(
         "a backward pre-hook is told a list",
-        lambda: registering(told(lambda module, gradients: (module, [*gradients])), BACKWARD_PRE),
+        lambda: registering(giving(lambda module, gradients: (module, [*gradients])), BACKWARD_PRE),
         ("BN-02",),
         kinds(BACKWARD_PRE),
         "2.0",
@@ -148,7 +150,8 @@ FORWARD_CALLS = (
     Fault(
         "a backward pre-hook is told twice the gradients",
         lambda: registering(
-            told(lambda module, gradients: (module, tuple(g if g is None else 2 * g for g in gradients))), BACKWARD_PRE
+            giving(lambda module, gradients: (module, tuple(g if g is None else 2 * g for g in gradients))),
+            BACKWARD_PRE,
         ),
         ("GO-01",),
         kinds(BACKWARD_PRE),
@@ -156,7 +159,7 @@ FORWARD_CALLS = (
     ),
     Fault(
         "a hook on a tensor is told twice the gradient",
-        lambda: registering(told(lambda gradient: (gradient if gradient is None else 2 * gradient,)), TENSOR, OUTPUT),
+        lambda: registering(giving(lambda gradient: (gradient if gradient is None else 2 * gradient,)), TENSOR, OUTPUT),
         ("TN-01", "TN-03"),
         kinds(TENSOR, OUTPUT),
         "1.7",

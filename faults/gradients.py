@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from .engine import ALL, FULL, LEGACY, Fault, Gradients, each, engine, receiving, told
+from .engine import ALL, FULL, LEGACY, Fault, Gradients, calling, each, engine, receiving
 
 
 def swapped() -> AbstractContextManager[None]:
-    return told(lambda hook, module, gi, go: hook(module, go, gi))
+    return calling(lambda hook, module, gi, go: hook(module, go, gi))
 
 
 def requiring_grad(gradient: Any) -> Any:
@@ -52,7 +52,7 @@ def stale() -> AbstractContextManager[None]:
         before.append(go)
         return hook(module, gi, before[-2] if len(before) > 1 else go)
 
-    return told(change)
+    return calling(change)
 
 
 def of_the_first_child() -> AbstractContextManager[None]:
@@ -65,7 +65,7 @@ def of_the_first_child() -> AbstractContextManager[None]:
         last.append((gi, go))
         return hook(module, gi, go)
 
-    return told(change)
+    return calling(change)
 
 
 def another_module() -> AbstractContextManager[None]:
@@ -76,11 +76,11 @@ def another_module() -> AbstractContextManager[None]:
         first.append(module)
         return hook(first[0], gi, go)
 
-    return told(change)
+    return calling(change)
 
 
 def three_arguments() -> AbstractContextManager[None]:
-    return told(lambda hook, module, gi, go: hook(module, gi, go, None))
+    return calling(lambda hook, module, gi, go: hook(module, gi, go, None))
 
 
 def unboxed(gradients: Gradients) -> Any:
@@ -131,7 +131,7 @@ GRADIENTS = (
     Fault("another module of the network is passed", another_module, ("BW-01", "BW-02"), ALL),
     Fault(
         "an object that is no module is passed",
-        lambda: told(lambda hook, module, gi, go: hook(None, gi, go)),
+        lambda: calling(lambda hook, module, gi, go: hook(None, gi, go)),
         ("BW-01",),
         ALL,
     ),

@@ -13,7 +13,7 @@ from hookcheck.hooks.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, S
 
 from .autograd import on_nodes
 from .engine import Fault, replaced
-from .forward_calls import Hook, every_second, kinds, registering, told, twice
+from .forward_calls import Hook, every_second, giving, kinds, registering, twice
 from .programs.saved_tensors_hooks import pairs
 
 CHAINS = tuple(kind.name for kind in KINDS.values() if kind.then)
@@ -53,7 +53,7 @@ def forgetful(original: Any) -> Any:
 GRAPH_HOOKS = (
     Fault(
         "a hook on a Node is told twice the gradients",
-        lambda: on_nodes(told(doubled)),
+        lambda: on_nodes(giving(doubled)),
         ("TN-04",),
         kinds(NODE),
         "1.7",
@@ -61,7 +61,7 @@ GRAPH_HOOKS = (
     Fault("a hook on a Node is called twice", lambda: on_nodes(twice), ("TN-04",), kinds(NODE), "1.7"),
     Fault(
         "a pre-hook on a Node is told twice the gradients",
-        lambda: on_nodes(pre=told(doubled)),
+        lambda: on_nodes(pre=giving(doubled)),
         ("TN-05",),
         kinds(NODE_PRE),
         "1.13",
@@ -75,7 +75,7 @@ GRAPH_HOOKS = (
     ),
     Fault(
         "a multi-grad hook is told twice the gradients",
-        lambda: registering(told(doubled), MULTI_GRAD),
+        lambda: registering(giving(doubled), MULTI_GRAD),
         ("TN-06",),
         kinds(MULTI_GRAD),
         "2.0",
@@ -90,7 +90,7 @@ GRAPH_HOOKS = (
     Fault(
         "a multi-grad hook is told zeros for None",
         lambda: registering(
-            told(lambda gradients: ([torch.zeros(()) if g is None else g for g in gradients],)), MULTI_GRAD
+            giving(lambda gradients: ([torch.zeros(()) if g is None else g for g in gradients],)), MULTI_GRAD
         ),
         ("TN-06",),
         kinds(MULTI_GRAD),

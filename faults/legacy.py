@@ -10,7 +10,7 @@ import torch
 
 from hookcheck.probe.copying import array_of
 
-from .engine import LEGACY, Fault, Gradients, each, receiving, told
+from .engine import LEGACY, Fault, Gradients, calling, each, receiving
 from .firing import twice
 
 
@@ -31,13 +31,13 @@ def of_another_output() -> AbstractContextManager[None]:
     before: list[Any] = []
 
     def change(hook: Any, module: Any, gi: Gradients, go: Gradients) -> Any:
-        own = [g for g in go if g is not None]
-        others = (g for g in reversed(before) if not any(_equal(g, o) for o in own))
+        present = [g for g in go if g is not None]
+        others = (g for g in reversed(before) if not any(_equal(g, o) for o in present))
         given = next(others, None)
-        before.extend(own)
-        return hook(module, gi, tuple(map(torch.zeros_like, own)) if given is None else (given,))
+        before.extend(present)
+        return hook(module, gi, tuple(map(torch.zeros_like, present)) if given is None else (given,))
 
-    return told(change)
+    return calling(change)
 
 
 IN_EVERY_FAMILY = (

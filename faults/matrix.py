@@ -46,7 +46,7 @@ def caught(fault: Fault) -> Caught:
 
 def _in_programs(fault: Fault) -> Caught:
     clauses: list[str] = []
-    found: set[str] = set()
+    explaining: set[str] = set()
     for program in _programs(fault):
         try:
             new = changed(program, fault)
@@ -54,10 +54,10 @@ def _in_programs(fault: Fault) -> Caught:
             continue
         entries = excuses(program, new)
         if new and None not in entries.values():
-            found.update(entry for entry in entries.values() if entry)
+            explaining.update(entry for entry in entries.values() if entry)
         elif new:
             clauses.append(program.id)
-    return Caught(tuple(clauses), tuple(sorted(found)))
+    return Caught(tuple(clauses), tuple(sorted(explaining)))
 
 
 def _programs(fault: Fault) -> Iterator[Program]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from .engine import ALL, LEGACY, Fault, Gradients, boundary, called, each, engine, on_outputs, replaced, told
+from .engine import ALL, LEGACY, Fault, Gradients, boundary, called, calling, each, engine, on_outputs, replaced
 
 
 def returning(change: Any) -> AbstractContextManager[None]:
@@ -19,7 +19,7 @@ def returning(change: Any) -> AbstractContextManager[None]:
         hook(module, gi, go)
         return None if all(g is None for g in gi) else change(gi)
 
-    return told(told_and_changed)
+    return calling(told_and_changed)
 
 
 def raising_without_grad_mode() -> AbstractContextManager[None]:
@@ -103,20 +103,20 @@ def touched(tensor: Any) -> Any:
 
 
 def modules_kept() -> AbstractContextManager[None]:
-    kept = []
+    alive = []
 
     def call(forward: Any, module: Any, args: Any) -> Any:
-        kept.append(module)
+        alive.append(module)
         return forward(*args)
 
     return called(call)
 
 
 def outputs_kept() -> AbstractContextManager[None]:
-    kept = []
+    alive = []
 
     def keep(tensor: Any) -> Any:
-        kept.append(tensor)
+        alive.append(tensor)
         return tensor
 
     return on_outputs(keep)

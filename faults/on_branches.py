@@ -76,8 +76,8 @@ class Reaching:
     def of(self, branch: Branch, first: Sequence[str] = ()) -> list[Run]:
         """What reaches a branch: programs that are named ``first``, then the quickest."""
         path = source(branch.module)
-        found = {number for line in branch.lines for number in self.lines.get((path, line), ())}
-        runs = [self.runs[number] for number in sorted(found)]
+        numbers = {number for line in branch.lines for number in self.lines.get((path, line), ())}
+        runs = [self.runs[number] for number in sorted(numbers)]
         return sorted(runs, key=lambda run: not (isinstance(run, Program) and run.id in first))
 
 
@@ -101,11 +101,11 @@ def reaching(runs: Sequence[Run]) -> Reaching:
         if isinstance(each.run, Program) or each.lines not in seen:
             left.append(each)
             seen.add(each.lines)
-    found: dict[Line, list[int]] = defaultdict(list)
+    by_line: dict[Line, list[int]] = defaultdict(list)
     for number, each in enumerate(left):
         for line in each.lines:
-            found[line].append(number)
-    return Reaching([each.run for each in left], {line: tuple(numbers) for line, numbers in found.items()})
+            by_line[line].append(number)
+    return Reaching([each.run for each in left], {line: tuple(numbers) for line, numbers in by_line.items()})
 
 
 def _traced(run: Run, files: set[str]) -> Iterator[_Traced]:
@@ -189,15 +189,15 @@ def caught(branch: Branch, run: Run) -> str:
 @cache
 def functions() -> dict[str, list[Branch]]:
     """All branches of torch's hook code by the function that they are in."""
-    found: dict[str, list[Branch]] = defaultdict(list)
+    by_function: dict[str, list[Branch]] = defaultdict(list)
     for module in MODULES:
         for branch in branches(module):
-            found[f"{module}.{branch.function}"].append(branch)
-    return found
+            by_function[f"{module}.{branch.function}"].append(branch)
+    return by_function
 
 
 @dataclass
-class Kept:
+class BranchLog:
     """What sees which branch, function by function; a ``file`` keeps it, one JSON line for each function.
 
     A line is of one torch and one code of the function: what has changed since is looked at anew.
@@ -207,13 +207,13 @@ class Kept:
 
     def of(self, function: str) -> list[tuple[str, str]]:
         """The branches of a function by name, each with what sees it."""
-        found = functions()[function]
-        names = [branch.name for branch in found]
+        listed = functions()[function]
+        names = [branch.name for branch in listed]
         for line in self.file.read_text(encoding="utf-8").splitlines() if self.file and self.file.exists() else ():
             known = json.loads(line)
             if known["torch"] == torch.__version__ and list(known["seen"]) == names:
                 return list(known["seen"].items())
-        seen_by = dict(zip(names, self._judged(found)))
+        seen_by = dict(zip(names, self._judged(listed)))
         if self.file:
             with self.file.open("a", encoding="utf-8") as file:
                 file.write(f"{json.dumps({'torch': torch.__version__, 'seen': seen_by})}\n")
@@ -223,9 +223,9 @@ class Kept:
     def _reaching(self) -> Reaching:
         return reaching(all_runs())
 
-    def _judged(self, found: Sequence[Branch]) -> Iterator[str]:
+    def _judged(self, listed: Sequence[Branch]) -> Iterator[str]:
         """What sees each branch; what sees one is asked first about the next."""
         first: list[str] = []
-        for branch in found:
+        for branch in listed:
             first.append(seen(branch, self._reaching.of(branch, first)))
             yield first[-1]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .engine import ALL, Fault, Gradients, receiving, told
+from .engine import ALL, Fault, Gradients, calling, receiving
 
 
 class Elsewhere(torch.Tensor):
@@ -31,7 +31,7 @@ def in_a_thread() -> AbstractContextManager[None]:
         thread.join()
         return answers[0]
 
-    return told(change)
+    return calling(change)
 
 
 PLACES = (

@@ -53,8 +53,8 @@ def known() -> Ledger:
 @cache
 def _families() -> dict[Topology, str]:
     """Each of the samples with its family."""
-    found = {topology: BY_HAND_ALONE for topology in BY_HAND.values() if not unavailable(topology, None)}
-    seen = set().union(*map(combinations, found))
+    by_topology = {topology: BY_HAND_ALONE for topology in BY_HAND.values() if not unavailable(topology, None)}
+    seen = set().union(*map(combinations, by_topology))
     for path in sorted((conformance_folder() / "corpus").glob("*.jsonl")):
         chosen: list[Topology] = []
         for topology in read(path.parent, path.stem):
@@ -62,8 +62,8 @@ def _families() -> dict[Topology, str]:
             if new and len(chosen) < MOST and not unavailable(topology, None):
                 seen |= new
                 chosen.append(topology)
-        found.update(dict.fromkeys(chosen, path.stem))
-    return found
+        by_topology.update(dict.fromkeys(chosen, path.stem))
+    return by_topology
 
 
 def combinations(topology: Topology) -> set[object]:

@@ -54,8 +54,8 @@ def record(folder: Path) -> Path:
 
 def runner() -> CliRunner:
     """A runner that keeps the two streams apart, as click 8.1 does only if told to."""
-    told = "mix_stderr" in inspect.signature(CliRunner).parameters
-    return CliRunner(mix_stderr=False) if told else CliRunner()  # type: ignore[call-arg]
+    has_option = "mix_stderr" in inspect.signature(CliRunner).parameters
+    return CliRunner(mix_stderr=False) if has_option else CliRunner()  # type: ignore[call-arg]
 
 
 def asked(*arguments: str) -> tuple[int, str, str]:
@@ -113,16 +113,16 @@ def test_layers(monkeypatch: pytest.MonkeyPatch) -> None:
     there = offered() - {"Linear"} | {"Novel"}
     monkeypatch.setattr("hookcheck.cli.layers.offered", lambda: there)
     rows = lines("layers")
-    told = {row["name"]: (row["state"], row["reason"]) for row in rows}
-    assert len(told) == len(rows)
-    assert told["ReLU"] == ("covered", "")
-    assert told["Linear"] == ("not-offered", "the torch that is installed lacks it")
-    assert told["Novel"] == ("left-out", "newer than this hookcheck")
-    assert {name: ("left-out", reason) for name, reason in EXCUSED.items()}.items() <= told.items()
-    assert all((state == "covered") == (not reason) for state, reason in told.values())
+    states = {row["name"]: (row["state"], row["reason"]) for row in rows}
+    assert len(states) == len(rows)
+    assert states["ReLU"] == ("covered", "")
+    assert states["Linear"] == ("not-offered", "the torch that is installed lacks it")
+    assert states["Novel"] == ("left-out", "newer than this hookcheck")
+    assert {name: ("left-out", reason) for name, reason in EXCUSED.items()}.items() <= states.items()
+    assert all((state == "covered") == (not reason) for state, reason in states.values())
     code, out, _ = asked("layers", "--format", "pretty")
     assert code == 0
-    assert all(name in out for name in told)
+    assert all(name in out for name in states)
 
 
 def test_the_layers_that_torch_offers_are_read_from_its_source() -> None:
@@ -137,9 +137,9 @@ def test_the_layers_that_torch_offers_are_read_from_its_source() -> None:
 def test_coverage() -> None:
     rows = lines("coverage")
     linear = ("family", "multi-node", "layer group", "linear")
-    found = {(row["axis_a"], row["word_a"], row["axis_b"], row["word_b"]): row for row in rows}
-    assert len(found) == len(rows)
-    assert (found[linear]["topologies"], found[linear]["reason"]) == (2, "")
+    by_pair = {(row["axis_a"], row["word_a"], row["axis_b"], row["word_b"]): row for row in rows}
+    assert len(by_pair) == len(rows)
+    assert (by_pair[linear]["topologies"], by_pair[linear]["reason"]) == (2, "")
     assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
     code, out, err = asked("coverage", "--format", "pretty")
     assert (code, err) == (0, "")  # nothing of the bar that a terminal shows

@@ -40,7 +40,7 @@ def entry(torch: str, *facts: str) -> Entry:
 RAN = ("1.7.1", "1.8.0", "1.9.1", "1.13.1", "2.0.1", "2.6.0")
 
 
-def told(*entries: Entry) -> list[tuple[str, tuple[str, ...]]]:
+def answers_by(*entries: Entry) -> list[tuple[str, tuple[str, ...]]]:
     return [(answer.answer, answer.torch) for answer in answers(CLAIM, entries, reversed(RAN))]
 
 
@@ -53,14 +53,14 @@ def test_every_claim_is_answered() -> None:
 
 
 def test_an_answer_for_each_stretch_of_releases_that_were_run() -> None:
-    found = {(row["id"], row["answer"]): row["torch"] for row in lines("claims")}
-    ran = found["P2-1", "holds"]
+    releases = {(row["id"], row["answer"]): row["torch"] for row in lines("claims")}
+    ran = releases["P2-1", "holds"]
     assert ran[:3] == ["1.7.1", "1.8.0", "1.8.1"]
-    assert found["P2-7", "refuted"] == ["1.8.0", "1.8.1"]
-    assert found["P2-7", "holds"] == ran[3:]
-    assert found["P2-9", "partly"] == [name for name in ran if Version(name) >= Version("1.13")]
-    assert found["QA-2", "refuted"] == ran
-    assert found["TT-5", "holds"] == [name for name in ran if Version(name) < Version("2.1")]
+    assert releases["P2-7", "refuted"] == ["1.8.0", "1.8.1"]
+    assert releases["P2-7", "holds"] == ran[3:]
+    assert releases["P2-9", "partly"] == [name for name in ran if Version(name) >= Version("1.13")]
+    assert releases["QA-2", "refuted"] == ran
+    assert releases["TT-5", "holds"] == [name for name in ran if Version(name) < Version("2.1")]
 
 
 def test_nothing_is_said_of_releases_that_were_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,14 +101,14 @@ def test_it_needs_no_torch() -> None:
 
 
 def test_entries_make_the_answer() -> None:
-    assert told() == [(HOLDS, RAN)]
-    assert told(entry(">=1.7")) == [(REFUTED, RAN)]
-    assert told(entry(">=1.7", "a fact")) == [(PARTLY, RAN)]
-    assert told(entry(">=1.6,<1.9")) == [(REFUTED, RAN[:2]), (HOLDS, RAN[2:])]
-    assert told(entry(">=1.9,<1.13"), entry(">=1.9,<2.0", "a fact"), entry(">=2.0,<2.4", "another")) == [
+    assert answers_by() == [(HOLDS, RAN)]
+    assert answers_by(entry(">=1.7")) == [(REFUTED, RAN)]
+    assert answers_by(entry(">=1.7", "a fact")) == [(PARTLY, RAN)]
+    assert answers_by(entry(">=1.6,<1.9")) == [(REFUTED, RAN[:2]), (HOLDS, RAN[2:])]
+    assert answers_by(entry(">=1.9,<1.13"), entry(">=1.9,<2.0", "a fact"), entry(">=2.0,<2.4", "another")) == [
         (HOLDS, RAN[:2]), (REFUTED, RAN[2:3]), (PARTLY, RAN[3:5]), (HOLDS, RAN[5:]),
     ]  # fmt: skip
-    assert told(replace(entry(">=1.7"), clauses=("P2-2",))) == [(HOLDS, RAN)]
+    assert answers_by(replace(entry(">=1.7"), clauses=("P2-2",))) == [(HOLDS, RAN)]
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.id)

@@ -25,11 +25,11 @@ def case(topology: str, *deviations: Deviation) -> CaseResult:
 
 
 def of(version: str, *cases: CaseResult) -> Record:
-    made = record(cases)
+    base = record(cases)
     footer = Footer("2026-11-21T04:41:00Z", True, "", tally(cases), 0)
-    header = replace(made.header, torch=Torch(f"{version}+cpu", "0123abc", None))
-    shown = tuple(replace(made.counterexamples[0], topology=case.topology) for case in cases if case.deviations)
-    return replace(made, header=header, counterexamples=shown, footer=footer)
+    header = replace(base.header, torch=Torch(f"{version}+cpu", "0123abc", None))
+    shown = tuple(replace(base.counterexamples[0], topology=case.topology) for case in cases if case.deviations)
+    return replace(base, header=header, counterexamples=shown, footer=footer)
 
 
 @pytest.fixture(autouse=True)
@@ -65,9 +65,9 @@ def test_the_exit_code_says_what_the_rows_say(arguments: list[str], code: int, v
 
 
 def test_what_the_later_run_leaves_out_cannot_be_told(records: Path) -> None:
-    made = of("2.12.0", replace(case("aaaa"), family="residual"))
-    plan = replace(made.header.plan, families=("residual",), corpus={"residual": made.header.plan.corpus["residual"]})
-    path = write(replace(made, header=replace(made.header, plan=plan)), records / "partial")
+    later = of("2.12.0", replace(case("aaaa"), family="residual"))
+    plan = replace(later.header.plan, families=("residual",), corpus={"residual": later.header.plan.corpus["residual"]})
+    path = write(replace(later, header=replace(later.header, plan=plan)), records / "partial")
     first, left_out, _ = lines("diff", "2.9.0", str(path), code=2)
     assert (first["verdict"], first["compared"]) == ("cannot tell", 0)
     assert (left_out["why"], left_out["cases"]) == ("the later run leaves out the family", 2)
@@ -120,9 +120,9 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
         "none": "not a record\n",
     }.items():
         (records / f"{name}.jsonl").write_text(text, encoding="utf-8")
-    made = of("2.12.0", case("aaaa"))
-    partial = write(replace(made, footer=replace(made.footer, complete=False, stopped="interrupted")), records)
-    write(replace(made, header=replace(made.header, device="cuda")), records)
+    latest = of("2.12.0", case("aaaa"))
+    partial = write(replace(latest, footer=replace(latest.footer, complete=False, stopped="interrupted")), records)
+    write(replace(latest, header=replace(latest.header, device="cuda")), records)
     for arguments, message in {
         ("2.9.0", "2.1"): "no version with a record in reports/records, which has 2.9.0, 2.10.0, 2.11.0, 2.12.0; run",
         (

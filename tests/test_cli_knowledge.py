@@ -62,8 +62,8 @@ def test_every_command_prints_its_schema(name: str) -> None:
 @pytest.mark.parametrize("arguments", [["list"], ["claims"], ["families"], ["explain", "GI-01"], ["support", "tensor"]])
 def test_a_listing_imports_neither_torch_nor_the_contract(arguments: list[str]) -> None:
     heavy = "torch", "numpy", "hypothesis", "hookcheck.clauses"
-    told = f"print([name for name in {heavy} if name in sys.modules])"
-    done = in_process(*arguments, code=f"import sys, atexit; atexit.register(lambda: {told})")
+    statement = f"print([name for name in {heavy} if name in sys.modules])"
+    done = in_process(*arguments, code=f"import sys, atexit; atexit.register(lambda: {statement})")
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -72,8 +72,8 @@ def test_the_index_is_made_again_when_a_file_has_changed(monkeypatch: pytest.Mon
     package.mkdir()
     (package / "one.py").touch()
     monkeypatch.setattr(indices, "PACKAGE", package)
-    made = []
-    monkeypatch.setattr(indices, "_made", lambda: made.append(time.monotonic()) or {"clauses": len(made)})
+    times = []
+    monkeypatch.setattr(indices, "_build", lambda: times.append(time.monotonic()) or {"clauses": len(times)})
     assert [index(), index()] == [{"clauses": 1}] * 2
     (package / "one.py").write_text("changed = True\n")
     assert index() == {"clauses": 2}
@@ -91,8 +91,8 @@ def test_list_selects() -> None:
     assert {id for id, clause in CLAUSES.items() if "post_accumulate" in clause.kinds} <= ids
     assert {row["id"] for row in rows if row["chapter"] == "post-accumulate-hooks"} <= ids < set(CLAUSES)
     assert {row["chapter"] for row in lines("list", "--chapter", "forward-hooks")} == {"forward-hooks"}
-    found = lines("list", "--search", "A Named RESULT of torch")
-    assert [row["id"] for row in found] == ["BS-05"]
+    matches = lines("list", "--search", "A Named RESULT of torch")
+    assert [row["id"] for row in matches] == ["BS-05"]
     _, out, _ = asked("list", "--search", "a named result of torch", "--format", "pretty")
     assert out.splitlines()[-1] == "1 clause; `hookcheck explain ID` says more of one"
 
@@ -123,8 +123,8 @@ def test_explain_tells_every_name() -> None:
     (release,) = lines("explain", "2.6.0")
     assert release["records"] == ["torch-2.6.0-cpu"]
     assert release["states"]["holds"] > 100
-    kept = {row["id"]: row for row in lines("explain", "kept-out")}
-    assert kept["probe.run.unsafe"]["entries"] == ["pytorch-196459"]
+    exclusions = {row["id"]: row for row in lines("explain", "kept-out")}
+    assert exclusions["probe.run.unsafe"]["entries"] == ["pytorch-196459"]
     for name in ("BW-03", "view", "full_backward", "Linear", "hook-order", "2.6.0", "kept-out"):
         assert asked("explain", name, "--format", "pretty")[0] == 0
 

@@ -35,12 +35,12 @@ def asked(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
 
 def rows(text: str, fields: int) -> list[dict[str, Any]]:
     """The JSON lines, each held against the schema that is documented."""
-    found = [json.loads(line) for line in text.splitlines()]
-    for row in found:
+    objects = [json.loads(line) for line in text.splitlines()]
+    for row in objects:
         schema = next(schema for schema in SCHEMAS["scan"] if set(schema["required"]) == set(row))
         Draft202012Validator(schema).validate(row)
-    assert any(len(row) == fields for row in found)
-    return found
+    assert any(len(row) == fields for row in objects)
+    return objects
 
 
 GOLDEN = """\

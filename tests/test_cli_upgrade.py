@@ -63,8 +63,8 @@ def test_ones_own_model_is_run_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
         return Across({"2.9.0": (), "2.11.0": ()}, (worse,))
 
     monkeypatch.setattr("hookcheck.models.across.across", across)
-    own = ["--from", "2.9.0", "--to", "2.11.0", "--check", "package.module:make"]
-    first, *others = lines("upgrade", *own, "--with", "numpy<2", "--kinds", "full_backward", code=1)
+    options = ["--from", "2.9.0", "--to", "2.11.0", "--check", "package.module:make"]
+    first, *others = lines("upgrade", *options, "--with", "numpy<2", "--kinds", "full_backward", code=1)
     assert first["verdict"] == "do not upgrade"
     assert seen == [("package.module:make", ["2.9.0", "2.11.0"], ["numpy<2"], ["--kinds", "full_backward"])]
     assert [row["text"] for row in others if row["what"] == "own model"] == [
@@ -77,10 +77,10 @@ def test_ones_own_model_is_run_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_end_well_is_refused_before_minutes_go_into_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def made(*arguments: Any) -> Any:
+    def fail(*arguments: Any) -> Any:
         raise AssertionError("an environment was made")
 
-    monkeypatch.setattr("hookcheck.releases.environment.environment", made)
+    monkeypatch.setattr("hookcheck.releases.environment.environment", fail)
     (tmp_path / "file").write_text("")
     ends = ["--from", "2.9.0", "--to", "2.4.1"]
     status, _, error = asked("upgrade", *ends, "--reports", str(tmp_path / "file" / "reports"))
@@ -104,16 +104,16 @@ def test_call_sites(tmp_path: Path) -> None:
 
 
 def test_a_missing_record_is_made_in_an_environment(records: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
+    calls: list[Any] = []
 
     @contextmanager
     def environment(release: Release, packages: list[str]) -> Iterator[Path]:
-        made.append((release, packages))
+        calls.append((release, packages))
         yield Path(sys.executable)
 
     def ran(command: list[str], **_: Any) -> Any:
-        made.append(command)
-        if "2.12.1" in str(made[0][0]):
+        calls.append(command)
+        if "2.12.1" in str(calls[0][0]):
             write(of("2.12.1", case("aaaa"), case("bbbb", WARNED)), records)
         return type("Done", (), {"returncode": 3})
 
@@ -122,9 +122,9 @@ def test_a_missing_record_is_made_in_an_environment(records: Path, monkeypatch: 
     code, out, err = asked("upgrade", "--from", "2.11.0", "--to", "2.12.1", "--format", "markdown")
     assert (code, out.splitlines()[0]) == (0, "# torch 2.11.0+cpu → 2.12.1+cpu: safe")
     assert err == "hookcheck: torch 2.12.1 has no record: making an environment, then running the suite on it\n"
-    assert made[0][0].python == "3.12"
-    assert made[1][1:4] == ["-m", "hookcheck", "run"]
-    made.clear()
+    assert calls[0][0].python == "3.12"
+    assert calls[1][1:4] == ["-m", "hookcheck", "run"]
+    calls.clear()
     code, out, err = asked("upgrade", "--from", "2.11.0", "--to", "2.14.1")
     assert (code, out) == (2, "")
     assert "the run on torch 2.14.1 left no record (exit code 3)" in err.splitlines()[-1]

@@ -52,12 +52,12 @@ def test_what_is_there_is_collected_and_then_left_alone() -> None:
         def __init__(self) -> None:
             self.me = self
 
-    lost, kept = weakref.ref(Loop()), Loop()
+    lost, survivor = weakref.ref(Loop()), Loop()
     try:
         settle()
         assert lost() is None
-        assert all(thing is not kept for thing in gc.get_objects())
+        assert all(thing is not survivor for thing in gc.get_objects())
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
-    assert any(thing is kept for thing in gc.get_objects())
+    assert any(thing is survivor for thing in gc.get_objects())

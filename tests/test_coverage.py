@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import Phase, given, settings
-from topology.samples import CALLED, HAND_MADE, V, X, Y, plain, twin
+from topology.samples import CALLED, SAMPLES, V, X, Y, plain, twin
 
 from hookcheck.coverage.axes import Word, Words, axes, words
-from hookcheck.coverage.pairs import Pair, covered, meeting, untrue
-from hookcheck.coverage.rules import APART, NOT_DRAWN, POSSIBLE, RULES, Rule
-from hookcheck.coverage.told import counts, missing, summary
+from hookcheck.coverage.pairs import WordPair, covered, meeting, untrue
+from hookcheck.coverage.rules import APART, NOT_DRAWN, POSSIBLE, RULES, ExclusionRule
+from hookcheck.coverage.sentences import counts, missing, summary
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected
@@ -82,7 +82,7 @@ BY_HAND: list[tuple[str, Topology, set[str]]] = [
     ("grad mode", LINEAR, {"grad"}),
     ("grad mode", replace(LINEAR, main=(Within("no_grad", (CALLED,)),)), {"no_grad"}),
     ("grad mode", replace(LINEAR, main=(Within("inference_mode", (CALLED,)),)), {"inference_mode"}),
-    ("grad mode", HAND_MADE["grad modes"], {"grad", "no_grad"}),
+    ("grad mode", SAMPLES["grad modes"], {"grad", "no_grad"}),
     ("arity", LINEAR, {"1 in", "1 out"}),
     ("arity", of(LINEAR, input=X), {"0 in", "1 out"}),
     ("arity", of(ADDED, X, Ref("a")), {"2 in", "1 out"}),
@@ -103,7 +103,7 @@ BY_HAND: list[tuple[str, Topology, set[str]]] = [
     ),
     (
         "None pattern",
-        replace(HAND_MADE["leak"], main=(CALLED, Backward((Ref("leaked", ("h",)),), (V,)))),
+        replace(SAMPLES["leak"], main=(CALLED, Backward((Ref("leaked", ("h",)),), (V,)))),
         ALL | {"grad_output all None", "no firing"},  # no gradient reaches what follows the leak
     ),
     ("None pattern", replace(LINEAR, main=(CALLED,)), {"no firing"}),
@@ -130,33 +130,35 @@ BY_HAND: list[tuple[str, Topology, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("axis", "topology", "found"), BY_HAND, ids=lambda value: value if type(value) is str else "")
-def test_the_words_of_networks_made_by_hand(axis: str, topology: Topology, found: set[str]) -> None:
-    assert set().union(*(dict(use)[axis] for use in uses(topology))) == found
+@pytest.mark.parametrize(
+    ("axis", "topology", "expected"), BY_HAND, ids=lambda value: value if type(value) is str else ""
+)
+def test_the_words_of_networks_made_by_hand(axis: str, topology: Topology, expected: set[str]) -> None:
+    assert set().union(*(dict(use)[axis] for use in uses(topology))) == expected
 
 
 def test_every_word_is_made_by_hand() -> None:
     for axis in axes():
-        made = {word for name, _, found in BY_HAND if name == axis.name for word in found}
+        by_hand = {word for name, _, expected in BY_HAND if name == axis.name for word in expected}
         if axis.name == "None pattern":
-            assert made == {*axis.words} - {"grad_output empty"}  # see the rule that says why
+            assert by_hand == {*axis.words} - {"grad_output empty"}  # see the rule that says why
         elif axis.name not in ("hook kind", "family", "layer group"):
-            assert made == {*axis.words}
+            assert by_hand == {*axis.words}
 
 
 def test_the_words_that_are_listed_elsewhere() -> None:
-    found = {axis.name: axis.words for axis in axes()}
-    assert found["hook kind"] == tuple(KINDS)
-    assert found["family"] == tuple(FAMILIES)
+    by_axis = {axis.name: axis.words for axis in axes()}
+    assert by_axis["hook kind"] == tuple(KINDS)
+    assert by_axis["family"] == tuple(FAMILIES)
     assert {kind.__module__.split(".")[-1] for kind in layer_classes().values()} | {"container"} == {
-        *found["layer group"]
+        *by_axis["layer group"]
     }
     (use,) = uses(LINEAR)
     assert (dict(use)["hook kind"], dict(use)["family"]) == (frozenset(KINDS), {"multi-node"})
 
 
-def use(**found: str) -> Words:
-    return tuple((axis, frozenset(found)) for axis, found in found.items())
+def use(**choices: str) -> Words:
+    return tuple((axis, frozenset(choices)) for axis, choices in choices.items())
 
 
 def test_words_meet_at_one_use() -> None:
@@ -169,29 +171,29 @@ def test_words_meet_at_one_use() -> None:
 
 def test_a_layer_meets_what_is_said_of_its_own_call() -> None:
     inside = Within("no_grad", (Call("z", "act", (H,)),))
-    found = meeting(uses(body(Call("h", "fc", (X,)), inside, fc=FC, act=Tanh())))
+    pairs = meeting(uses(body(Call("h", "fc", (X,)), inside, fc=FC, act=Tanh())))
     linear, activation, container = (("layer group", group) for group in ("linear", "activation", "container"))
-    assert (linear, ("grad mode", "grad")) in found
-    assert (activation, ("grad mode", "no_grad")) in found
-    assert (linear, ("grad mode", "no_grad")) not in found
-    assert (activation, ("None pattern", "no firing")) in found
-    assert (linear, ("None pattern", "no firing")) not in found
-    assert (activation, ("depth", "1")) not in found
-    assert all((("family", "multi-node"), group) in found for group in (linear, activation, container))
+    assert (linear, ("grad mode", "grad")) in pairs
+    assert (activation, ("grad mode", "no_grad")) in pairs
+    assert (linear, ("grad mode", "no_grad")) not in pairs
+    assert (activation, ("None pattern", "no firing")) in pairs
+    assert (linear, ("None pattern", "no firing")) not in pairs
+    assert (activation, ("depth", "1")) not in pairs
+    assert all((("family", "multi-node"), group) in pairs for group in (linear, activation, container))
 
 
 TINY = [("multi-node", LINEAR), ("multi-node", replace(LINEAR, dtype="float32")), ("single-node", plain(DEEP))]
 
 
-def pair(pairs: tuple[Pair, ...], *words: str) -> tuple[int, str]:
-    (found,) = (p for p in pairs if words == (p.axis_a, p.word_a, p.axis_b, p.word_b))
-    return found.topologies, found.reason
+def pair(pairs: tuple[WordPair, ...], *words: str) -> tuple[int, str]:
+    (match,) = (p for p in pairs if words == (p.axis_a, p.word_a, p.axis_b, p.word_b))
+    return match.topologies, match.reason
 
 
 def test_pairs_of_a_tiny_corpus() -> None:
     rules = (
-        Rule("never by hand", ("reuse=shared *", "!reuse=shared parameter"), ("depth=*", "!depth=2")),
-        Rule("second", ("reuse=shared *",), ("depth=1",)),
+        ExclusionRule("never by hand", ("reuse=shared *", "!reuse=shared parameter"), ("depth=*", "!depth=2")),
+        ExclusionRule("second", ("reuse=shared *",), ("depth=1",)),
     )
     pairs = covered(TINY, rules)
     assert pair(pairs, "family", "multi-node", "layer group", "linear") == (2, "")
@@ -208,9 +210,9 @@ def test_pairs_of_a_tiny_corpus() -> None:
 
 def test_words_that_no_family_has_together() -> None:
     rules = (
-        Rule("only in inplace", ("family=*", "!family=inplace"), ("in-place=allowed",)),
-        Rule("only in mixed-dtype", ("family=*", "!family=mixed-dtype"), ("dtype=mixed", "dtype=float32")),
-        Rule("not in inplace", ("family=inplace",), ("depth=4+",)),
+        ExclusionRule("only in inplace", ("family=*", "!family=inplace"), ("in-place=allowed",)),
+        ExclusionRule("only in mixed-dtype", ("family=*", "!family=mixed-dtype"), ("dtype=mixed", "dtype=float32")),
+        ExclusionRule("not in inplace", ("family=inplace",), ("depth=4+",)),
     )
     pairs = covered(TINY, rules)
     assert pair(pairs, "in-place", "allowed", "dtype", "mixed") == (0, APART)
@@ -222,7 +224,7 @@ def test_words_that_no_family_has_together() -> None:
 
 
 def test_what_people_are_told_of_a_tiny_corpus() -> None:
-    rules = (Rule("never by hand", ("reuse=shared *",), ("depth=1",)),)
+    rules = (ExclusionRule("never by hand", ("reuse=shared *",), ("depth=1",)),)
     pairs = covered(TINY, rules)
     rows = {row["pairs"]: row for row in counts(pairs)}
     assert rows["family"]["hook kind"] == f"{2 * len(KINDS)}/{len(FAMILIES) * len(KINDS)}"
@@ -239,10 +241,10 @@ def test_what_people_are_told_of_a_tiny_corpus() -> None:
 
 
 def test_reasons_that_do_not_hold_are_found() -> None:
-    holds = Rule("holds", ("dtype=mixed",))
-    contradicted = Rule("contradicted", ("family=multi-node",), ("dtype=float32", "dtype=bfloat16"))
-    nothing = Rule("matches nothing", ("dtype=float128",))
-    shadowed = Rule("shadowed", ("dtype=mixed",), ("depth=1",))
+    holds = ExclusionRule("holds", ("dtype=mixed",))
+    contradicted = ExclusionRule("contradicted", ("family=multi-node",), ("dtype=float32", "dtype=bfloat16"))
+    nothing = ExclusionRule("matches nothing", ("dtype=float128",))
+    shadowed = ExclusionRule("shadowed", ("dtype=mixed",), ("depth=1",))
     rules = (holds, contradicted, nothing, shadowed)
     assert untrue(covered(TINY, rules), rules) == ["contradicted", "matches nothing", "shadowed"]
 

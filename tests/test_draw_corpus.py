@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from topology.samples import HAND_MADE, plain, twin
+from topology.samples import SAMPLES, plain, twin
 
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read, write
@@ -32,7 +32,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_adds_most_for_its_size_goes_first(script: Any) -> None:
-    small, large, nothing = LINEAR, HAND_MADE["nested sequential"], SHARED
+    small, large, nothing = LINEAR, SAMPLES["nested sequential"], SHARED
     assert script.cost(small) < script.cost(large)
     assert script.adding({large: {1, 2, 3}, small: {1, 2, 3}, nothing: set()}, 9) == [small]
     assert script.adding({small: {1}, large: {*range(99)}}, 9) == [large]
@@ -50,8 +50,8 @@ def test_a_pair_of_features_is_worth_a_line(script: Any) -> None:
 
 
 def test_a_step_that_no_file_has_comes_first(script: Any) -> None:
-    large = HAND_MADE["nested sequential"]
-    worth_more = [replace(HAND_MADE["recursion"], seed=seed) for seed in range(3)]
+    large = SAMPLES["nested sequential"]
+    worth_more = [replace(SAMPLES["recursion"], seed=seed) for seed in range(3)]
     assert script.steps(large) - script.steps(worth_more[0])
     assert script.curated((LINEAR,), [*worth_more, large], 2) == [LINEAR, large]
     assert large not in script.curated((LINEAR,), [*worth_more, large], 2, [large])

@@ -50,32 +50,32 @@ def cases(record: Record, family: str, kinds: tuple[str, ...]) -> Iterator[tuple
 
 def verdicts(record: Record, family: str, kinds: tuple[str, ...]) -> dict[str, set[str]]:
     """Every verdict of the family's cells, by clause."""
-    found: dict[str, set[str]] = {}
+    by_clause: dict[str, set[str]] = {}
     for cell in record.cells():
         if cell.family == family and cell.kind in kinds:
-            found.setdefault(cell.clause, set()).add(cell.verdict)
-    return found
+            by_clause.setdefault(cell.clause, set()).add(cell.verdict)
+    return by_clause
 
 
 def layers(
     record: Record, family: str, kinds: tuple[str, ...], like: Callable[[Topology], bool]
 ) -> list[dict[str, Deviation]]:
     """The deviations by clause of every case whose topology is one layer and is as ``like`` says; there is one."""
-    found = [{d.clause: d for d in case.deviations} for t, case in cases(record, family, kinds) if like(t)]
-    assert found
-    return found
+    layer_deviations = [{d.clause: d for d in case.deviations} for t, case in cases(record, family, kinds) if like(t)]
+    assert layer_deviations
+    return layer_deviations
 
 
-def gaps(found: list[dict[str, Deviation]], clause: str) -> set[str]:
+def gaps(layer_deviations: list[dict[str, Deviation]], clause: str) -> set[str]:
     """How each of the cases deviates from the clause; all of them do."""
-    return {deviations[clause].gap for deviations in found}
+    return {deviations[clause].gap for deviations in layer_deviations}
 
 
-def really(found: list[dict[str, Deviation]], clause: str) -> set[str]:
+def really(layer_deviations: list[dict[str, Deviation]], clause: str) -> set[str]:
     """What the hooks receive instead, as told by the evidence; there is some."""
-    told = {d[clause].observed.rpartition("which is ")[2] for d in found if d[clause].told}
-    assert told
-    return told
+    descriptions = {d[clause].observed.rpartition("which is ")[2] for d in layer_deviations if d[clause].worded}
+    assert descriptions
+    return descriptions
 
 
 def linear(rank: int, bias: bool) -> Callable[[Topology], bool]:
@@ -90,15 +90,15 @@ def linear(rank: int, bias: bool) -> Callable[[Topology], bool]:
 
 def test_legacy_conv2d_has_the_parameters_gradients_and_the_first_is_right(record: Record) -> None:
     for bias, third in ((True, "bias"), (False, "None")):
-        found = layers(
+        layer_deviations = layers(
             record,
             "single-node",
             LEGACY,
             lambda t, bias=bias: isinstance(t.module, Conv2d) and t.module.groups == 1 and t.module.bias is bias,
         )
-        assert gaps(found, "BW-07") == {"extra entries"}
-        assert really(found, "BW-07") == {f"(input[0], weight, {third})"}
-        assert not any("GI-01" in deviations for deviations in found)
+        assert gaps(layer_deviations, "BW-07") == {"extra entries"}
+        assert really(layer_deviations, "BW-07") == {f"(input[0], weight, {third})"}
+        assert not any("GI-01" in deviations for deviations in layer_deviations)
 
 
 def test_full_is_right_on_conv2d_and_linear(record: Record) -> None:
@@ -109,8 +109,8 @@ def test_full_is_right_on_conv2d_and_linear(record: Record) -> None:
 
 
 def test_legacy_linear_on_a_2d_input_begins_with_the_bias(record: Record) -> None:
-    found = layers(record, "multi-node", LEGACY, linear(rank=2, bias=True))
-    assert gaps(found, "GI-01") == {"parameter gradients mixed in"}
+    layer_deviations = layers(record, "multi-node", LEGACY, linear(rank=2, bias=True))
+    assert gaps(layer_deviations, "GI-01") == {"parameter gradients mixed in"}
     # The evidence is the smallest, which may be too narrow for the gap to be told from others by its shape.
     every = layers(record, "multi-node", LEGACY, lambda t: isinstance(t.module, Linear) and t.module.bias)
     flat = [deviations for deviations in every if deviations["GI-01"].gap == "parameter gradients mixed in"]
@@ -120,13 +120,13 @@ def test_legacy_linear_on_a_2d_input_begins_with_the_bias(record: Record) -> Non
 def test_legacy_linear_on_a_3d_input_belongs_to_the_bias_addition_or_to_a_view(record: Record) -> None:
     """The design says of 1.12 and later: one entry, of the weight's shape transposed. It is one entry, the output's
     gradient with the leading axes folded; the two shapes agree where rows and in_features are equally many."""
-    found = layers(record, "multi-node", LEGACY, linear(rank=3, bias=True))
+    layer_deviations = layers(record, "multi-node", LEGACY, linear(rank=3, bias=True))
     if release(record) < Version("1.12"):
-        assert gaps(found, "BW-07") == {"extra entries"}
-        assert really(found, "BW-07") == {"(output[0], bias)"}
+        assert gaps(layer_deviations, "BW-07") == {"extra entries"}
+        assert really(layer_deviations, "BW-07") == {"(output[0], bias)"}
     else:
-        assert not any("BW-07" in deviations for deviations in found)
-        assert really(found, "GI-01") == {"(output[0] reshaped,)"}
+        assert not any("BW-07" in deviations for deviations in layer_deviations)
+        assert really(layer_deviations, "GI-01") == {"(output[0] reshaped,)"}
 
 
 def test_no_input_requires_grad(record: Record) -> None:
@@ -135,8 +135,8 @@ def test_no_input_requires_grad(record: Record) -> None:
     assert gaps == ({"not fired", "raised"} if release(record) < Version("1.9") else set())
     warned = [d for _, c in cases(record, "no-grad-input", FULL) for d in c.deviations if d.clause == "OB-05"]
     assert bool(warned) is (release(record) >= Version("2.8"))
-    assert all("no inputs require gradients" in d.observed for d in warned if d.told)
-    assert {d.ledger for d in warned if d.told} == {
+    assert all("no inputs require gradients" in d.observed for d in warned if d.worded)
+    assert {d.ledger for d in warned if d.worded} == {
         d.ledger for d in warned
     }  # each by the text that its entry asks for
 
@@ -153,16 +153,16 @@ def test_loss_on_an_intermediate_only(record: Record) -> None:
     full = [d for _, c in cases(record, "intermediate-loss", FULL) for d in c.deviations if d.clause == "BW-02"]
     assert {d.gap for d in full} == ({"raised"} if release(record) < Version("1.13") else {"not fired"})
     raised = [d for d in full if d.gap == "raised"]
-    assert all(d.observed.startswith("RuntimeError") for d in raised if d.told)
-    assert {d.ledger for d in raised if d.told} == {d.ledger for d in raised}
+    assert all(d.observed.startswith("RuntimeError") for d in raised if d.worded)
+    assert {d.ledger for d in raised if d.worded} == {d.ledger for d in raised}
 
 
 def test_forward_under_no_grad_with_an_input_that_requires_grad(record: Record) -> None:
     """Legacy is not called, save where the module itself switches grad back on, of which the design does not speak."""
     full = [d for _, c in cases(record, "no-grad-evaluation", FULL) for d in c.deviations if d.clause == "NG-01"]
     if release(record) < Version("1.9"):
-        assert {d.observed.split(":")[0] for d in full if d.told} == {"AttributeError"}
-        assert {d.ledger for d in full if d.told} == {d.ledger for d in full}
+        assert {d.observed.split(":")[0] for d in full if d.worded} == {"AttributeError"}
+        assert {d.ledger for d in full if d.worded} == {d.ledger for d in full}
     else:
         assert not full
     for topology, case in cases(record, "no-grad-evaluation", LEGACY):

@@ -35,13 +35,13 @@ def test_every_command_is_in_the_readme() -> None:
 def test_the_profiles_are_as_the_readme_says() -> None:
     assert PROFILES == {"smoke": 5, "default": 125, "thorough": 2000, "soak": ROUND}
     assert len(set(SMOKE) - {PROGRAM}) == 2
-    told = " ".join(README.split())
+    one_line = " ".join(README.split())
     for text in (
         "125 each, 2,000 with `--hypothesis-profile thorough`",
         "two families with 5 new networks each",
         "With `--hypothesis-profile soak` it goes on, round after round, until it is stopped; `--topologies N` ends it",
     ):
-        assert text in told
+        assert text in one_line
 
 
 @drawn_from_committed_records

@@ -33,7 +33,7 @@ def test_the_wheel_carries_the_suite_and_its_corpus(tmp_path: Path) -> None:
     assert origin.startswith(home)
     reports = tmp_path / "reports"
     options = ["--reports", reports, "--family", "single-node", "--hypothesis-profile", "smoke"]
-    told = run(python, "-m", "hookcheck", "run", *options, cwd=tmp_path)
-    assert "passed" in told
+    output = run(python, "-m", "hookcheck", "run", *options, cwd=tmp_path)
+    assert "passed" in output
     (record,) = (reports / "partial").glob("torch-*.jsonl.gz")
     assert read(record).footer.complete

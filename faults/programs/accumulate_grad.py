@@ -9,20 +9,20 @@ from typing import Any
 import torch
 
 from ..autograd import late, on_nodes, on_tensors
-from ..engine import Fault, added, told
+from ..engine import Fault, added, calling
 from ..registering import dropped, every_second
 from .post_accumulate_hooks import as_tensor_hooks
 
 
 @contextmanager
-def _kept() -> Iterator[None]:
+def _leaves_hold_nodes() -> Iterator[None]:
     """Keeps every Node that was ever asked for, as a leaf that held its Node would."""
-    kept: list[Any] = []
+    alive: list[Any] = []
     grad_fn = torch.Tensor.grad_fn
 
     def get(self: Any) -> Any:
         node = grad_fn.__get__(self)
-        kept.extend(following for following, _ in node.next_functions if node)
+        alive.extend(following for following, _ in node.next_functions if node)
         return node
 
     with added(torch.Tensor, "grad_fn", property(get)):
@@ -30,7 +30,7 @@ def _kept() -> Iterator[None]:
 
 
 FAULTS = (
-    Fault("accumulating Nodes: leaves hold them", _kept, ("U-15",)),
+    Fault("accumulating Nodes: leaves hold them", _leaves_hold_nodes, ("U-15",)),
     Fault(
         "accumulating Nodes: hooks dropped",
         lambda: on_nodes(dropped),
@@ -41,7 +41,7 @@ FAULTS = (
     Fault("accumulating Nodes: post-accumulate hooks run before it", as_tensor_hooks, ("U-16",)),
     Fault(
         "accumulating Nodes: a layer's full hook comes after all",
-        lambda: told(lambda hook, *args: late(hook)(*args)),
+        lambda: calling(lambda hook, *args: late(hook)(*args)),
         ("U-16",),
     ),
 )

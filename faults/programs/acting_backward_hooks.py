@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from ..engine import Fault, each, fetched, told
+from ..engine import Fault, calling, each, fetched
 from . import full_backward_pre_hooks as pre
 
 
@@ -29,7 +29,7 @@ def before_pre_hooks() -> Iterator[None]:
         came.append(grad_output)
         return hook(module, grad_output)
 
-    with pre.told(note), told(lambda hook, module, grad_input, grad_output: hook(module, grad_input, came[0])):
+    with pre.calling(note), calling(lambda hook, module, grad_input, grad_output: hook(module, grad_input, came[0])):
         yield
 
 
@@ -41,7 +41,7 @@ def once() -> AbstractContextManager[None]:
         result = hook(module, *args)
         return results.setdefault(id(module), result)
 
-    return told(run)
+    return calling(run)
 
 
 def added(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
@@ -80,21 +80,23 @@ FAULTS = (
         ("AC-01", "AC-02"),
         since="2.0",
     ),
-    Fault("results of pre-hooks: they do not reach the next hook", lambda: pre.found(apart), ("AC-03",), since="2.0"),
+    Fault(
+        "results of pre-hooks: they do not reach the next hook", lambda: pre.choosing(apart), ("AC-03",), since="2.0"
+    ),
     Fault("results of pre-hooks: they do not reach full hooks", before_pre_hooks, ("AC-04",), since="2.0"),
     Fault(
         "results of full hooks: those of containers are ignored",
-        lambda: told(unless_container),
+        lambda: calling(unless_container),
         ("AC-05",),
     ),
     Fault(
         "results of pre-hooks: those of containers are ignored",
-        lambda: pre.told(unless_container),
+        lambda: pre.calling(unless_container),
         ("AC-06",),
         since="2.0",
     ),
     Fault("results of full hooks: the first is used ever after", once, ("AC-08",)),
-    Fault("results of full hooks: they are added", lambda: told(added), ("AC-09", "BW-06")),
-    Fault("results of full hooks: they are detached", lambda: told(detached), ("AC-10",)),
+    Fault("results of full hooks: they are added", lambda: calling(added), ("AC-09", "BW-06")),
+    Fault("results of full hooks: they are detached", lambda: calling(detached), ("AC-10",)),
     Fault("global full hooks: they are called for one module", first_module_alone, ("AC-12",)),
 )

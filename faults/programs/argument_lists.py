@@ -46,8 +46,8 @@ def _with_zeros(original: Any) -> Any:
     """Gives zeros where None is asked for."""
 
     def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-        found = original(outputs, inputs, *args, **options)
-        return tuple(torch.zeros(()) if gradient is None else gradient for gradient in found)
+        gradients = original(outputs, inputs, *args, **options)
+        return tuple(torch.zeros(()) if gradient is None else gradient for gradient in gradients)
 
     return grad
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, each, receiving, replaced, told
+from ..engine import Fault, calling, each, receiving, replaced
 
 Tensor = torch.Tensor
 
@@ -66,7 +66,7 @@ FAULTS = (
     ),
     Fault(
         "autocast: what full hooks return is ignored",
-        lambda: told(lambda hook, *args: hook(*args) and None),
+        lambda: calling(lambda hook, *args: hook(*args) and None),
         ("AU-04", "AU-11"),
     ),
     Fault(
@@ -103,5 +103,5 @@ FAULTS = (
         ("AU-09",),
     ),
     Fault("autocast: backward runs in a region", lambda: replaced(Tensor, "backward", in_a_region), ("AU-10",)),
-    Fault("autocast: what full hooks return is cast to what they got", lambda: told(cast), ("AU-11",)),
+    Fault("autocast: what full hooks return is cast to what they got", lambda: calling(cast), ("AU-11",)),
 )

@@ -52,8 +52,8 @@ FAULTS = (
     Fault(
         "full hooks: grad_output is kept after they ran",
         lambda: remembered(
-            lambda self: vars(self).get("kept"),
-            lambda self, value: None if value is None else vars(self).update(kept=value),
+            lambda self: vars(self).get("waiting"),
+            lambda self, value: None if value is None else vars(self).update(waiting=value),
         ),
         ("BF-02", "BF-11", "BL-05", "BL-06"),
     ),

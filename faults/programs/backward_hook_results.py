@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, told
+from ..engine import Fault, calling
 from . import full_backward_pre_hooks as pre
 
 
@@ -49,25 +49,25 @@ def none_but_none(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> 
 FAULTS = (
     Fault(
         "results of full hooks: those that do not fit count as None",
-        lambda: told(tolerant),
+        lambda: calling(tolerant),
         ("AC-21", "AC-25", "BR-02", "BR-03"),
     ),
     Fault(
         "results of pre-hooks: those that do not fit count as None",
-        lambda: pre.told(tolerant),
+        lambda: pre.calling(tolerant),
         ("AC-22", "BR-05"),
         since="2.0",
     ),
-    Fault("results of full hooks: None stands for what was there", lambda: told(filled), ("AC-23",)),
-    Fault("results of pre-hooks: None stands for what was there", lambda: pre.told(filled), ("AC-24",), since="2.0"),
+    Fault("results of full hooks: None stands for what was there", lambda: calling(filled), ("AC-23",)),
+    Fault("results of pre-hooks: None stands for what was there", lambda: pre.calling(filled), ("AC-24",), since="2.0"),
     Fault(
         "results of full hooks: a tuple of None is refused",
-        lambda: told(none_but_none),
+        lambda: calling(none_but_none),
         ("AC-25", "BR-01"),
     ),
     Fault(
         "results of full hooks: a tensor is the only gradient",
-        lambda: told(wrapped),
+        lambda: calling(wrapped),
         ("BR-04",),
     ),
 )

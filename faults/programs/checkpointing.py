@@ -63,8 +63,8 @@ def doubled(y: Any) -> Any:
 
 def hoarding() -> AbstractContextManager[None]:
     """Keeps the outputs of regions."""
-    kept: list[Any] = []
-    return checkpoints(output=lambda y: (kept.append(y), y)[1])
+    alive: list[Any] = []
+    return checkpoints(output=lambda y: (alive.append(y), y)[1])
 
 
 def told_nothing(original: Any, *args: Any, respect_saved_tensors_hooks: Any = None, **kwargs: Any) -> Any:

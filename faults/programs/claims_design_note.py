@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.nn.modules._functions import BackwardHookFunction
 
-from ..engine import Fault, added, engine, fetched, receiving, replaced, tensors, told
+from ..engine import Fault, added, calling, engine, fetched, receiving, replaced, tensors
 from ..registering import call
 
 
@@ -22,10 +22,10 @@ def _call(change: Callable[..., Any]) -> AbstractContextManager[None]:
 
 def _late_pre_hooks(original: Any, module: Any, args: Any, kwargs: Any) -> Any:
     """A call that runs the module's pre-hooks when the inputs are captured already."""
-    kept, forward = dict(module._forward_pre_hooks), module.forward
+    hooks, forward = dict(module._forward_pre_hooks), module.forward
 
     def late(*captured: Any) -> Any:
-        for hook in kept.values():
+        for hook in hooks.values():
             captured = hook(module, captured) or captured
         return forward(*captured)
 
@@ -35,7 +35,7 @@ def _late_pre_hooks(original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         return original(module, *args, **kwargs)
     finally:
         module.forward = forward
-        module._forward_pre_hooks.update(kept)
+        module._forward_pre_hooks.update(hooks)
 
 
 def _each_with_its_own_node(*given: Any) -> Any:
@@ -105,7 +105,7 @@ FAULTS = (
     ),
     Fault(
         "BackwardHook calls the hook once for each input",
-        lambda: told(lambda hook, module, gi, go: [hook(module, gi, go) for _ in gi][-1]),
+        lambda: calling(lambda hook, module, gi, go: [hook(module, gi, go) for _ in gi][-1]),
         ("P2-5",),
         kinds=(),
     ),
@@ -123,7 +123,7 @@ FAULTS = (
     ),
     Fault(
         "BackwardHook leaves out a first layer, as in 1.8",
-        lambda: told(lambda hook, module, gi, go: hook(module, gi, go) if any(g is not None for g in gi) else None),
+        lambda: calling(lambda hook, module, gi, go: hook(module, gi, go) if any(g is not None for g in gi) else None),
         ("P2-7",),
         kinds=(),
     ),
@@ -154,7 +154,7 @@ FAULTS = (
     ),
     Fault(
         "legacy hooks get the gradient of Linear's input first",
-        lambda: told(lambda hook, module, gi, go: hook(module, gi[::-1], go) and None),
+        lambda: calling(lambda hook, module, gi, go: hook(module, gi[::-1], go) and None),
         ("P2-13",),
         kinds=(),
     ),

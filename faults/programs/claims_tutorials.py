@@ -45,11 +45,11 @@ def _removing(change: Callable[[Any], None]) -> AbstractContextManager[None]:
 
 def _without_hooks(original: Any) -> Any:
     def save(what: Any, *rest: Any) -> None:
-        kept = dict(what._forward_hooks) if isinstance(what, torch.nn.Module) else {}
-        for id in kept:
+        hooks = dict(what._forward_hooks) if isinstance(what, torch.nn.Module) else {}
+        for id in hooks:
             del what._forward_hooks[id]
         original(what, *rest)
-        for id, hook in kept.items():
+        for id, hook in hooks.items():
             what._forward_hooks[id] = hook
 
     return save

@@ -71,8 +71,8 @@ def _held_weakly() -> Iterator[None]:
     """The graph calls hooks only as long as something else refers to their module."""
     refers, hooks = WeakKeyDictionary[Any, Any](), WeakKeyDictionary[Any, Any]()
     module = property(lambda self: refers[self](), lambda self, owner: refers.update({self: ref(owner)}))
-    own = property(lambda self: hooks[self] if self.module else [], lambda self, all: hooks.update({self: all}))
-    with added(BackwardHook, "module", module), added(BackwardHook, "user_hooks", own):
+    user_hooks = property(lambda self: hooks[self] if self.module else [], lambda self, all: hooks.update({self: all}))
+    with added(BackwardHook, "module", module), added(BackwardHook, "user_hooks", user_hooks):
         yield
 
 
@@ -82,11 +82,11 @@ def _own_call(original: Any) -> Any:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if "__call__" not in vars(type(self)):
             return original(self, *args, **kwargs)
-        kept, self._forward_pre_hooks = self._forward_pre_hooks, type(self._forward_pre_hooks)()
+        hooks, self._forward_pre_hooks = self._forward_pre_hooks, type(self._forward_pre_hooks)()
         try:
             return original(self, *args, **kwargs)
         finally:
-            self._forward_pre_hooks = kept
+            self._forward_pre_hooks = hooks
 
     return call
 

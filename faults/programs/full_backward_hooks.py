@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, boundary, each, engine, fetched, receiving, replaced, told
+from ..engine import Fault, boundary, calling, each, engine, fetched, receiving, replaced
 
 Module = torch.nn.Module
 
@@ -97,7 +97,7 @@ def needing_a_node(original: Any) -> Any:
 FAULTS = (
     Fault(
         "full hooks: what they return is ignored",
-        lambda: told(lambda hook, *args: hook(*args) and None),
+        lambda: calling(lambda hook, *args: hook(*args) and None),
         ("BW-06", "U-11", "AC-07", "AC-12"),
     ),
     Fault(
@@ -135,12 +135,12 @@ FAULTS = (
     ),
     Fault(
         "full hooks: they are not given grad_output",
-        lambda: told(lambda hook, module, grad_input, grad_output: hook(module, grad_input)),
+        lambda: calling(lambda hook, module, grad_input, grad_output: hook(module, grad_input)),
         ("BW-14",),
     ),
     Fault(
         "full hooks: one that is removed after forward does not run",
-        lambda: told(lambda hook, module, *args: hook(module, *args) if is_there(hook, module) else None),
+        lambda: calling(lambda hook, module, *args: hook(module, *args) if is_there(hook, module) else None),
         ("U-01",),
     ),
     Fault("full hooks: one that is registered after forward runs", reaching_the_last_forward, ("U-02",)),

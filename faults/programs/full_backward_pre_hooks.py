@@ -12,44 +12,44 @@ import torch
 from ..engine import Fault, each, replaced
 
 
-def found(change: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[None]:
+def choosing(change: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[None]:
     """Takes ``change(hooks)`` for the pre-hooks of a module whenever it is called."""
     make = lambda original: lambda self: change(list(original(self)))  # noqa: E731
     return replaced(torch.nn.Module, "_get_backward_pre_hooks", make)
 
 
-def told(change: Callable[..., Any]) -> AbstractContextManager[None]:
+def calling(change: Callable[..., Any]) -> AbstractContextManager[None]:
     """Calls ``change(hook, module, grad_output)`` where torch would call the pre-hook."""
-    return found(lambda hooks: [partial(change, hook) for hook in hooks])
+    return choosing(lambda hooks: [partial(change, hook) for hook in hooks])
 
 
 FAULTS = (
     Fault(
         "pre-hooks: grad_output is a list",
-        lambda: told(lambda hook, module, grad_output: hook(module, list(grad_output))),
+        lambda: calling(lambda hook, module, grad_output: hook(module, list(grad_output))),
         ("BP-01",),
         since="2.0",
     ),
     Fault(
         "pre-hooks: what they return is ignored",
-        lambda: told(lambda hook, *args: hook(*args) and None),
+        lambda: calling(lambda hook, *args: hook(*args) and None),
         ("BP-02", "BP-03"),
         since="2.0",
     ),
     Fault(
         "pre-hooks: outputs that are no tensors are left out",
-        lambda: told(lambda hook, module, g: hook(module, tuple(t for t in g if t is not None))),
+        lambda: calling(lambda hook, module, g: hook(module, tuple(t for t in g if t is not None))),
         ("BP-04",),
         since="2.0",
     ),
     Fault(
         "pre-hooks: they are given copies of the gradients",
-        lambda: told(lambda hook, module, grad_output: hook(module, each(torch.clone)(grad_output))),
+        lambda: calling(lambda hook, module, grad_output: hook(module, each(torch.clone)(grad_output))),
         ("BP-05",),
         since="2.0",
     ),
     Fault(
-        "pre-hooks: the newest runs first", lambda: found(lambda hooks: hooks[::-1]), ("BP-08", "AC-03"), since="2.0"
+        "pre-hooks: the newest runs first", lambda: choosing(lambda hooks: hooks[::-1]), ("BP-08", "AC-03"), since="2.0"
     ),
     Fault(
         "pre-hooks: those to be prepended are appended",
@@ -61,5 +61,5 @@ FAULTS = (
         ("BP-08", "AC-03"),
         since="2.0",
     ),
-    Fault("pre-hooks: none is called", lambda: found(lambda hooks: []), ("BP-09", "BF-16"), since="2.0"),
+    Fault("pre-hooks: none is called", lambda: choosing(lambda hooks: []), ("BP-09", "BF-16"), since="2.0"),
 )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
-from ..engine import Fault, engine, fetched, replaced, told
+from ..engine import Fault, calling, engine, fetched, replaced
 from ..registering import call, deaf
 from .copying import _deepcopies
 from .serialization import TABLES, restoring, without_hooks
@@ -30,11 +30,11 @@ def _reusing() -> Iterator[None]:
     freed: list[int] = []
 
     def init(original: Any) -> Any:
-        def made(self: Any, *args: Any, **options: Any) -> None:
+        def init_reusing(self: Any, *args: Any, **options: Any) -> None:
             original(self, *args, **options)
             self.id = freed.pop() if freed else self.id
 
-        return made
+        return init_reusing
 
     def remove(original: Any) -> Any:
         def removed(self: Any) -> None:
@@ -119,7 +119,7 @@ def _in_backward_only() -> AbstractContextManager[None]:
 
     stack = ExitStack()
     stack.enter_context(replaced(torch.autograd, "grad", make))
-    stack.enter_context(told(lambda hook, *given: None if asked else hook(*given)))
+    stack.enter_context(calling(lambda hook, *given: None if asked else hook(*given)))
     return stack
 
 
@@ -174,13 +174,13 @@ FAULTS = (
     ),
     *(
         Fault(
-            f"registering after registering: with_kwargs of a {kind} hook is {'kept' if kept else 'lost'}",
-            lambda kind=kind, kept=kept: deaf(MODULE, f"register_{kind}_hook", with_kwargs=kept),
+            f"registering after registering: with_kwargs of a {kind} hook is {'kept' if passed else 'lost'}",
+            lambda kind=kind, passed=passed: deaf(MODULE, f"register_{kind}_hook", with_kwargs=passed),
             SM,
             since="2.0",
         )
         for kind in ("forward_pre", "forward")
-        for kept in (True, False)
+        for passed in (True, False)
     ),
     Fault("registering after removing: flags of the hook before remain", _reusing, SM, since="2.0"),
     Fault("removing after registering: the newest hook goes", lambda: _of_another(lambda ids, id: max(ids)), SM),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..engine import Fault, fetched, replaced, told
+from ..engine import Fault, calling, fetched, replaced
 
 FAULTS = (
     Fault(
@@ -16,7 +16,7 @@ FAULTS = (
     ),
     Fault(
         "legacy hooks: the first gradient alone is handed over",
-        lambda: told(lambda hook, module, grad_input, grad_output: hook(module, grad_input[:1], grad_output)),
+        lambda: calling(lambda hook, module, grad_input, grad_output: hook(module, grad_input[:1], grad_output)),
         ("LB-03",),
     ),
     Fault(

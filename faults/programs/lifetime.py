@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, called, engine, replaced, told
+from ..engine import Fault, called, calling, engine, replaced
 from .saved_tensors_hooks import crossing
 
 Patch = Callable[[list[Any]], AbstractContextManager[None]]
@@ -18,47 +18,47 @@ def keeping(patch: Patch) -> Callable[[], AbstractContextManager[None]]:
     """A patch that has a list to keep things in, for as long as it holds."""
 
     @contextmanager
-    def kept() -> Iterator[None]:
+    def open_patch() -> Iterator[None]:
         things: list[Any] = []
         with patch(things):
             yield
 
-    return kept
+    return open_patch
 
 
-def helpers(kept: list[Any]) -> AbstractContextManager[None]:
+def helpers(alive: list[Any]) -> AbstractContextManager[None]:
     """Full hooks: their helpers are kept."""
-    return engine("__init__", lambda original: lambda self, *args: (original(self, *args), kept.append(self))[0])
+    return engine("__init__", lambda original: lambda self, *args: (original(self, *args), alive.append(self))[0])
 
 
 @contextmanager
-def waiting(kept: list[Any]) -> Iterator[None]:
+def waiting(alive: list[Any]) -> Iterator[None]:
     """Full hooks: their helpers are kept until a hook is called."""
-    with helpers(kept), told(lambda hook, *args: (hook(*args), kept.clear())[0]):
+    with helpers(alive), calling(lambda hook, *args: (hook(*args), alive.clear())[0]):
         yield
 
 
-def differentiable(kept: list[Any]) -> AbstractContextManager[None]:
+def differentiable(alive: list[Any]) -> AbstractContextManager[None]:
     """Full hooks: gradients that have a graph are kept."""
 
     def change(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
-        kept.extend(g for g in grad_input if g is not None and g.requires_grad)
+        alive.extend(g for g in grad_input if g is not None and g.requires_grad)
         return hook(module, grad_input, grad_output)
 
-    return told(change)
+    return calling(change)
 
 
-def errors(kept: list[Any]) -> AbstractContextManager[None]:
+def errors(alive: list[Any]) -> AbstractContextManager[None]:
     """Full hooks: what they raise is kept, with the frames that it came through."""
 
     def change(hook: Any, *args: Any) -> Any:
         try:
             return hook(*args)
         except Exception as error:
-            kept.append(error)
+            alive.append(error)
             raise
 
-    return told(change)
+    return calling(change)
 
 
 def outputs() -> AbstractContextManager[None]:
@@ -84,20 +84,20 @@ def tables() -> AbstractContextManager[None]:
     return replaced(torch.utils.hooks.RemovableHandle, "__init__", make)
 
 
-def removed(kept: list[Any]) -> AbstractContextManager[None]:
+def removed(alive: list[Any]) -> AbstractContextManager[None]:
     """What a handle removes is kept."""
 
     def make(original: Any) -> Any:
-        return lambda self: (kept.extend((self.hooks_dict_ref() or {}).values()), original(self))[1]
+        return lambda self: (alive.extend((self.hooks_dict_ref() or {}).values()), original(self))[1]
 
     return replaced(torch.utils.hooks.RemovableHandle, "remove", make)
 
 
-def contexts(kept: list[Any]) -> AbstractContextManager[None]:
+def contexts(alive: list[Any]) -> AbstractContextManager[None]:
     """Contexts of hooks for saved tensors are kept when they are left."""
     return crossing(
         lambda original: lambda self: original(self),
-        lambda original: lambda self, *error: (kept.append(self), original(self, *error))[1],
+        lambda original: lambda self, *error: (alive.append(self), original(self, *error))[1],
     )
 
 

@@ -16,7 +16,7 @@ from ..registering import dropped, every_second
 MADE, QUEUED = "2.14", "2.15"
 
 
-def _made(change: Callable[[Hook], Hook]) -> Patch:
+def _changing(change: Callable[[Hook], Hook]) -> Patch:
     """Registers ``change(hook)`` where a hook is to be called for every Node."""
 
     def make(original: Any) -> Any:
@@ -95,30 +95,35 @@ def _queued_once() -> Patch:
 
 
 FAULTS = (
-    Fault("node_creation_hook: called every second time", lambda: _made(every_second), ("NC-01", "NC-04"), since=MADE),
     Fault(
-        "node_creation_hook: dropped", lambda: _made(dropped), ("NC-01", "NC-02", "NC-03", "NC-05", "NC-06"), since=MADE
+        "node_creation_hook: called every second time", lambda: _changing(every_second), ("NC-01", "NC-04"), since=MADE
+    ),
+    Fault(
+        "node_creation_hook: dropped",
+        lambda: _changing(dropped),
+        ("NC-01", "NC-02", "NC-03", "NC-05", "NC-06"),
+        since=MADE,
     ),
     Fault(
         "node_creation_hook: called before the Node is complete",
-        lambda: _made(lambda hook: lambda node: hook(Bare(node))),
+        lambda: _changing(lambda hook: lambda node: hook(Bare(node))),
         ("NC-01", "NC-02"),
         since=MADE,
     ),
     Fault(
         "node_creation_hook: not called in backward",
-        lambda: _made(_but(lambda node: torch._C._current_graph_task_id() != -1)),
+        lambda: _changing(_but(lambda node: torch._C._current_graph_task_id() != -1)),
         ("NC-03",),
         since=MADE,
     ),
     Fault(
         "node_creation_hook: not called for leaves",
-        lambda: _made(_but(lambda node: type(node).__name__ == "AccumulateGrad")),
+        lambda: _changing(_but(lambda node: type(node).__name__ == "AccumulateGrad")),
         ("NC-01", "NC-06"),
         since=MADE,
     ),
     Fault("node_creation_hook: only the innermost is called", _innermost_alone, ("NC-04",), since=MADE),
-    Fault("node_creation_hook: errors in the hook are swallowed", lambda: _made(_tolerant), ("NC-05",), since=MADE),
+    Fault("node_creation_hook: errors in the hook are swallowed", lambda: _changing(_tolerant), ("NC-05",), since=MADE),
     Fault(
         "queue_callback: runs at once",
         lambda: _queued(lambda original: lambda callback: callback()),

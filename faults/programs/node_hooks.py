@@ -70,11 +70,11 @@ class Callbacks:
 def _leaf_of_its_own(find: Any) -> Any:
     """Gives for a leaf the Node of a view."""
 
-    def found(tensor: Any) -> Any:
+    def node_of(tensor: Any) -> Any:
         with torch.enable_grad():
             return tensor.grad_fn or tensor.view_as(tensor).grad_fn
 
-    return found
+    return node_of
 
 
 FAULTS = (

@@ -15,8 +15,8 @@ HOOKS, MODULE, TRACKER, GRAPH = (
 
 def _taken(module: str, function: str, forced: str, text: str) -> AbstractContextManager[None]:
     """A branch of torch's code that is taken always or never."""
-    found = next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.text)
-    return found.fault.patch()
+    chosen = next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.text)
+    return chosen.fault.patch()
 
 
 def _fault(clause: str, module: str, function: str, forced: str, text: str) -> Fault:

@@ -37,7 +37,7 @@ def known_as(key: str, change: Any) -> AbstractContextManager[None]:
     return replaced(graph, key, lambda original: lambda t: change(original(t)))
 
 
-def kept() -> AbstractContextManager[None]:
+def keeping() -> AbstractContextManager[None]:
     """Keeps every tensor that was saved, until the context is left."""
 
     def make(original: Any) -> Any:
@@ -81,6 +81,6 @@ FAULTS = (
         lambda: replaced(graph._AllowMutationOnSavedContext, "clear", lambda _: lambda self: None),
         ("AM-04",),
     ),
-    Fault("saved tensor mutation: saved tensors stay until the end", kept, ("AM-05",)),
+    Fault("saved tensor mutation: saved tensors stay until the end", keeping, ("AM-05",)),
     Fault("saved tensor mutation: contexts can be nested", nested, ("AM-06",)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..engine import Fault, engine, fetched, replaced, told
+from ..engine import Fault, calling, engine, fetched, replaced
 from .interactions import _called_plainly, _in_backward_only, _looked_up_late, _once
 
 MODULE, HANDLE = nn.Module, torch.utils.hooks.RemovableHandle
@@ -100,10 +100,10 @@ def _detached(original: Any) -> Any:
 
 def _held(original: Any) -> Any:
     """What registers a hook keeps it for ever."""
-    kept: list[Any] = []
+    alive: list[Any] = []
 
     def register(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-        kept.append(hook)
+        alive.append(hook)
         return original(self, hook, *args, **kwargs)
 
     return register
@@ -112,8 +112,8 @@ def _held(original: Any) -> Any:
 @contextmanager
 def _of_one_thread() -> Iterator[None]:
     """Calls full hooks in the thread alone that registers them."""
-    own = threading.get_ident()
-    with told(lambda hook, *given: hook(*given) if threading.get_ident() == own else None):
+    registering_thread = threading.get_ident()
+    with calling(lambda hook, *given: hook(*given) if threading.get_ident() == registering_thread else None):
         yield
 
 
@@ -154,11 +154,11 @@ def _past(table: str) -> Callable[[Any], Any]:
 
     def make(original: Any) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            kept, vars(self)[table] = vars(self)[table], {}
+            hooks, vars(self)[table] = vars(self)[table], {}
             try:
                 return original(self, *args, **kwargs)
             finally:
-                vars(self)[table] = kept
+                vars(self)[table] = hooks
 
         return method
 
@@ -337,8 +337,8 @@ FAULTS = (
     _fault("full hooks run in one backward of a graph", lambda: engine("__init__", _once), CALLS),
     _fault("full hooks do not run in autograd.grad", _in_backward_only, CALLS),
     _fault("full hooks run in one thread alone", _of_one_thread, CALLS),
-    _fault("the error of a full hook is lost", lambda: told(_swallowed), CALLS),
-    _fault("the error of a full hook becomes another", lambda: told(_of_another_type), CALLS),
+    _fault("the error of a full hook is lost", lambda: calling(_swallowed), CALLS),
+    _fault("the error of a full hook becomes another", lambda: calling(_of_another_type), CALLS),
     _fault("an error takes the other full hooks away", lambda: fetched(_gone_after_an_error), CALLS),
     _fault(
         "saving swallows the error of a hook",

@@ -118,18 +118,18 @@ def _children_load_from_all() -> Patch:
 
 
 def _hooks_are_told_strict() -> Patch:
-    told: list[bool] = []
+    values: list[bool] = []
 
     def remember(original: Any) -> Any:
         def load_state_dict(self: Any, state: Any, strict: bool = True, **options: Any) -> Any:
-            told[:] = [strict]
+            values[:] = [strict]
             return original(self, state, strict, **options)
 
         return load_state_dict
 
     def tell(original: Any) -> Any:
         def load(self: Any, state: Any, prefix: str, meta: Any, strict: bool, *lists: Any) -> None:
-            original(self, state, prefix, meta, told[0], *lists)
+            original(self, state, prefix, meta, values[0], *lists)
 
         return load
 

@@ -17,13 +17,13 @@ def unhooked(module: Any) -> Iterator[None]:
     """Takes the hooks of a call off a module and what is in it, for as long as it is open."""
     names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks")
     tables = [getattr(m, name) for m in module.modules() for name in names]
-    kept = [dict(table) for table in tables]
+    contents = [dict(table) for table in tables]
     for table in tables:
         table.clear()
     try:
         yield
     finally:
-        for table, content in zip(tables, kept):
+        for table, content in zip(tables, contents):
             table.update(content)
 
 

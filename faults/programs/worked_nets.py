@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, each, receiving, replaced, told
+from ..engine import Fault, calling, each, receiving, replaced
 from ..registering import Hook, every_second, silenced
 
 OUT_OF_REACH = {"WN-02": "torchvision need not be installed; WN-01 does the same with a smaller net"}
@@ -29,11 +29,11 @@ def _in_training(hook: Hook) -> Hook:
 
 def _keeping(original: Any) -> Any:
     """A hook on a tensor after which its gradient stays."""
-    kept: list[Any] = []
+    alive: list[Any] = []
 
     def register(self: Any, hook: Any) -> Any:
         def keeping(grad: Any) -> Any:
-            kept.append(grad)
+            alive.append(grad)
             return hook(grad)
 
         return original(self, keeping)
@@ -74,7 +74,7 @@ FAULTS = (
     ),
     Fault(
         "worked nets: a full hook gets a gradient of what needs none",
-        lambda: told(lambda hook, module, gi, go: hook(module, tuple(go if g is None else g for g in gi), go)),
+        lambda: calling(lambda hook, module, gi, go: hook(module, tuple(go if g is None else g for g in gi), go)),
         (COUNTING,),
     ),
     Fault(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-from faults.engine import engine, release, replaced, told
+from faults.engine import calling, engine, release, replaced
 from faults.registering import edited
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
@@ -77,7 +77,7 @@ def of_a_single_node() -> Iterator[None]:
         return hook(module, grad_input[:1] if isinstance(module, torch.nn.Conv2d) else grad_input, grad_output)
 
     first = ("var = var[0]", "var = next(v for v in var if v.requires_grad)")
-    with edited(torch.nn.Module, "_call_impl", first), told(alone):
+    with edited(torch.nn.Module, "_call_impl", first), calling(alone):
         yield
 
 
@@ -96,12 +96,12 @@ def without_self() -> Iterator[None]:
 
 @contextmanager
 def no_post_accumulate_hooks() -> Iterator[None]:
-    kept = torch.Tensor.register_post_accumulate_grad_hook
+    registration = torch.Tensor.register_post_accumulate_grad_hook
     del torch.Tensor.register_post_accumulate_grad_hook
     try:
         yield
     finally:
-        torch.Tensor.register_post_accumulate_grad_hook = kept
+        torch.Tensor.register_post_accumulate_grad_hook = registration
 
 
 def returning_nothing(original: Any, module: Any, hook: Any) -> Any:

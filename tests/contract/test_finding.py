@@ -133,6 +133,6 @@ class Net:
 def test_what_a_program_states_leaves_its_process() -> None:
     """Objects go as their repr: the classes of a program are unknown elsewhere."""
     finding = Finding(Site(VALUE), EQUAL, stated([(Net(), {Net: 1.0})]), stated((None, "text", ...)))
-    found = pickle.loads(pickle.dumps(finding))
-    assert found.words() == finding.words() == (f"[(Net(), {{{Net!r}: 1.0}})]", "(None, 'text', Ellipsis)")
-    assert found.gap == "wrong values"
+    copy = pickle.loads(pickle.dumps(finding))
+    assert copy.words() == finding.words() == (f"[(Net(), {{{Net!r}: 1.0}})]", "(None, 'text', Ellipsis)")
+    assert copy.gap == "wrong values"

@@ -29,8 +29,8 @@ def names(node: ast.AST) -> set[str]:
 
 def attributes(test: ast.AST) -> set[str]:
     """What a test asks for, each in full: ``case.observed.raised``."""
-    found = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)}
-    return {name for name in found if not any(other.startswith(f"{name}.") for other in found)}
+    expressions = {ast.unparse(n) for n in ast.walk(test) if isinstance(n, ast.Attribute)}
+    return {name for name in expressions if not any(other.startswith(f"{name}.") for other in expressions)}
 
 
 def in_judges(tree: ast.AST) -> Iterator[str]:
@@ -104,19 +104,19 @@ def conditions() -> set[str]:
     def tree(path: Path) -> ast.Module:
         return ast.parse(path.read_text(encoding="utf-8"))
 
-    found = {"situations.fitting REASONS"}
+    places = {"situations.fitting REASONS"}
     for path in (ROOT / "networks").rglob("*.py"):
-        found.update(in_judges(tree(path)))
+        places.update(in_judges(tree(path)))
     for path in (ROOT / "topology" / "families").glob("*.py"):
-        found.update(in_families(tree(path), path.stem))
+        places.update(in_families(tree(path), path.stem))
     for path in (ROOT / "topology" / "layers").glob("*.py"):
-        found.update(in_layers(tree(path), path.stem))
-    found.update(in_examine(next(f for f in functions(tree(ROOT / "networks" / "examine.py")) if f.name == "examine")))
-    found.update(in_machine(tree(ROOT / "programs" / "machine" / "model.py")))
-    found.update(in_probe(tree(ROOT / "probe" / "run.py")))
+        places.update(in_layers(tree(path), path.stem))
+    places.update(in_examine(next(f for f in functions(tree(ROOT / "networks" / "examine.py")) if f.name == "examine")))
+    places.update(in_machine(tree(ROOT / "programs" / "machine" / "model.py")))
+    places.update(in_probe(tree(ROOT / "probe" / "run.py")))
     judge = tree(ROOT / "programs" / "situations" / "judge.py")
-    found.update(f"situations.judge {name}" for name in names(judge) if name == "LATER")
-    return found
+    places.update(f"situations.judge {name}" for name in names(judge) if name == "LATER")
+    return places
 
 
 def test_every_condition_stands_in_the_table() -> None:
@@ -126,10 +126,10 @@ def test_every_condition_stands_in_the_table() -> None:
 
 @pytest.mark.parametrize("place", KEPT_OUT)
 def test_each_has_a_reason_and_names_what_there_is(place: str) -> None:
-    kept = KEPT_OUT[place]
-    assert kept.why.strip()
-    assert set(kept.clauses) <= CLAUSES.keys()
-    assert set(kept.entries) <= {entry.id for entry in load()}
+    exclusion = KEPT_OUT[place]
+    assert exclusion.why.strip()
+    assert set(exclusion.clauses) <= CLAUSES.keys()
+    assert set(exclusion.entries) <= {entry.id for entry in load()}
 
 
 def test_each_pair_of_choices_that_does_not_go_together_has_a_reason() -> None:
@@ -137,15 +137,15 @@ def test_each_pair_of_choices_that_does_not_go_together_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    ("source", "places"),
     [
         ("def judge(case):\n    if case.odd.thing:\n        return NOTHING", ["networks case.odd.thing"]),
         ("def judge(case):\n    return None if case.due else NOTHING", ["networks case.due"]),
         ("def judge(case):\n    if case.odd:\n        return None", []),
     ],
 )
-def test_a_condition_of_a_judge_is_found(source: str, found: list[str]) -> None:
-    assert list(in_judges(ast.parse(source))) == found
+def test_a_condition_of_a_judge_is_found(source: str, places: list[str]) -> None:
+    assert list(in_judges(ast.parse(source))) == places
 
 
 def test_a_condition_of_a_family_is_found() -> None:
@@ -154,5 +154,5 @@ def test_a_condition_of_a_family_is_found() -> None:
 
 
 def test_a_program_on_layers_is_there_for_a_release_that_is_left_out() -> None:
-    told = {id for place, kept in KEPT_OUT.items() if place.startswith("layers.") for id in kept.clauses}
-    assert told == {id for id in CLAUSES if id.startswith("LY-")}
+    clauses = {id for place, exclusion in KEPT_OUT.items() if place.startswith("layers.") for id in exclusion.clauses}
+    assert clauses == {id for id in CLAUSES if id.startswith("LY-")}

@@ -45,11 +45,11 @@ NOT_CONFIRMED = {
 
 def spread(text: str) -> set[str]:
     """The releases of a list of ranges: ``1.11.0, 2.1.2–2.8.0``."""
-    found: set[str] = set()
+    releases: set[str] = set()
     for part in filter(None, map(str.strip, text.replace("–", "-").strip(" -").split(","))):
         first, _, last = part.partition("-")
-        found.update(RELEASES[RELEASES.index(first) : RELEASES.index(last or first) + 1])
-    return found
+        releases.update(RELEASES[RELEASES.index(first) : RELEASES.index(last or first) + 1])
+    return releases
 
 
 def explained(id: str, releases: Iterable[str]) -> set[str]:

@@ -66,8 +66,8 @@ def test_an_entry_is_read_as_it_stands(tmp_path: Path) -> None:
 
 
 def line(key: str) -> str:
-    (found,) = [line for line in TEXT.splitlines() if line.startswith(f"{key} =")]
-    return found
+    (row,) = [line for line in TEXT.splitlines() if line.startswith(f"{key} =")]
+    return row
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_an_entry_applies_to_its_devices(tmp_path: Path) -> None:
 def test_an_entry_explains_what_agrees_in_every_field(tmp_path: Path, changes: dict[str, Any], explained: bool) -> None:
     finding = Finding(Site(VALUE), CLOSE, "1", "2")
     asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "finding": finding}
-    found = Ledger((loaded(tmp_path),)).explain(**{**asked, **changes})
-    assert found == ("some-entry" if explained else None)
+    explanation = Ledger((loaded(tmp_path),)).explain(**{**asked, **changes})
+    assert explanation == ("some-entry" if explained else None)
 
 
 WARNING = TEXT.replace('["wrong values"]', '["new warning"]\nsays = "is deprecated"')
@@ -185,10 +185,10 @@ WARNING = TEXT.replace('["wrong values"]', '["new warning"]\nsays = "is deprecat
 
 @pytest.mark.parametrize(("text", "explained"), [("this is deprecated", True), ("this is slow", False)])
 def test_of_a_warning_the_entry_explains_only_what_says_so(tmp_path: Path, text: str, explained: bool) -> None:
-    found = loaded(tmp_path, WARNING).matches(
+    match = loaded(tmp_path, WARNING).matches(
         "GI-01", "multi-node", "backward", Finding(Site(PROCESS), WARNS, None, text), FEATURES
     )
-    assert found is explained
+    assert match is explained
 
 
 def test_of_a_value_the_entry_may_say_which(tmp_path: Path) -> None:
@@ -255,8 +255,8 @@ def test_an_entry_without_families_holds_in_all_of_them(
 ) -> None:
     finding = Finding(Site(VALUE), CLOSE, "1", "2")
     asked = {"clause": "GI-01", "family": "multi-node", "kind": "backward", "features": FEATURES, "finding": finding}
-    found = Ledger((loaded(tmp_path, ANYWHERE),)).explain(**{**asked, **changes})
-    assert found == ("some-entry" if explained else None)
+    explanation = Ledger((loaded(tmp_path, ANYWHERE),)).explain(**{**asked, **changes})
+    assert explanation == ("some-entry" if explained else None)
 
 
 def test_an_entry_that_names_the_family_comes_before_one_that_names_none(tmp_path: Path) -> None:
@@ -339,13 +339,13 @@ RECORDS = sorted((Path(__file__).parents[2] / "reports" / "records").glob("*.jso
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_what_the_ledger_claims_of_a_release_its_record_shows(path: Path) -> None:
     """As far as it tells: of entries that were reviewed before that day, and if it ran the networks of today."""
-    made = read(path)
-    header = made.header
+    record = read(path)
+    header = record.header
     if any(file.digest != of_today(family) for family, file in header.plan.corpus.items()):
         pytest.skip("it ran other networks")
     ledger = applying(load(), header.torch.version, header.device)
     older = tuple(entry for entry in ledger.entries if entry.reviewed.isoformat() < header.started[:10])
-    assert [(i.entry.id, i.claim, i.family) for i in Ledger(older).idle(made.cases)] == []
+    assert [(i.entry.id, i.claim, i.family) for i in Ledger(older).idle(record.cases)] == []
 
 
 @pytest.mark.parametrize(("key", "word"), [("reached", "inside"), ("leaves", "joined")])
@@ -377,14 +377,14 @@ def test_an_exception_of_backward_hooks_is_known_to_every_clause_that_it_silence
 
 
 @pytest.mark.parametrize(
-    ("found", "explains"),
+    ("contexts", "explains"),
     [({"checkpoint", "saved_tensors_hooks"}, True), ({"saved_tensors_hooks"}, False), ({"checkpoint"}, False)],
 )
-def test_words_can_be_asked_for_together(found: set[str], explains: bool) -> None:
+def test_words_can_be_asked_for_together(contexts: set[str], explains: bool) -> None:
     """A checkpoint within hooks on saved tensors loses hooks of inputs; neither does alone."""
     entry = next(e for e in load() if e.id == "saved-tensors-hooks-and-checkpoints-lose-hooks-of-inputs")
     missing = Finding(Site(CALL), COUNT, 1, 0)
-    assert entry.matches("TN-01", "context", "tensor", missing, {"inside": frozenset(found)}) is explains
+    assert entry.matches("TN-01", "context", "tensor", missing, {"inside": frozenset(contexts)}) is explains
 
 
 ADVERTISED = {"BW-02", "BW-03", "BW-04", "BW-05", "BW-07", "BW-08", "GI-01", "GI-02", "GO-01", "GO-02", "GO-03"}

@@ -117,8 +117,8 @@ def test_what_cannot_be_foretold_is_counted_and_is_no_pass() -> None:
 
 def test_there_is_a_cell_for_every_clause_family_and_kind_it_speaks_of() -> None:
     other = CaseResult("single-node", "ee", "backward", "corpus", RAN, judged={"P2-11": 1})
-    found = cells([GOOD, other], ["BW-01", "P2-11"], {"P2-11": ["backward"]})
-    assert [(c.clause, c.family, c.kind, c.verdict) for c in found] == [
+    table = cells([GOOD, other], ["BW-01", "P2-11"], {"P2-11": ["backward"]})
+    assert [(c.clause, c.family, c.kind, c.verdict) for c in table] == [
         ("BW-01", "residual", "full_backward", CONFORMS),
         ("BW-01", "single-node", "backward", NOT_RUN),
         ("P2-11", "single-node", "backward", CONFORMS),
@@ -140,5 +140,5 @@ def test_every_gap_has_its_cost() -> None:
 def test_what_becomes_of_a_program_is_no_matter_of_the_others_in_its_chapter(outcome: str) -> None:
     ran = CaseResult(PROGRAM, "DS-03", "parallel", "corpus", RAN, judged={"DS-03": 7})
     other = CaseResult(PROGRAM, "DS-01", "parallel", "corpus", outcome, "it is about cuda")
-    found = {cell.clause: cell.verdict for cell in cells([other, ran], ["DS-01", "DS-03"])}
-    assert found == {"DS-01": outcome, "DS-03": CONFORMS}
+    verdicts = {cell.clause: cell.verdict for cell in cells([other, ran], ["DS-01", "DS-03"])}
+    assert verdicts == {"DS-01": outcome, "DS-03": CONFORMS}

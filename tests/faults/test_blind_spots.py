@@ -48,11 +48,11 @@ def unasked() -> AbstractContextManager[None]:
     def change(module: Any, hooks: list[Any]) -> list[Any]:
         fired = vars(module)["fired"] = []
 
-        def told(hook: Any, *arguments: Any) -> Any:
+        def fire(hook: Any, *arguments: Any) -> Any:
             fired.append(hook)
             return hook(*arguments)
 
-        return [partial(told, hook) for hook in hooks]
+        return [partial(fire, hook) for hook in hooks]
 
     def call(forward: Any, module: Any, args: Any) -> Any:
         result = forward(*args)
@@ -82,13 +82,13 @@ BLIND_SPOTS = (
 
 @pytest.mark.parametrize("fault", BLIND_SPOTS, ids=lambda fault: fault.what)
 def test_a_fault_is_not_caught_yet(fault: Fault) -> None:
-    found = set()
+    new_deviations = set()
     for kind in fault.kinds:
         for topology in samples():
             before = sound(topology, kind)
             with fault.patch():
-                found |= deviations(topology, kind) - before
-    assert found == set()
+                new_deviations |= deviations(topology, kind) - before
+    assert new_deviations == set()
 
 
 def test_hooks_that_are_called_unasked_are_seen_to_be() -> None:
@@ -101,8 +101,8 @@ def test_hooks_that_are_called_unasked_are_seen_to_be() -> None:
             events.append(observe(alone, values(alone), "full_backward").events)
     assert [[event.path for event in each] for each in events] == [[], ["", "1"]]
     with unasked():
-        found = deviations(alone, "full_backward")
-    assert {clause for clause, *_ in found} == {"BW-05", "OB-08"}
+        unasked_deviations = deviations(alone, "full_backward")
+    assert {clause for clause, *_ in unasked_deviations} == {"BW-05", "OB-08"}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import torch
 from faults import on_branches
 from faults.branches import ALWAYS, MODULES, NEVER, SKIPPED, UNHANDLED, Branch, branches
 from faults.engine import release
-from faults.on_branches import CRASH, NO_END, Kept, functions, reaching, seen
+from faults.on_branches import CRASH, NO_END, BranchLog, functions, reaching, seen
 from faults.unseen_branches import REASONS, reason
 from torch import nn
 
@@ -27,10 +27,10 @@ def branch(module: str, function: str, forced: str, text: str) -> Branch:
 
 
 def test_all_sorts_of_branches_are_found_and_have_names_of_their_own() -> None:
-    found = [each for module in MODULES for each in branches(module)]
-    assert {each.forced for each in found} == {ALWAYS, NEVER, SKIPPED, UNHANDLED}
-    assert len({each.name for each in found}) == len(found) > 450
-    assert {each.module for each in found} == {*MODULES}
+    all_branches = [each for module in MODULES for each in branches(module)]
+    assert {each.forced for each in all_branches} == {ALWAYS, NEVER, SKIPPED, UNHANDLED}
+    assert len({each.name for each in all_branches}) == len(all_branches) > 450
+    assert {each.module for each in all_branches} == {*MODULES}
 
 
 def test_a_branch_is_forced_while_the_context_is_open() -> None:
@@ -87,15 +87,15 @@ def test_what_is_known_of_a_function_is_kept(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(on_branches, "seen", lambda branch, runs: looked.append(branch) or "HD-05")
     names = [each.name for each in functions()[function]]
     for _ in range(2):
-        assert Kept(file).of(function) == [(name, "HD-05") for name in names]
+        assert BranchLog(file).of(function) == [(name, "HD-05") for name in names]
     assert [each.name for each in looked] == names
     assert [json.loads(line)["torch"] for line in file.read_text().splitlines()] == [torch.__version__]
-    Kept().of(function)
+    BranchLog().of(function)
     assert len(looked) == 2 * len(names)
 
 
 def test_each_reason_is_of_a_branch() -> None:
-    names = [each.name for found in functions().values() for each in found]
+    names = [each.name for group in functions().values() for each in group]
     for pattern, why in REASONS.items():
         assert why
         assert any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names), pattern

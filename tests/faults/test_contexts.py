@@ -88,5 +88,5 @@ def test_contexts_that_are_sound_show_nothing() -> None:
     """What full backward hooks show in some of them the ledger knows."""
     deviating = (*WITHOUT_BACKWARD, "fully_shard")
     pairs = [(name, kind) for name in OWNERS for kind in (*FORWARDS, *(() if name in deviating else FULL))]
-    found = {(name, kind): sound(inside(name), kind) for name, kind in pairs}
-    assert {key for key, shown in found.items() if shown} == set()
+    by_context = {(name, kind): sound(inside(name), kind) for name, kind in pairs}
+    assert {key for key, shown in by_context.items() if shown} == set()

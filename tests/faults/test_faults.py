@@ -18,12 +18,12 @@ from hookcheck.programs.program import Program
 def test_a_fault_is_caught_on_every_hook_kind_and_excused_on_no_network(fault: Fault) -> None:
     """Looked at until the clauses that it names catch it; `hookcheck kill-matrix` looks at every sample."""
     shown = {kind: list(until_caught(fault, kind)) for kind in fault.kinds}
-    found = {kind: catching(changes) for kind, changes in shown.items()}
+    catches = {kind: catching(changes) for kind, changes in shown.items()}
     print(f"{fault.what}:")
-    for kind, clauses in found.items():
+    for kind, clauses in catches.items():
         print(f"  {kind}: {', '.join(sorted(clauses)) or 'NOT CAUGHT'}")
-    assert [kind for kind, clauses in found.items() if not clauses] == []
-    assert set(fault.clauses) - set().union(*found.values()) == set()
+    assert [kind for kind, clauses in catches.items() if not clauses] == []
+    assert set(fault.clauses) - set().union(*catches.values()) == set()
     assert {entry for changes in shown.values() for entry in excusing(changes)} == set()
 
 
@@ -47,8 +47,8 @@ exception for a sparse tensor, and silence in the outer of two backwards."""
 @pytest.mark.skipif(release(torch.__version__) < (2, 8), reason="one of the warnings came with 2.8")
 @pytest.mark.parametrize("kind", ["full_backward", "global_full_backward"])
 def test_a_sound_engine_shows_nothing_on_networks_by_hand(kind: str) -> None:
-    found = {(name, clause) for name, t in BY_HAND.items() for clause, *_ in deviations(t, kind)}
-    assert found == SHOWN
+    pairs = {(name, clause) for name, t in BY_HAND.items() for clause, *_ in deviations(t, kind)}
+    assert pairs == SHOWN
 
 
 @pytest.mark.parametrize("id", [c.id for c in CLAUSES.values() if not isinstance(c, Program)])

@@ -96,14 +96,14 @@ def shown(*arguments: str) -> dict[str, Any]:
 def test_one_declaration_is_a_hook_kind(
     call: str, scope: str, registering: str, clause: str, owner: str, options: dict[str, bool], written: str
 ) -> None:
-    found = shown(call, scope, registering, clause, owner, json.dumps(options))
-    assert found["planned"]
-    assert found["spoken of"]
-    assert found["sound"] == [1, []]
-    assert found["probe"]
-    assert all(each == options for each in found["probe"])
-    assert found["benchmark"] == [[True, options]] * len(found["probe"])
-    assert written in found["script"]
-    assert found["exit code"] == 0
-    assert found["faulty"] == [1, ["not fired"]]
-    assert found["exit code of the fault"] == 1
+    report = shown(call, scope, registering, clause, owner, json.dumps(options))
+    assert report["planned"]
+    assert report["spoken of"]
+    assert report["sound"] == [1, []]
+    assert report["probe"]
+    assert all(each == options for each in report["probe"])
+    assert report["benchmark"] == [[True, options]] * len(report["probe"])
+    assert written in report["script"]
+    assert report["exit code"] == 0
+    assert report["faulty"] == [1, ["not fired"]]
+    assert report["exit code of the fault"] == 1

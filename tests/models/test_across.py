@@ -45,9 +45,14 @@ def test_worse_comes_first_then_what_is_silent() -> None:
     ways = {"OB-05": "new warning", "BW-02": "not fired", "GI-01": "wrong values"}
     before = [*(verdict(clause=clause) for clause in ways), verdict("wrong order", clause="OR-01")]
     after = [*(verdict(gap, clause=clause) for clause, gap in ways.items()), verdict(clause="OR-01")]
-    told = differences(before, after)
-    assert [(d.worse, d.clause) for d in told] == [(True, "GI-01"), (True, "BW-02"), (True, "OB-05"), (False, "OR-01")]
-    assert [d.cost for d in told] == ["silent", "not called", "warning", "called otherwise"]
+    changes = differences(before, after)
+    assert [(d.worse, d.clause) for d in changes] == [
+        (True, "GI-01"),
+        (True, "BW-02"),
+        (True, "OB-05"),
+        (False, "OR-01"),
+    ]
+    assert [d.cost for d in changes] == ["silent", "not called", "warning", "called otherwise"]
     assert next((d.worse, d.clause) for d in differences(after, before)) == (True, "OR-01")
 
 
@@ -83,13 +88,13 @@ def test_a_hook_kind_that_is_gone_is_worse_and_one_that_is_new_is_not() -> None:
 def test_each_warning_is_compared_by_its_text() -> None:
     old, new = (verdict("new warning", clause="OB-05", observed=f"UserWarning: {text}. See there") for text in "ab")
     same = [seen()]
-    told = said([*same, old], [*same, old, new])
-    assert told == [(True, "warning", ("fc",), "no such warning", "new warning: UserWarning: b")]
+    changes = said([*same, old], [*same, old, new])
+    assert changes == [(True, "warning", ("fc",), "no such warning", "new warning: UserWarning: b")]
 
 
 def test_what_can_be_judged_on_one_torch_alone_is_told_if_it_deviates() -> None:
-    told = differences([seen()], [seen(), verdict("wrong values"), verdict(clause="BW-01")])
-    assert [(d.worse, d.before, d.after) for d in told] == [(True, "nothing to judge", "wrong values")]
+    changes = differences([seen()], [seen(), verdict("wrong values"), verdict(clause="BW-01")])
+    assert [(d.worse, d.before, d.after) for d in changes] == [(True, "nothing to judge", "wrong values")]
 
 
 SOURCE = """
@@ -111,31 +116,31 @@ def none():
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Two releases, both this very Python: on the later one the model doubles what it gives under a hook."""
-    made: list[Any] = []
+    environments: list[Any] = []
 
     @contextmanager
     def environment(release: Release, packages: Sequence[str]) -> Iterator[Path]:
-        made.append((release.torch, packages))
-        (tmp_path / "own_model.py").write_text(SOURCE.format(late=len(made) > 1))
+        environments.append((release.torch, packages))
+        (tmp_path / "own_model.py").write_text(SOURCE.format(late=len(environments) > 1))
         yield Path(sys.executable)
 
     monkeypatch.setattr(module, "environment", environment)
     monkeypatch.setattr(module, "requirement", lambda: "hookcheck")
     monkeypatch.setattr(module, "_installed", lambda: "")
     monkeypatch.chdir(tmp_path)
-    return made
+    return environments
 
 
 def test_the_command_runs_on_both(two: list[Any]) -> None:
-    told: list[str] = []
-    found = across("own_model:make", ["2.5.1", "2.6.0"], ["torchvision"], ["--kinds", "forward"], told.append)
+    messages: list[str] = []
+    comparison = across("own_model:make", ["2.5.1", "2.6.0"], ["torchvision"], ["--kinds", "forward"], messages.append)
     assert two == [("2.5.1", ["hookcheck", "torchvision"]), ("2.6.0", ["hookcheck", "torchvision"])]
-    assert found.worse
-    worse = {d.clause: (d.cost, d.before, d.after) for d in found.differences if d.worse}
+    assert comparison.worse
+    worse = {d.clause: (d.cost, d.before, d.after) for d in comparison.differences if d.worse}
     assert worse["OB-02"] == ("silent", "conforms", "wrong values")
     assert worse.keys() == {"OB-02", "OB-03", "FN-04"}  # the output, the gradients, and what the hook is given of it
-    assert "worse: silent\n  forward OB-02 on the model: conforms → wrong values" in str(found)
-    assert told[0] == "torch 2.5.1: making an environment"
+    assert "worse: silent\n  forward OB-02 on the model: conforms → wrong values" in str(comparison)
+    assert messages[0] == "torch 2.5.1: making an environment"
 
 
 def test_what_does_not_run_there_is_one_line(two: list[Any]) -> None:

@@ -97,9 +97,9 @@ def test_what_is_no_tuple_is_the_only_argument(argument: Any) -> None:
 def test_hooks_that_torch_allows_no_others_beside_are_named(there: str) -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
     getattr(model[0], there)(lambda *arguments: None)
-    found = hookcheck.check_module(model, torch.randn(2, 2), kinds=["full_backward", "backward"])
-    assert not found.deviations
+    result = hookcheck.check_module(model, torch.randn(2, 2), kinds=["full_backward", "backward"])
+    assert not result.deviations
     other = "full_backward" if there == "register_backward_hook" else "backward"
-    assert [v.kind for v in found.judged if "of the other kind is there already" in v.why] == [other]
-    assert {v.module for v in found.judged if v.kind == other and v.clause and v.module} == {"1"}
+    assert [v.kind for v in result.judged if "of the other kind is there already" in v.why] == [other]
+    assert {v.module for v in result.judged if v.kind == other and v.clause and v.module} == {"1"}
     assert not hookcheck.check_module(model[0], torch.randn(2, 2), kinds=[other]).deviations

@@ -74,17 +74,17 @@ class Dropping(nn.Module):
 def test_an_output_that_nobody_keeps() -> None:
     result = hookcheck.check_module(Dropping(), torch.randn(3, 2, requires_grad=True), kinds=["full_backward"])
     assert {verdict.verdict for verdict in result.of("head")} == {CONFORMS}
-    assert told(result, "backward does not come by") == [("aside",)]
+    assert modules_of(result, "backward does not come by") == [("aside",)]
 
 
 @FULL
 def test_what_full_hooks_need_to_fire() -> None:
     result = hookcheck.check_module(nn.Linear(2, 2), torch.randn(3, 2), kinds=["full_backward"])
-    assert bool(told(result, "then fires when the gradients of the outputs")) is (RELEASE >= (1, 9))
-    assert bool(told(result, "torch 1.8 calls full hooks")) is (RELEASE < (1, 9))
+    assert bool(modules_of(result, "then fires when the gradients of the outputs")) is (RELEASE >= (1, 9))
+    assert bool(modules_of(result, "torch 1.8 calls full hooks")) is (RELEASE < (1, 9))
 
 
-def told(result: ModelCheck, text: str) -> list[tuple[str, ...]]:
+def modules_of(result: ModelCheck, text: str) -> list[tuple[str, ...]]:
     return [remark.modules for remark in result.remarks if text in remark.text]
 
 
@@ -100,21 +100,21 @@ def test_full_hooks_conform_where_they_can(result: ModelCheck) -> None:
     fired = 2 if RELEASE >= (1, 9) else 1  # in 1.8 not without an input that requires grad
     assert [v.verdict for v in result.of("shared", "full_backward") if v.clause == "GO-01"] == [CONFORMS] * fired
     assert {v.verdict for v in result.of("relu", "full_backward")} == {NOT_JUDGED}
-    assert told(result, "its forward writes to its input 0") == [("relu",)]
-    assert told(result, "its output 0 is written to afterwards") == [("scaled",)]
+    assert modules_of(result, "its forward writes to its input 0") == [("relu",)]
+    assert modules_of(result, "its output 0 is written to afterwards") == [("scaled",)]
     lines = [str(r) for r in result.remarks if "test_check.py" in str(r) and "self.relu(h)" in str(r)]
     assert bool(lines) is (RELEASE >= (1, 9))  # 1.8 lets it through
 
 
 def test_sentences_name_the_modules(result: ModelCheck) -> None:
-    assert told(result, "their parameters are used") == [("by_weight",)]
-    assert told(result, "forward is called itself") == [("direct",)]
-    assert told(result, "not used in this step") == [("dead",)]
-    assert told(result, "2 calls in one forward") == [("shared",)]
+    assert modules_of(result, "their parameters are used") == [("by_weight",)]
+    assert modules_of(result, "forward is called itself") == [("direct",)]
+    assert modules_of(result, "not used in this step") == [("dead",)]
+    assert modules_of(result, "2 calls in one forward") == [("shared",)]
     none = [("", "shared")] if RELEASE >= (1, 9) else []
-    assert told(result, "is None since no positional argument requires grad") == none
-    assert told(result, "passed by keyword") == [("scaled",)]
-    assert told(result, "inside of a list") == [("scaled",)]
+    assert modules_of(result, "is None since no positional argument requires grad") == none
+    assert modules_of(result, "passed by keyword") == [("scaled",)]
+    assert modules_of(result, "inside of a list") == [("scaled",)]
     legacy = [r for r in result.remarks if r.topic == "what legacy hooks report instead"]
     assert any("conv" in r.modules and r.kinds == ("backward",) for r in legacy)
 
@@ -218,12 +218,12 @@ def test_a_fault_of_torch_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(torch.utils.hooks.BackwardHook, "__init__", begin)
     model, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 2)), torch.randn(2, 3, requires_grad=True)
     kinds = ["forward"] if fault == "forward" else ["full_backward"]
-    found = hookcheck.check_module(model, x, kinds=kinds)
-    assert {v.clause for v in found.deviations} >= {
+    check = hookcheck.check_module(model, x, kinds=kinds)
+    assert {v.clause for v in check.deviations} >= {
         "gradient": {"GO-01"}, "twice": {"BW-05"}, "never": {"BW-02"}, "forward": {"OB-02"},
     }[fault]  # fmt: skip
     with pytest.raises(AssertionError, match=r"(full_backward|forward) on"):
-        found.raise_if_deviating()
+        check.raise_if_deviating()
 
 
 class Unsteady(nn.Module):
@@ -238,16 +238,16 @@ class Unsteady(nn.Module):
 
 @FULL
 def test_a_model_that_differs_from_run_to_run_is_no_fault() -> None:
-    found = hookcheck.check_module(Unsteady(), torch.randn(2, 2), kinds=["full_backward", "forward"])
-    assert not [v for v in found.deviations if v.clause != "FN-04"]
-    assert told(found, "two steps from one random state differ")
+    check = hookcheck.check_module(Unsteady(), torch.randn(2, 2), kinds=["full_backward", "forward"])
+    assert not [v for v in check.deviations if v.clause != "FN-04"]
+    assert modules_of(check, "two steps from one random state differ")
 
 
 @FULL
 def test_modules_are_chosen_by_pattern() -> None:
     model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2))
-    found = hookcheck.check_module(model, torch.randn(1, 2), kinds=["full_backward"], modules="0.*")
-    assert {v.module for v in found.judged if v.call is not None} == {"0.0", "0.1"}
+    check = hookcheck.check_module(model, torch.randn(1, 2), kinds=["full_backward"], modules="0.*")
+    assert {v.module for v in check.judged if v.call is not None} == {"0.0", "0.1"}
     with pytest.raises(HookcheckError, match=r"no module's path matches 'encoder\.\*'"):
         hookcheck.check_module(model, torch.randn(1, 2), modules="encoder.*")
 
@@ -261,28 +261,28 @@ def test_progress_is_told() -> None:
 
 
 def test_a_model_without_parameters_whose_input_needs_no_grad() -> None:
-    found = hookcheck.check_module(nn.Tanh(), torch.ones(2))
-    assert told(found, "nothing that the model returns requires grad")
-    assert not found.deviations
+    check = hookcheck.check_module(nn.Tanh(), torch.ones(2))
+    assert modules_of(check, "nothing that the model returns requires grad")
+    assert not check.deviations
 
 
 @FULL
 def test_hooks_that_are_there_already_stay_and_take_part() -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
     model[0].register_forward_hook(lambda module, args, output: output * 2)
-    found = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=["full_backward", "forward"])
-    assert not found.deviations
+    check = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=["full_backward", "forward"])
+    assert not check.deviations
 
 
 @pytest.mark.parametrize("kind", [k.name for k in KINDS.values() if k.observes and k.scope != "run"])
 def test_every_kind_conforms_on_a_plain_model(kind: str) -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()))
     try:
-        found = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=[kind])
+        check = hookcheck.check_module(model, torch.randn(2, 2, requires_grad=True), kinds=[kind])
     except HookcheckError as error:
         pytest.skip(str(error))
-    assert found.judged
-    assert not [verdict for verdict in found.judged if verdict.verdict == NEW]
+    assert check.judged
+    assert not [verdict for verdict in check.judged if verdict.verdict == NEW]
 
 
 class Mapped(nn.Module):
@@ -298,9 +298,9 @@ class Mapped(nn.Module):
 
 @pytest.mark.skipif(RELEASE < (2, 0), reason="vmap became public with 2.0")
 def test_why_nothing_fires_inside_of_vmap_is_told() -> None:
-    found = hookcheck.check_module(Mapped(), torch.randn(2, 3), kinds=["full_backward"])
-    assert not found.deviations
-    assert told(found, "as nothing inside of torch.vmap does") == [("layer",)]
+    check = hookcheck.check_module(Mapped(), torch.randn(2, 3), kinds=["full_backward"])
+    assert not check.deviations
+    assert modules_of(check, "as nothing inside of torch.vmap does") == [("layer",)]
 
 
 class Residual(nn.Module):
@@ -319,9 +319,9 @@ class Residual(nn.Module):
 @FULL
 def test_a_write_reaches_all_that_hand_the_tensor_on() -> None:
     x = torch.randn(2, 2, requires_grad=True)
-    found = hookcheck.check_module(Residual(), x, kinds=["full_backward"])
-    assert not found.deviations
-    assert told(found, "its output 0 is written to afterwards") == [("block", "block.1", "block.1.1")]
+    check = hookcheck.check_module(Residual(), x, kinds=["full_backward"])
+    assert not check.deviations
+    assert modules_of(check, "its output 0 is written to afterwards") == [("block", "block.1", "block.1.1")]
 
 
 class Scores(nn.Module):

@@ -20,8 +20,8 @@ DOCS = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf
 
 @pytest.mark.skipif(release(torch.__version__) < (2, 8), reason="the warning that is shown came with torch 2.8")
 def test_the_examples_print_what_is_shown(tmp_path: Path) -> None:
-    code, shown, own, received = re.findall(r"```(?:python)?\n(.*?)```", DOCS, re.S)[:4]
-    (tmp_path / "model.py").write_text(code + own)
+    code, shown, hook_code, received = re.findall(r"```(?:python)?\n(.*?)```", DOCS, re.S)[:4]
+    (tmp_path / "model.py").write_text(code + hook_code)
     ran = subprocess.run([sys.executable, "-W", "ignore", "model.py"], cwd=tmp_path, capture_output=True, text=True)
     printed = one_line(ran.stdout.replace(f"{tmp_path}/", "").replace("__main__.", "model."))
     assert printed.startswith(one_line(shown.replace("2.13.0+cpu", torch.__version__)))

@@ -112,12 +112,12 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
         ran = Ran(topology, joined)
         if ran.raised and "NestedTensorImpl doesn't support sizes" in str(ran.raised):
             return NESTED, []
-        found = [f"raised {ran.raised!r}"] if ran.raised else [*results(expected, ran, joined)]
-        if found and expected.trace.allowed is not None:
+        lines = [f"raised {ran.raised!r}"] if ran.raised else [*results(expected, ran, joined)]
+        if lines and expected.trace.allowed is not None:
             return WRITES, []
-        found += [] if ran.raised else crossings(expected, ran, joined)
-        found += [] if ran.raised or not joined else fired(expected, ran)
-        wrong += [f"joined={joined}: {line}" for line in found]
+        lines += [] if ran.raised else crossings(expected, ran, joined)
+        lines += [] if ran.raised or not joined else fired(expected, ran)
+        wrong += [f"joined={joined}: {line}" for line in lines]
     return "", wrong
 
 
@@ -146,7 +146,7 @@ def differ(expected: Expected, what: str, observed: Any, due: Any) -> Iterator[s
 def sides(expected: Expected, ran: Ran) -> Iterator[tuple[CallTrace, Boundary, Node | None, Any]]:
     for call, seen in zip(expected.trace.calls, ran.cuts.calls):
         yield call, seen.entry, call.entry, call.args
-        yield call, seen.exit, call.exit, call.made
+        yield call, seen.exit, call.exit, call.outputs_inside
 
 
 def crossings(expected: Expected, ran: Ran, joined: bool) -> Iterator[str]:
@@ -225,10 +225,10 @@ def test_both_oracles_agree(family: str, share: float) -> None:
     """On the corpus: values, None or a gradient, which firings, and after what each."""
     topologies = [t for t in read(conformance_folder() / "corpus", family) if t.device != "cuda"]
     chosen = random.Random(0).sample(topologies, max(1, round(share * len(topologies))))
-    found = {identify(topology): (topology, *disagreements(topology)) for topology in chosen}
-    assert {name: wrong for name, (_, _, wrong) in found.items() if wrong} == {}
+    outcomes = {identify(topology): (topology, *disagreements(topology)) for topology in chosen}
+    assert {name: wrong for name, (_, _, wrong) in outcomes.items() if wrong} == {}
     if RELEASE >= (2, 13):  # of older ones the ledger knows more that is broken
-        assert {name: why for name, (topology, why, _) in found.items() if not foreseen(topology, why)} == {}
+        assert {name: why for name, (topology, why, _) in outcomes.items() if not foreseen(topology, why)} == {}
 
 
 class Branches(nn.Module):
@@ -309,15 +309,15 @@ def test_a_model_is_as_before_after_an_exception() -> None:
     model = Branches()
     items = [torch.zeros(2, requires_grad=True).exp()]
     given = items[0]
-    model.shared.forward = kept = model.shared.forward  # type: ignore[method-assign]
+    model.shared.forward = forward = model.shared.forward  # type: ignore[method-assign]
     with pytest.raises(TypeError), cut(model, False):
         model.many(items, scale=None)
     assert items[0] is given
-    assert vars(model.shared)["forward"] is kept
+    assert vars(model.shared)["forward"] is forward
     assert "forward" not in vars(model.many)
 
 
-def found(families: Sequence[str] = ("single-node", "multi-output", "nested"), most: int = 20) -> bool:
+def proof_fails(families: Sequence[str] = ("single-node", "multi-output", "nested"), most: int = 20) -> bool:
     """Whether the proof fails on some of the corpus."""
     topologies = [t for f in families for t in read(conformance_folder() / "corpus", f)]
     drawn = random.Random(0).sample(topologies, min(most, len(topologies)))
@@ -325,14 +325,14 @@ def found(families: Sequence[str] = ("single-node", "multi-output", "nested"), m
 
 
 def test_a_cut_that_drops_a_gradient_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = cutting._Identity.backward
-    assert not found()
+    right = cutting._CutIdentity.backward
+    assert not proof_fails()
 
     def drops(ctx: Any, *gradients: Any) -> Any:
         return (*right(ctx, *gradients)[:-1], None)
 
-    monkeypatch.setattr(cutting._Identity, "backward", staticmethod(drops))
-    assert found()
+    monkeypatch.setattr(cutting._CutIdentity, "backward", staticmethod(drops))
+    assert proof_fails()
 
 
 def test_a_cut_that_tells_another_gradient_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,28 +342,28 @@ def test_a_cut_that_tells_another_gradient_is_caught(monkeypatch: pytest.MonkeyP
         right(self, boundary, spots, tuple(g if g is None else 2 * g for g in gradients))
 
     monkeypatch.setattr(Cuts, "crossed", doubles)
-    assert found()
+    assert proof_fails()
 
 
 def test_a_cut_that_gives_none_for_zeros_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Joined boundaries hand zeros on; without them a leaf behind an unused output has no gradient."""
-    right = cutting._Identity.backward
+    right = cutting._CutIdentity.backward
 
     def hands_on(ctx: Any, *gradients: Any) -> Any:
         right(ctx, *gradients)
         return (None, None, None, *gradients)
 
-    monkeypatch.setattr(cutting._Identity, "backward", staticmethod(hands_on))
-    assert found(["multi-output"], most=80)
+    monkeypatch.setattr(cutting._CutIdentity, "backward", staticmethod(hands_on))
+    assert proof_fails(["multi-output"], most=80)
 
 
 def test_an_order_that_is_told_wrong_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Cuts.before
     monkeypatch.setattr(Cuts, "before", lambda self: {index: mask >> 1 for index, mask in right(self).items()})
-    assert found()
+    assert proof_fails()
 
 
 def test_a_call_that_has_no_cut_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     right = cutting._Crosser.cut
     monkeypatch.setattr(cutting._Crosser, "cut", lambda self: None if self.boundary.index == 0 else right(self))
-    assert found()
+    assert proof_fails()

@@ -45,7 +45,7 @@ def _installed() -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "message"),
     [
         (
             "net.a.register_forward_hook(look)",
@@ -58,16 +58,16 @@ def _installed() -> set[str]:
         ("net._forward_hooks['mine'] = look", "forward hook *look on Net, registered at an unknown place*"),
     ],
 )
-def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester, act: str, told: str) -> None:
+def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester, act: str, message: str) -> None:
     body = f"\ndef test_it(no_hooks_left):\n    {act}\n"
     result = run(pytester, body)
     result.assert_outcomes(passed=1, errors=1)
     line = (HEAD + body).strip().count("\n") + 1
-    result.stdout.fnmatch_lines([f"*{told.format(line=line)}"])
+    result.stdout.fnmatch_lines([f"*{message.format(line=line)}"])
 
 
 @pytest.mark.parametrize(
-    ("since", "act", "told"),
+    ("since", "act", "message"),
     [
         ("register_full_backward_hook", "net.a.register_full_backward_hook(look)", "full_backward hook *"),
         (
@@ -77,12 +77,12 @@ def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester, act: st
         ),
     ],
 )
-def test_newer_tables_are_read_too(pytester: pytest.Pytester, since: str, act: str, told: str) -> None:
+def test_newer_tables_are_read_too(pytester: pytest.Pytester, since: str, act: str, message: str) -> None:
     if not hasattr(torch.nn.Module, since):
         pytest.skip(f"this torch has no {since}")
     result = run(pytester, f"\ndef test_it(no_hooks_left):\n    {act}\n")
     result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines([f"*{told}"])
+    result.stdout.fnmatch_lines([f"*{message}"])
 
 
 def test_optimizers_and_open_pairs_are_read(pytester: pytest.Pytester) -> None:
@@ -167,15 +167,15 @@ def test_right(assert_fires):
     assert not net.a._forward_hooks and not net.a._backward_hooks
     assert getattr(net.a, "_is_full_backward_hook", None) is None
 
-@pytest.mark.parametrize(("options", "told"), [
+@pytest.mark.parametrize(("options", "message"), [
     ({"times": 2}, "'a' fired once, not 2 times"),
     ({"times": {"b": 0}}, "'b' fired once, not 0 times"),
     ({"order": ["b", "a"]}, "the order was 'a' > 'b', not 'b' > 'a'"),
 ])
-def test_wrong(assert_fires, options, told):
+def test_wrong(assert_fires, options, message):
     with pytest.raises(AssertionError) as caught:
         check(assert_fires, "forward", **options)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 def test_never(assert_fires):
     with pytest.raises(AssertionError, match="'b' never fired"):
@@ -188,7 +188,7 @@ def test_an_exception_goes_on(assert_fires):
             1 / 0
     assert not net._forward_hooks
 
-@pytest.mark.parametrize(("arguments", "told"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     ((net, "sideways"), "unknown hook kind"),
     ((net, "saved_tensors"), "have no path"),
     ((3, "forward"), "needs an nn.Module, not int"),
@@ -196,9 +196,9 @@ def test_an_exception_goes_on(assert_fires):
     ((torch.jit.script(nn.Linear(1, 1)), "forward"), "before torch.jit"),
     ((net, "forward", {"c": 1}), "'c' is no path"),
 ])
-def test_bad_input(assert_fires, arguments, told):
+def test_bad_input(assert_fires, arguments, message):
     from hookcheck.errors import HookcheckError
-    with pytest.raises(HookcheckError, match=told):
+    with pytest.raises(HookcheckError, match=message):
         with assert_fires(*arguments):
             pass
 """

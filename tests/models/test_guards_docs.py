@@ -98,8 +98,8 @@ def test_a_conversion(tmp_path: Path) -> None:
 
 def test_a_pair(tmp_path: Path) -> None:
     printed = run(tmp_path, CODE[4])
-    told = next(line for line in printed.splitlines() if "ran otherwise with the pair" in line)
-    assert re.search(r"\d+ networks ran, \d+ need a newer torch; \d+ ran otherwise with the pair", told)
+    summary = next(line for line in printed.splitlines() if "ran otherwise with the pair" in line)
+    assert re.search(r"\d+ networks ran, \d+ need a newer torch; \d+ ran otherwise with the pair", summary)
     assert re.search(r"\d+ x gradient of \S+: \S+, not \S+", printed)
     assert "with make_context():  # and once without it" in printed
     assert all(shown in printed for shown in ("import torch\nfrom torch import nn", "torch.no_grad()"))

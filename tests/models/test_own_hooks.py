@@ -40,8 +40,8 @@ def checked(hooks: Any, model: nn.Module | None = None) -> ModelCheck:
 
 
 def only(result: ModelCheck, kind: str) -> OwnHook:
-    (found,) = [hook for hook in result.hooks if hook.kind == kind]
-    return found
+    (match,) = [hook for hook in result.hooks if hook.kind == kind]
+    return match
 
 
 def look(*_: Any) -> None:

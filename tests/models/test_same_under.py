@@ -68,13 +68,13 @@ def test_a_hook_that_scales_in_one_context_only_is_found() -> None:
 
 def test_all_is_as_before_afterwards() -> None:
     net, given = Counting(), x()
-    given.grad = kept = torch.ones(1, 2)
+    given.grad = gradient = torch.ones(1, 2)
     state = torch.random.get_rng_state()
     with pytest.raises(AssertionError):
         hookcheck.same_under(["eval"])(net, given)
     assert net.training
     assert not net.calls
-    assert given.grad is kept
+    assert given.grad is gradient
     assert torch.equal(torch.random.get_rng_state(), state)
 
 

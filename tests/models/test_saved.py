@@ -44,11 +44,11 @@ def fails(tensor: Any) -> Any:
     raise ArithmeticError("cannot pack")
 
 
-KEPT: list[Any] = []
+STORE: list[Any] = []
 
 
 def keeps(tensor: Any) -> Any:
-    KEPT.append(tensor)
+    STORE.append(tensor)
     return tensor
 
 
@@ -78,7 +78,7 @@ def test_a_wrong_pair_is_found(pack: Any, unpack: Any, what: str) -> None:
 
 def test_what_the_pair_keeps_is_found() -> None:
     result = check(lambda: pair(keeps, lambda tensor: tensor))
-    KEPT.clear()
+    STORE.clear()
     assert "memory" in {fault.what for fault in result.faults}
 
 

@@ -88,7 +88,7 @@ def case(
     plain = Observation((), values, dict.fromkeys(values, True), leaves, (), None)
     counts: dict[str, int] = {}
     events = []
-    for path, given, arguments in told(expected, KINDS[kind]):
+    for path, given, arguments in due_events(expected, KINDS[kind]):
         counts[path] = counts.get(path, -1) + 1
         events.append(Event(kind, path, counts[path], given, arguments))
     chained = [(link, passed_on(event, link)) for event in events for link in range(3) if KINDS[kind].then]
@@ -108,7 +108,7 @@ def passed_on(event: Event, link: int) -> Event:
     return event._replace(arguments=((given * by,), *rest))
 
 
-def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, tuple[Any, ...]]]:
+def due_events(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, tuple[Any, ...]]]:
     """Everything that a hook is to be told, in an order that the graph allows: path, module given, and arguments."""
     if kind.call in (FORWARD_PRE, FORWARD):
         for call in expected.trace.calls if kind.call == FORWARD_PRE else expected.trace.ended:
@@ -125,13 +125,13 @@ def told(expected: Expected, kind: HookKind) -> Iterator[tuple[str, str | None, 
     elif kind.call == SAVED:
         yield from (("pack", None, ("0",)), ("pack", None, ("1",)), ("unpack", None, ("1",)))
     else:
-        made = [call for call in expected.output_calls if not call.leaf]
+        node_calls = [call for call in expected.output_calls if not call.leaf]
         calls = {
             TENSOR: expected.leaf_calls,
             POST_ACCUMULATE: expected.accumulations,
             OUTPUT: expected.output_calls,
-            NODE: made,
-            NODE_PRE: made,
+            NODE: node_calls,
+            NODE_PRE: node_calls,
             RETAINED: expected.retained,
         }
         for heard in calls[kind.call]:

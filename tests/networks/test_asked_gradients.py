@@ -28,9 +28,9 @@ def test_where_hooks_act_zeros_that_were_asked_for_may_be_none(
     kind: str, unused: Any, due: list[tuple[str, str]]
 ) -> None:
     weights = Ref("net.two.a.weight"), Ref("net.two.b.weight")
-    found = case(AROUND_TWO[0], (CALLED, Grad("g", (Ref("y", (0,)),), weights, (V,))), kind)
-    used, _ = newest(found.expected.trace.names["g"])
-    given = {**found.plain.values, "g": (used.array, unused)}
-    assert gaps(again(found, values=given), "AG-02") == due
-    assert gaps(again(found, values={**given, "g": (used.array,)}), "AG-02") == [("AG-02", "wrong values")]
-    assert gaps(again(found, values={**given, "g": (None, unused)}), "AG-02") == [("AG-02", "wrong values")]
+    base = case(AROUND_TWO[0], (CALLED, Grad("g", (Ref("y", (0,)),), weights, (V,))), kind)
+    used, _ = newest(base.expected.trace.names["g"])
+    given = {**base.plain.values, "g": (used.array, unused)}
+    assert gaps(again(base, values=given), "AG-02") == due
+    assert gaps(again(base, values={**given, "g": (used.array,)}), "AG-02") == [("AG-02", "wrong values")]
+    assert gaps(again(base, values={**given, "g": (None, unused)}), "AG-02") == [("AG-02", "wrong values")]

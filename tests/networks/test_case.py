@@ -98,8 +98,8 @@ def test_an_event_that_fits_one_of_them_goes_there_whenever_it_comes() -> None:
     equal = case(EQUAL)
     first, second, root = equal.observed.events
     off = first._replace(arguments=(numbers(99), numbers(7)))
-    found = {p.firing.call.subject: p.event for p in with_events(equal, off, second, root).pairs}
-    assert (found["net.a#1"], found["net.a#0"]) == (second, off)
+    event_of = {p.firing.call.subject: p.event for p in with_events(equal, off, second, root).pairs}
+    assert (event_of["net.a#1"], event_of["net.a#0"]) == (second, off)
 
 
 def test_an_event_may_have_none_where_the_place_is_open() -> None:
@@ -110,8 +110,8 @@ def test_an_event_may_have_none_where_the_place_is_open() -> None:
     places = [i for i, event in enumerate(twice.observed.events) if event.path == "two"]
     assert twice.observed.events[places[0]].arguments[1] == numbers(7, 0)
     for given in (numbers(7, 0), numbers(7, None)):
-        found = with_gradients(twice, ..., given, place=places[0])
-        swapped = list(found.observed.events)
+        variant = with_gradients(twice, ..., given, place=places[0])
+        swapped = list(variant.observed.events)
         swapped[places[0]], swapped[places[1]] = swapped[places[1]], swapped[places[0]]
         of_two = [p for p in with_events(twice, *swapped).pairs if p.firing.call.path == "two"]
         assert [p.event.arguments[1][1] if p.event else ... for p in of_two] == [given[1], 7]
@@ -193,8 +193,8 @@ def test_features_of_a_layer() -> None:
 
 
 def test_features_of_containers() -> None:
-    found = features(case(Sequential((TIMES, Sigmoid()))), "net#0")
-    assert (found["module"], found["steps"], found["last"], "bias" in found) == ("Sequential", "many", "Sigmoid", False)
+    words = features(case(Sequential((TIMES, Sigmoid()))), "net#0")
+    assert (words["module"], words["steps"], words["last"], "bias" in words) == ("Sequential", "many", "Sigmoid", False)
     assert features(case(CHAIN), "net#0")["module"] == "Composite"
 
 
@@ -213,10 +213,10 @@ def test_features_under_no_grad_know_no_steps() -> None:
 
 
 def test_a_case_has_the_features_of_all_its_calls() -> None:
-    found = case(CHAIN).features
-    assert found["module"] == {"Composite", "Linear"}
-    assert found["steps"] == {"one", "many"}
-    assert found["reached"] == {"output"}
+    chain_features = case(CHAIN).features
+    assert chain_features["module"] == {"Composite", "Linear"}
+    assert chain_features["steps"] == {"one", "many"}
+    assert chain_features["reached"] == {"output"}
 
 
 def test_a_case_knows_whether_joined_boundaries_reach_leaves_that_have_no_gradient_without_them() -> None:
@@ -272,8 +272,8 @@ def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(
     t = Topology(module, inputs, main)
     numbers = values(t)
     unseen = observe(t, numbers, None)
-    found = Case(t, KINDS["full_backward"], "cpu", Expected(t, numbers), unseen, unseen)
-    assert found.own["layout"] == found.features["layout"] == layout
+    turning = Case(t, KINDS["full_backward"], "cpu", Expected(t, numbers), unseen, unseen)
+    assert turning.network_features["layout"] == turning.features["layout"] == layout
 
 
 @pytest.mark.parametrize(
@@ -286,21 +286,21 @@ def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(
     ],
 )
 def test_what_a_network_runs_inside_of(call: Any, inside: str) -> None:
-    assert case(main=(call,)).own["inside"] == {inside}
+    assert case(main=(call,)).network_features["inside"] == {inside}
 
 
 def test_a_call_stands_for_all_uses_of_its_module() -> None:
     """Hooks are counted by module, so the ledger must be able to go by what any use of it was given."""
-    found = case(TWICE, grad="")
-    uses = [call for call in found.expected.trace.calls if call.path == "a"]
+    twice = case(TWICE, grad="")
+    uses = [call for call in twice.expected.trace.calls if call.path == "a"]
     assert [call_features(call)["inputs"] for call in uses] == [{"none"}, {"all"}]
-    assert [found.call_features(call)["inputs"] for call in uses] == [{"none", "all"}] * 2
+    assert [twice.call_features(call)["inputs"] for call in uses] == [{"none", "all"}] * 2
 
 
 @pytest.mark.parametrize(("op", "other", "ties"), [(Maximum(), X, "yes"), (Minimum(), X, "yes"), (Maximum(), V, "no")])
 def test_a_network_that_compares_equal_numbers(op: Any, other: Any, ties: str) -> None:
-    found = case(main=(CALLED, Apply("z", op, (X, other)), FROM_Y))
-    assert found.own["ties"] == found.features["ties"] == {ties}
+    comparing = case(main=(CALLED, Apply("z", op, (X, other)), FROM_Y))
+    assert comparing.network_features["ties"] == comparing.features["ties"] == {ties}
 
 
 @pytest.mark.parametrize(("first", "word"), [("y", "yes"), ("leaked", "no")])

@@ -86,13 +86,13 @@ def chained(c: Case, *links: tuple[int, Event]) -> Case:
 
 
 RECORDED = case(main=(CALLED, Grad("d", (Ref("y"),), (X,), (V,), create_graph=True)))
-OWN = Standing("y", False, False, 0, (1,))
+UNHOOKED = Standing("y", False, False, 0, (1,))
 """What an output of one axis is, made by the module itself."""
 
 
 def standing(c: Case, hooked: Standing, name: str = "y") -> Case:
     """``c`` where under the hook a tensor is another than it is without."""
-    return again(c, {"standings": {name: OWN}}, standings={name: hooked})
+    return again(c, {"standings": {name: UNHOOKED}}, standings={name: hooked})
 
 
 def laid_out(size: int, hooked: Layout) -> Case:
@@ -131,8 +131,8 @@ SOUND = {
     "two passes": TWO_PASSES,
     "under no_grad": EVALUATED,
     "legacy": LEGACY,
-    "the output is a view under a full hook": standing(PLAIN, OWN._replace(object="other", view=True, leaf=True)),
-    "an axis of one number has another stride": standing(LEGACY, OWN._replace(strides=(2,))),
+    "the output is a view under a full hook": standing(PLAIN, UNHOOKED._replace(object="other", view=True, leaf=True)),
+    "an axis of one number has another stride": standing(LEGACY, UNHOOKED._replace(strides=(2,))),
     "a write in place is refused": REFUSED,
     "a write in place is refused behind a backward": REFUSED_LATER,
     "a write in place under a legacy hook": case(Tanh(), main=(CALLED, *WRITE), kind="backward"),
@@ -217,13 +217,13 @@ def fired(c: Case) -> Case:
         ("OB-04", again(PLAIN, gradients={**PLAIN.plain.gradients, "v": np.zeros(1)}), "a gradient instead of None"),
         ("OB-05", again(PLAIN, warnings=(("UserWarning", "mind the hook"),)), "new warning"),
         ("OB-06", again(PLAIN, random=PLAIN.plain.random + b"1"), "wrong values"),
-        ("OB-07", standing(PLAIN, OWN._replace(leaf=True)), "wrong arguments"),
-        ("OB-07", standing(PLAIN, OWN._replace(view=True, version=1)), "wrong arguments"),
-        ("OB-07", standing(PLAIN, OWN._replace(strides=(2,)), name="x"), "wrong arguments"),
-        ("OB-07", standing(PLAIN, OWN._replace(object="x", view=True), name="x"), "wrong arguments"),
-        ("OB-07", standing(LEGACY, OWN._replace(view=True)), "wrong arguments"),
-        ("OB-07", standing(LEGACY, OWN._replace(object="x")), "wrong arguments"),
-        ("OB-07", standing(LEGACY, OWN._replace(version=None)), "wrong arguments"),
+        ("OB-07", standing(PLAIN, UNHOOKED._replace(leaf=True)), "wrong arguments"),
+        ("OB-07", standing(PLAIN, UNHOOKED._replace(view=True, version=1)), "wrong arguments"),
+        ("OB-07", standing(PLAIN, UNHOOKED._replace(strides=(2,)), name="x"), "wrong arguments"),
+        ("OB-07", standing(PLAIN, UNHOOKED._replace(object="x", view=True), name="x"), "wrong arguments"),
+        ("OB-07", standing(LEGACY, UNHOOKED._replace(view=True)), "wrong arguments"),
+        ("OB-07", standing(LEGACY, UNHOOKED._replace(object="x")), "wrong arguments"),
+        ("OB-07", standing(LEGACY, UNHOOKED._replace(version=None)), "wrong arguments"),
         ("OB-07", laid_out(2, Layout((2,), False)), "wrong arguments"),
         ("OB-07", laid_out(1, Layout((1,), True)), "wrong arguments"),
         ("OB-08", again(PLAIN, alive=("net", "x")), "kept alive"),

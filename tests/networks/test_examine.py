@@ -86,7 +86,7 @@ def test_what_was_worked_out_goes_with_its_topology() -> None:
 
     def worked_out() -> set[int]:
         gc.collect()
-        return {id(found) for found in gc.get_objects() if type(found) is Expected}
+        return {id(instance) for instance in gc.get_objects() if type(instance) is Expected}
 
     before = worked_out()
     with receiving(each(lambda g: g * 2)):
@@ -235,23 +235,23 @@ def wide(width: int) -> Topology:
     return replace(PLAIN, module=Linear(width, width), inputs=inputs)
 
 
-def told(t: Topology, ledger: Ledger, evidence: Evidence | None) -> set[bool]:
+def put_into_words(t: Topology, ledger: Ledger, evidence: Evidence | None) -> set[bool]:
     with receiving(each(lambda g: g * 2)):
         results = list(examine(t, "multi-node", KNOWN.kinds, [CLAUSES["GI-01"]], ledger, evidence=evidence))
-    return {deviation.told for result in results for deviation in result.deviations}
+    return {deviation.worded for result in results for deviation in result.deviations}
 
 
 def test_of_what_the_ledger_explains_the_smallest_topology_is_put_into_words() -> None:
     ledger, evidence = Ledger((KNOWN,)), Evidence()
-    assert told(wide(3), ledger, evidence) == {True}
-    assert told(wide(4), ledger, evidence) == {False}
-    assert told(wide(2), ledger, evidence) == {True}
-    assert told(wide(4), ledger, None) == {True}
+    assert put_into_words(wide(3), ledger, evidence) == {True}
+    assert put_into_words(wide(4), ledger, evidence) == {False}
+    assert put_into_words(wide(2), ledger, evidence) == {True}
+    assert put_into_words(wide(4), ledger, None) == {True}
 
 
 def test_what_the_ledger_does_not_explain_is_always_put_into_words() -> None:
     evidence = Evidence()
-    assert told(wide(2), Ledger(()), evidence) == told(wide(3), Ledger(()), evidence) == {True}
+    assert put_into_words(wide(2), Ledger(()), evidence) == put_into_words(wide(3), Ledger(()), evidence) == {True}
 
 
 @pytest.mark.parametrize(("by", "dtype"), [(1.0, "float32"), (64.0, "float64")])

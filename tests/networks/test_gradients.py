@@ -58,7 +58,7 @@ def gap(judgement: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("observed", "expected", "told"),
+    ("observed", "expected", "expected_gap"),
     [
         ((G,), (G,), None),
         ((G, W), (G,), None),
@@ -88,19 +88,19 @@ def gap(judgement: Any) -> Any:
         (None, (G,), NOTHING),
     ],
 )
-def test_values(observed: Any, expected: Any, told: Any) -> None:
+def test_values(observed: Any, expected: Any, expected_gap: Any) -> None:
     firing = due(*expected)
-    assert gap(values_differ(replace(CASE), firing, observed, firing.grad_input)) == told
+    assert gap(values_differ(replace(CASE), firing, observed, firing.grad_input)) == expected_gap
 
 
 def test_the_costliest_gap_of_several_is_told() -> None:
     firing = due(G, OTHER)
-    told = values_differ(replace(CASE), firing, (B, OTHER + 100), firing.grad_input)
-    assert gap(told) == "wrong values"
+    finding = values_differ(replace(CASE), firing, (B, OTHER + 100), firing.grad_input)
+    assert gap(finding) == "wrong values"
 
 
 @pytest.mark.parametrize(
-    ("observed", "expected", "told"),
+    ("observed", "expected", "expected_gap"),
     [
         ((G, None), (G, None), None),
         ((OTHER,), (G,), None),
@@ -114,12 +114,12 @@ def test_the_costliest_gap_of_several_is_told() -> None:
         ([None], (G,), NOTHING),
     ],
 )
-def test_states(observed: Any, expected: Any, told: Any) -> None:
-    assert gap(states_differ(CASE, FIRING, observed, expected)) == told
+def test_states(observed: Any, expected: Any, expected_gap: Any) -> None:
+    assert gap(states_differ(CASE, FIRING, observed, expected)) == expected_gap
 
 
 @pytest.mark.parametrize(
-    ("observed", "expected", "told"),
+    ("observed", "expected", "expected_gap"),
     [
         ((OTHER,), (G,), None),
         ((None,), (G,), None),
@@ -130,8 +130,8 @@ def test_states(observed: Any, expected: Any, told: Any) -> None:
         ([G, W], (G,), NOTHING),
     ],
 )
-def test_lengths(observed: Any, expected: Any, told: Any) -> None:
-    assert gap(lengths_differ(replace(CASE), FIRING, observed, expected)) == told
+def test_lengths(observed: Any, expected: Any, expected_gap: Any) -> None:
+    assert gap(lengths_differ(replace(CASE), FIRING, observed, expected)) == expected_gap
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_every_entry_is_called_by_what_it_is(observed: Any, names: tuple[str, ..
 
 
 def test_the_names_are_told_with_the_numbers() -> None:
-    told = values_differ(replace(CASE), FIRING, (B,), (G,))
-    assert isinstance(told, Finding)
-    assert told.words()[1] == "([9.0, 18.0, 36.0],), which is (bias,)"
+    finding = values_differ(replace(CASE), FIRING, (B,), (G,))
+    assert isinstance(finding, Finding)
+    assert finding.words()[1] == "([9.0, 18.0, 36.0],), which is (bias,)"
 
 
 def test_a_gradient_in_more_than_the_dtype_of_the_topology_is_none_of_its_own() -> None:

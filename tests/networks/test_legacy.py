@@ -130,8 +130,8 @@ def test_what_a_run_that_ended_early_shows_must_be_right() -> None:
 def test_exact_numbers_come_before_near_ones() -> None:
     """By the second look either event may be for either call; by the first each has its own."""
     calls, events = [due(1.0, 2.0), due(1.25, 7.0)], [event(1.25, 7.0), event(1.0, 2.0)]
-    found = answers(calls, events, [equal, near], 0, ended=False)
-    assert [seen for _, seen in found.due] == events[::-1]
+    assignment = answers(calls, events, [equal, near], 0, ended=False)
+    assert [seen for _, seen in assignment.due] == events[::-1]
 
 
 def test_few_cases_are_not_judged() -> None:
@@ -184,8 +184,8 @@ def test_what_nobody_can_foretell_is_counted(summed: Case) -> None:
 def test_hooks_come_in_the_order_of_the_nodes() -> None:
     """The root and its last layer share a Node, on which the layer's hook was put first."""
     inner = Call("g", "m0", (X,)), Call("h", "m1", (Ref("g"),))
-    made = case(Composite((("m0", Tanh()), ("m1", Tanh())), ("x",), inner, Ref("h")), kind="backward")
-    whole = replace(made, observed=observe(made.topology, made.expected.numbers, "backward"))
+    chain = case(Composite((("m0", Tanh()), ("m1", Tanh())), ("x",), inner, Ref("h")), kind="backward")
+    whole = replace(chain, observed=observe(chain.topology, chain.expected.numbers, "backward"))
     events = whole.observed.events
     assert [event.path for event in events] == ["m1", "", "m0"]
     assert whole.as_a_node(None)["order"] == {"of the Nodes"}

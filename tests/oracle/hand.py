@@ -70,15 +70,15 @@ Sides = tuple[tuple[Optional[float], ...], tuple[Optional[float], ...]]
 
 def fired(e: Expected) -> dict[str, Sides]:
     """``grad_input`` and ``grad_output`` of each firing, by subject; none fires twice."""
-    found = {f.call.subject: (numbers(f.grad_input), numbers(f.grad_output)) for f in e.firings}
-    assert len(found) == len(e.firings)
-    return found
+    sides = {f.call.subject: (numbers(f.grad_input), numbers(f.grad_output)) for f in e.firings}
+    assert len(sides) == len(e.firings)
+    return sides
 
 
 def firing(e: Expected, subject: str) -> Firing:
     """The one firing of that call."""
-    (found,) = [f for f in e.firings if f.call.subject == subject]
-    return found
+    (match,) = [f for f in e.firings if f.call.subject == subject]
+    return match
 
 
 def leaves(e: Expected) -> dict[str, float]:

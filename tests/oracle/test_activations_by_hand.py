@@ -208,10 +208,10 @@ class TestSoftmaxes:
 @pytest.mark.parametrize("kind", DROPOUTS)
 class TestDropouts:
     def test_all_is_kept_or_all_is_dropped(self, kind: type[Layer]) -> None:
-        kept, dropped = kind(p=0.0), kind(p=1.0)  # type: ignore[call-arg]
-        assert [array.tolist() for array in of(kept, [2, -3], [5, 7])] == [[2, -3], [5, 7]]
+        identity, dropped = kind(p=0.0), kind(p=1.0)  # type: ignore[call-arg]
+        assert [array.tolist() for array in of(identity, [2, -3], [5, 7])] == [[2, -3], [5, 7]]
         assert [array.tolist() for array in of(dropped, [2, -3], [5, 7])] == [[0, 0], [0, 0]]
-        assert kept.passes
+        assert identity.passes
         assert not dropped.passes
 
     def test_what_lies_between_is_random_in_training_and_the_identity_in_eval_mode(self, kind: type[Layer]) -> None:
@@ -272,8 +272,8 @@ class TestDropouts:
 @pytest.mark.parametrize("p", [0.5, 0.25])
 @pytest.mark.parametrize("kind", DROPOUTS[:4])
 def test_a_dropout_keeps_the_mean(kind: Any, p: float) -> None:
-    kept, dropped = kind(p=p, keeps=(True, False)).value(np.array([3.0, 3.0]))
-    assert (1 - p) * kept + p * dropped == 3
+    scaled, dropped = kind(p=p, keeps=(True, False)).value(np.array([3.0, 3.0]))
+    assert (1 - p) * scaled + p * dropped == 3
 
 
 @pytest.mark.parametrize("p", [0.5, 0.25])

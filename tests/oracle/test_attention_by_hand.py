@@ -20,13 +20,13 @@ INPUTS = (np.ones((1, 1, 1)), KEYS, KEYS)
 def parameters(layer: MultiheadAttention) -> dict[str, Array]:
     """Queries and keys become 0, values and outputs stay as they are; appended are key 7 and value 5."""
     e = layer.embed_dim
-    found = {name: np.zeros(shape) for name, shape in layer.parameters().items()}
-    found["in_proj_weight"][2 * e :] = np.eye(e)
-    found["out_proj.weight"][:] = np.eye(e)
+    arrays = {name: np.zeros(shape) for name, shape in layer.parameters().items()}
+    arrays["in_proj_weight"][2 * e :] = np.eye(e)
+    arrays["out_proj.weight"][:] = np.eye(e)
     if layer.add_bias_kv:
-        found["bias_k"] += 7
-        found["bias_v"] += 5
-    return found
+        arrays["bias_k"] += 7
+        arrays["bias_v"] += 5
+    return arrays
 
 
 @pytest.mark.parametrize(

@@ -191,9 +191,9 @@ class TestPositions:
 
     def test_an_output_without_grad_beside_one_with_grad_keeps_its_place(self) -> None:
         # w is plain data that is handed through.
-        through = net(pair(W, H), Call("h", "a", (X,)), takes=("x", "w"))
+        module = net(pair(W, H), Call("h", "a", (X,)), takes=("x", "w"))
         main = [Call("y", "", (X, W)), Backward((Ref("y", (1,)),), (V,))]
-        e = expected(through, main, {"a": 2, "b": 1}, x=1, w=4, v=5)
+        e = expected(module, main, {"a": 2, "b": 1}, x=1, w=4, v=5)
         assert fired(e)["net#0"] == ((10, 0), (None, 5))
 
 

@@ -117,7 +117,7 @@ class TestOfFirstOutput:
         (seen,) = [due.gradient for due in e.of_first_output if due.call.path == ""]
         assert seen is not None
         if known is None:  # 5 of c itself, and 7 of h, whose slope is that of the tanh times what stands before it
-            h, c = (float(t.array.item()) for t in e.trace.calls[-1].made if t is not None)
+            h, c = (float(t.array.item()) for t in e.trace.calls[-1].outputs_inside if t is not None)
             known = 5 + 7 * h / np.tanh(c) * (1 - np.tanh(c) ** 2)
         assert_close(seen.item(), known)
 
@@ -182,7 +182,7 @@ def test_known_gradients_name_every_side_and_every_parameter_of_a_call() -> None
     outer = Composite((("inner", CHAIN),), ("x",), (Call("z", "inner", (X,)),), Z)
     e = expected(outer, [CALLED, FROM_Y], {"inner.a": 2, "inner.b": 3}, x=7, v=5)
     known = {f.call.subject: e.known_gradients(f.call, f.backward) for f in e.firings}
-    shown = {subject: {name: float(g.item()) for name, g in found.items()} for subject, found in known.items()}
+    shown = {subject: {name: float(g.item()) for name, g in gradients.items()} for subject, gradients in known.items()}
     sides = {"input[0]": 30, "output[0]": 5}
     within = {"a.input[0]": 30, "a.output[0]": 15, "b.input[0]": 15, "b.output[0]": 5, "a.weight": 105, "b.weight": 70}
     deeper = {f"inner.{name}": gradient for name, gradient in {**sides, **within}.items()}

@@ -121,16 +121,16 @@ def slopes(value: Callable[[], float], array: Array) -> Array:
     For complex numbers the slope along the real part plus i times that along the imaginary part: the convention of
     torch's notes on autograd for complex numbers.
     """
-    found = np.zeros_like(array)
+    differences = np.zeros_like(array)
     for index in np.ndindex(*array.shape):
-        kept = array[index]
+        element = array[index]
         for direction in (1, 1j) if np.iscomplexobj(array) else (1,):
-            array[index] = kept + direction * STEP
+            array[index] = element + direction * STEP
             above = value()
-            array[index] = kept - direction * STEP
-            found[index] += direction * (above - value()) / (2 * STEP)
-            array[index] = kept
-    return found
+            array[index] = element - direction * STEP
+            differences[index] += direction * (above - value()) / (2 * STEP)
+            array[index] = element
+    return differences
 
 
 def differentiated(step: Step) -> Iterator[tuple[Array, Array]]:

@@ -101,8 +101,8 @@ def test_a_leak_past_the_outputs_leaves_nothing_in_doubt() -> None:
 def test_doubt_is_a_matter_of_each_pass() -> None:
     main = [CALLED, Backward((Ref("y", (0,)),), (V,), retain_graph=True), Backward((Ref("y", (1,)),), (V,))]
     e = expected(TWO, main, {"a": 2, "b": 3}, x=1, v=5)
-    found = {(f.backward, f.call.subject): f.certain for f in e.firings}
-    assert found[0, "net.a#0"]
-    assert not found[0, "net.b#0"]
-    assert not found[1, "net.a#0"]
-    assert found[1, "net.b#0"]
+    certainty = {(f.backward, f.call.subject): f.certain for f in e.firings}
+    assert certainty[0, "net.a#0"]
+    assert not certainty[0, "net.b#0"]
+    assert not certainty[1, "net.a#0"]
+    assert certainty[1, "net.b#0"]

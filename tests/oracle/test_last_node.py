@@ -135,11 +135,11 @@ def test_the_last_node_is_that_of_torch(kind: type[Primitive], data: st.DataObje
     step = data.draw(steps(kind))
     theirs = handed_on(step) if taken(step.primitive) else None
     if theirs is not None:
-        told = forms(step, NOW)
-        assert bool(told) == (kind not in NOT_KNOWN)
+        declarations = forms(step, NOW)
+        assert bool(declarations) == (kind not in NOT_KNOWN)
         constant = step.primitive.constant if isinstance(step.primitive, (Layer, Op)) else ()
         dtype = coarsest(["float64", step.primitive.casts, step.primitive.precision])
-        assert not told or any(agrees(theirs, form, constant, dtype) for form in told), theirs
+        assert not declarations or any(agrees(theirs, form, constant, dtype) for form in declarations), theirs
 
 
 def test_a_declaration_that_is_wrong_does_not_agree() -> None:
@@ -147,10 +147,10 @@ def test_a_declaration_that_is_wrong_does_not_agree() -> None:
     step = Step(layer, (np.array([[1.0, 2.0]]),), {"weight": np.array([[5.0, 6.0]])}, (np.ones((1, 1)),))
     theirs = handed_on(step)
     assert theirs is not None
-    (own,) = forms(step, NOW)
-    assert agrees(theirs, own)
-    assert not agrees(theirs, own[::-1])
-    assert not agrees(theirs, own[:1])
+    (ours,) = forms(step, NOW)
+    assert agrees(theirs, ours)
+    assert not agrees(theirs, ours[::-1])
+    assert not agrees(theirs, ours[:1])
     assert not agrees(theirs, Primitive.last_node(layer, _step(step))[0])
 
 
@@ -165,7 +165,7 @@ X, Y, V, H, Z = (Ref(name) for name in "xyvhz")
 CALLED, FROM_Y = Call("y", "", (X,)), Backward((Y,), (V,))
 
 
-def told(topology: Topology, torch_release: Release, path: str = "", **numbers: Any) -> Forms:
+def forms_at(topology: Topology, torch_release: Release, path: str = "", **numbers: Any) -> Forms:
     """What the hook of the module at ``path`` may be given as grad_input; the numbers are small whole ones."""
     given = {**values(topology), **{name: np.array(array, float) for name, array in numbers.items()}}
     (call,) = [c for c in Expected(topology, given, release=torch_release).of_first_output if c.call.path == path]
@@ -177,20 +177,20 @@ def of(module: Any, shape: tuple[int, ...], out: tuple[int, ...], **more: Any) -
     return Topology(module, (Input("x", shape, requires_grad=True), Input("v", out)), (CALLED, FROM_Y), **more)
 
 
-def lists(found: Forms) -> list[list[Any]]:
-    return [[None if gradient is None else gradient.tolist() for gradient in form] for form in found]
+def lists(alternatives: Forms) -> list[list[Any]]:
+    return [[None if gradient is None else gradient.tolist() for gradient in form] for form in alternatives]
 
 
-def shapes(found: Forms) -> list[list[Any]]:
-    return [[None if gradient is None else gradient.shape for gradient in form] for form in found]
+def shapes(alternatives: Forms) -> list[list[Any]]:
+    return [[None if gradient is None else gradient.shape for gradient in form] for form in alternatives]
 
 
 def test_a_linear_layer_of_rows_is_addmm_in_every_release() -> None:
     topology = of(Linear(2, 1), (2, 2), (2, 1))
     numbers = {"x": [[1, 2], [3, 4]], "weight": [[5, 6]], "bias": [7], "v": [[1], [10]]}
     for minor in ((1, 7), (1, 12), (2, 15)):
-        found = lists(told(topology, minor, **numbers))
-        assert found == [[[11], [[5, 6], [50, 60]], [[31], [42]]]]
+        gradients = lists(forms_at(topology, minor, **numbers))
+        assert gradients == [[[11], [[5, 6], [50, 60]], [[31], [42]]]]
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_a_linear_layer_of_sequences_changes_with_the_release(
     """The addition of the bias, or, where x is contiguous, the rows of one product."""
     v = np.array([1.0, 10.0]).reshape(*leading, 1)
     rows, added = [[[1], [10]]], [v.tolist(), [11]]
-    found = lists(told(of(Linear(2, 1), (*leading, 2), v.shape), minor, v=v))
-    assert found == ([rows, added] if flattened else [added])
+    gradients = lists(forms_at(of(Linear(2, 1), (*leading, 2), v.shape), minor, v=v))
+    assert gradients == ([rows, added] if flattened else [added])
 
 
 @pytest.mark.parametrize("shape", [(2,), (3, 2), (2, 3, 2), (2, 1, 3, 2), (2, 2, 1, 3, 2)])
@@ -228,32 +228,32 @@ def test_a_linear_layer_of_what_is_not_contiguous_has_one_of_its_forms(shape: tu
 def test_a_convolution_gives_the_gradient_of_its_input_first() -> None:
     """With a kernel of one element y = 3 x + 4: dx = 3 v, dW = Σ v x, db = Σ v."""
     topology = of(Conv2d(1, 1, (1, 1)), (1, 1, 1, 2), (1, 1, 1, 2))
-    found = told(topology, (2, 13), x=[[[[1, 2]]]], weight=[[[[3]]]], bias=[4], v=[[[[1, 10]]]])
-    assert lists(found) == [[[[[[3, 30]]]], [[[[21]]]], [11]]]
-    assert shapes(told(of(Conv2d(1, 1, (1, 1), bias=False), (1, 1, 1, 2), (1, 1, 1, 2)), (1, 7)))[0][2] is None
+    alternatives = forms_at(topology, (2, 13), x=[[[[1, 2]]]], weight=[[[[3]]]], bias=[4], v=[[[[1, 10]]]])
+    assert lists(alternatives) == [[[[[[3, 30]]]], [[[[21]]]], [11]]]
+    assert shapes(forms_at(of(Conv2d(1, 1, (1, 1), bias=False), (1, 1, 1, 2), (1, 1, 1, 2)), (1, 7)))[0][2] is None
 
 
 @pytest.mark.parametrize(
-    ("dtype", "minor", "found"),
+    ("dtype", "minor", "expected_shapes"),
     [
         ("float64", (1, 10), [[(1, 1, 1, 2), (1, 1, 1, 2)]]),
         ("float32", (1, 10), [[(1, 1, 1, 2), (1, 1, 1, 2)], [(1, 2, 1, 2), (2, 1, 1, 1), (2,)]]),
         ("float64", (1, 11), [[(1, 2, 1, 2), (2, 1, 1, 1), (2,)]]),
     ],
 )
-def test_groups_were_run_one_by_one(dtype: str, minor: Release, found: list[Any]) -> None:
+def test_groups_were_run_one_by_one(dtype: str, minor: Release, expected_shapes: list[Any]) -> None:
     topology = of(Conv2d(2, 2, (1, 1), groups=2), (1, 2, 1, 2), (1, 2, 1, 2), dtype=dtype)
-    assert shapes(told(topology, minor)) == found
+    assert shapes(forms_at(topology, minor)) == expected_shapes
 
 
 def test_a_padded_convolution_gives_the_gradient_of_what_was_padded() -> None:
     layer = Conv1d(1, 1, (1,), padding=(1,), bias=False, padding_mode="circular")
-    found = told(of(layer, (1, 1, 2), (1, 1, 4)), (2, 13), weight=[[[3]]], v=[[[1, 2, 3, 4]]])
-    assert lists(found)[0][0] == [[[3, 6, 9, 12]]]
+    alternatives = forms_at(of(layer, (1, 1, 2), (1, 1, 4)), (2, 13), weight=[[[3]]], v=[[[1, 2, 3, 4]]])
+    assert lists(alternatives)[0][0] == [[[3, 6, 9, 12]]]
 
 
 @pytest.mark.parametrize(
-    ("module", "arguments", "minor", "found"),
+    ("module", "arguments", "minor", "expected_shapes"),
     [
         (BCELoss(), 2, (1, 9), [[(2,)]]),
         (BCELoss(), 2, (1, 10), [[(2,), None]]),
@@ -269,7 +269,7 @@ def test_a_padded_convolution_gives_the_gradient_of_what_was_padded() -> None:
         (Einsum("a,a->a"), 2, (2, 13), []),
     ],
 )
-def test_the_entries_of_a_node(module: Any, arguments: int, minor: Release, found: list[Any]) -> None:
+def test_the_entries_of_a_node(module: Any, arguments: int, minor: Release, expected_shapes: list[Any]) -> None:
     """The second argument requires no grad: there is a place for it where the Node has one."""
     given = tuple(Ref(name) for name in "xz"[:arguments])
     takes = tuple(ref.name for ref in given)
@@ -279,45 +279,45 @@ def test_the_entries_of_a_node(module: Any, arguments: int, minor: Release, foun
     outputs = {"BCELoss": (), "L1Loss": (), "Cat": (4,)}
     out = Input("v", outputs.get(type(module).__name__, (2,)), dtype="float32" if isinstance(module, To) else "")
     topology = Topology(net, (*inputs, out), (Call("y", "", given), FROM_Y))
-    assert shapes(told(topology, minor)) == found
+    assert shapes(forms_at(topology, minor)) == expected_shapes
 
 
-@pytest.mark.parametrize(("dtype", "found"), [("float64", [[(2,), None]]), ("float32", [[(2,)]])])
-def test_a_cast_to_the_dtype_that_is_there_has_no_node(dtype: str, found: list[Any]) -> None:
+@pytest.mark.parametrize(("dtype", "expected_shapes"), [("float64", [[(2,), None]]), ("float32", [[(2,)]])])
+def test_a_cast_to_the_dtype_that_is_there_has_no_node(dtype: str, expected_shapes: list[Any]) -> None:
     """What is handed on is what the addition before it does, in a place for each of the two that it adds."""
     body = (Apply("u", Add(), (X, Z)), Apply("h", To(dtype), (Ref("u"),)))
     net = Composite((), ("x", "z"), body, H)
     inputs = (Input("x", (2,), True), Input("z", (2,)), Input("v", (2,), dtype="" if dtype == "float64" else dtype))
     topology = Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y))
-    assert shapes(told(topology, (2, 13))) == found
+    assert shapes(forms_at(topology, (2, 13))) == expected_shapes
 
 
 def test_where_was_broadcast_before() -> None:
     net = Composite((), ("x", "z", "m"), (Apply("h", Where(), (X, Z, Ref("m"))),), H)
     inputs = (Input("x", (1,), True), Input("z", (2,)), Input("m", (2,), domain="mask"), Input("v", (2,)))
     topology = Topology(net, inputs, (Call("y", "", (X, Z, Ref("m"))), FROM_Y))
-    assert shapes(told(topology, (1, 11))) == [[(2,), None]]
-    assert shapes(told(topology, (1, 12))) == [[(1,), None]]
+    assert shapes(forms_at(topology, (1, 11))) == [[(2,), None]]
+    assert shapes(forms_at(topology, (1, 12))) == [[(1,), None]]
 
 
-@pytest.mark.parametrize(("minor", "found"), [((1, 11), (1, 1, 2, 2, 3, 2)), ((1, 12), (1, 4, 2, 3))])
-def test_a_pixel_shuffle_was_a_permutation(minor: Release, found: tuple[int, ...]) -> None:
-    assert shapes(told(of(PixelShuffle(2), (1, 4, 2, 3), (1, 1, 4, 6)), minor)) == [[found]]
+@pytest.mark.parametrize(("minor", "shape"), [((1, 11), (1, 1, 2, 2, 3, 2)), ((1, 12), (1, 4, 2, 3))])
+def test_a_pixel_shuffle_was_a_permutation(minor: Release, shape: tuple[int, ...]) -> None:
+    assert shapes(forms_at(of(PixelShuffle(2), (1, 4, 2, 3), (1, 1, 4, 6)), minor)) == [[shape]]
 
 
-@pytest.mark.parametrize(("minor", "found"), [((1, 11), [(3, 2, 2), (2,)]), ((1, 12), [(6, 2)])])
-def test_attention_ends_in_a_linear_layer(minor: Release, found: list[Any]) -> None:
+@pytest.mark.parametrize(("minor", "expected_form"), [((1, 11), [(3, 2, 2), (2,)]), ((1, 12), [(6, 2)])])
+def test_attention_ends_in_a_linear_layer(minor: Release, expected_form: list[Any]) -> None:
     layer = MultiheadAttention(2, 1, sources=1, need_weights=False)
     net = Composite((("m", layer),), ("x",), (Call("h", "m", *layer.call((X,))),), Ref("h", (0,)))
-    assert shapes(told(of(net, (3, 2, 2), (3, 2, 2)), minor, "m")) == [found]
+    assert shapes(forms_at(of(net, (3, 2, 2), (3, 2, 2)), minor, "m")) == [expected_form]
 
 
 @pytest.mark.parametrize(("minor", "trimmed"), [((1, 12), False), ((1, 13), True)])
 def test_what_nobody_asks_for_is_not_worked_out(minor: Release, trimmed: bool) -> None:
     main = (CALLED, Grad("g", (Y,), (X,), (V,)))
     topology = Topology(Linear(2, 1), (Input("x", (1, 2), True), Input("v", (1, 1))), main)
-    found = shapes(told(topology, minor))
-    assert found == [[None, (1, 2), None]] if trimmed else found == [[(1,), (1, 2), (2, 1)]]
+    entries = shapes(forms_at(topology, minor))
+    assert entries == [[None, (1, 2), None]] if trimmed else entries == [[(1,), (1, 2), (2, 1)]]
 
 
 def test_a_write_to_a_view_that_torch_made_is_one_to_its_base() -> None:
@@ -326,37 +326,37 @@ def test_a_write_to_a_view_that_torch_made_is_one_to_its_base() -> None:
     net = Composite((("fc", Linear(2, 2)),), ("x",), body, Z)
     topology = of(net, (1, 3, 2), (1, 3, 2))
     flat, whole = [(3, 2)], [(1, 3, 2), (1, 3, 2)]
-    assert shapes(told(topology, (2, 13))) == [flat, whole]  # as the layer's input is contiguous or not
-    assert shapes(told(topology, (1, 7))) == [whole]
-    assert told(topology, (2, 13), "fc") == ()
+    assert shapes(forms_at(topology, (2, 13))) == [flat, whole]  # as the layer's input is contiguous or not
+    assert shapes(forms_at(topology, (1, 7))) == [whole]
+    assert forms_at(topology, (2, 13), "fc") == ()
 
 
 def test_a_base_that_was_written_to_through_a_view_is_not_known() -> None:
     u = Ref("u")
     body = (Call("h", "m", (X,)), Apply("u", View((4,)), (H,)), Apply("z", AddInplace(), (u, u)))
-    assert told(of(Composite((("m", Tanh()),), ("x",), body, H), (2, 2), (2, 2)), (2, 13)) == ()
+    assert forms_at(of(Composite((("m", Tanh()),), ("x",), body, H), (2, 2), (2, 2)), (2, 13)) == ()
 
 
 @pytest.mark.parametrize(("dtype", "known"), [("float64", True), ("float32", False)])
 def test_what_a_library_may_compute_at_once_is_not_known(dtype: str, known: bool) -> None:
     layer = LSTM(1, 1)
     net = Composite((("m", layer),), ("x",), (Call("h", "m", (X,)),), Ref("h", (0,)))
-    found = told(of(net, (2, 1, 1), (2, 1, 1), dtype=dtype), (2, 13), "m")
-    assert shapes(found) == ([[(1, 1), (1, 1)]] if known else [])
+    alternatives = forms_at(of(net, (2, 1, 1), (2, 1, 1), dtype=dtype), (2, 13), "m")
+    assert shapes(alternatives) == ([[(1, 1), (1, 1)]] if known else [])
 
 
 def test_the_state_of_a_cell_has_what_comes_through_its_output() -> None:
     """``h' = σ(o) tanh(c')``; the sum of two that makes ``c'`` hands its whole gradient on twice."""
     layer = LSTMCell(1, 1)
     net = Composite((("m", layer),), ("x",), (Call("h", "m", (X,)),), Ref("h", (1,)))
-    ((one, other),) = told(of(net, (1, 1), (1, 1)), (2, 13), v=[[5]])
+    ((one, other),) = forms_at(of(net, (1, 1), (1, 1)), (2, 13), v=[[5]])
     assert one is not None
     assert one.tolist() == [[5]]
     assert other is one or np.array_equal(other, one)
 
 
 def test_two_nodes_that_lead_to_one_operand_both_count() -> None:
-    ((first, second),) = told(of(Softsign(), (2,), (2,)), (2, 13), x=[1, -3], v=[2, 16])
+    ((first, second),) = forms_at(of(Softsign(), (2,), (2,)), (2, 13), x=[1, -3], v=[2, 16])
     assert_close(first, [1, 4])  # v / (1 + |x|)
     assert_close(second, [-0.5, 3])  # −v x / (1 + |x|)²
 
@@ -364,4 +364,4 @@ def test_two_nodes_that_lead_to_one_operand_both_count() -> None:
 def test_a_vector_before_a_matrix_is_made_one() -> None:
     net = Composite((), ("x", "z"), (Apply("h", MatMul(), (X, Z)),), H)
     inputs = (Input("x", (2,), True), Input("z", (2, 3)), Input("v", (3,)))
-    assert shapes(told(Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y)), (2, 13))) == [[(1, 3)]]
+    assert shapes(forms_at(Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y)), (2, 13))) == [[(1, 3)]]

@@ -321,19 +321,19 @@ def test_memory_is_shared_by_views_and_by_nothing_else(kind: type[Op], data: st.
     assert (result is names["x0"]) is op.writes
 
 
-@pytest.mark.parametrize("name", [name for name, found in TENSORS.items() if found.read])
+@pytest.mark.parametrize("name", [name for name, tensor_class in TENSORS.items() if tensor_class.read])
 def test_what_is_read_from_a_tensor_of_a_class_has_memory_of_its_own(name: str) -> None:
-    found = TENSORS[name]
-    if not offered(found.since):
+    tensor_class = TENSORS[name]
+    if not offered(tensor_class.since):
         return
     names: dict[str, Any] = {"torch": torch, "nn": torch.nn}
-    exec(found.definitions, names)
-    numbers = torch.arange(1.0, 5.0, dtype=getattr(torch, found.dtype or "float64")).reshape(2, 2)
-    names["made"] = eval(AsTensor(name).source("x"), {**names, "x": numbers})
-    read, again = (eval(AsDense(name).source("made"), names) for _ in range(2))
+    exec(tensor_class.definitions, names)
+    numbers = torch.arange(1.0, 5.0, dtype=getattr(torch, tensor_class.dtype or "float64")).reshape(2, 2)
+    names["tensor"] = eval(AsTensor(name).source("x"), {**names, "x": numbers})
+    read, again = (eval(AsDense(name).source("tensor"), names) for _ in range(2))
     assert read.tolist() == numbers.tolist()
     read.zero_()
-    assert again.tolist() == eval(AsDense(name).source("made"), names).tolist() == numbers.tolist()
+    assert again.tolist() == eval(AsDense(name).source("tensor"), names).tolist() == numbers.tolist()
 
 
 @pytest.mark.parametrize(

@@ -28,5 +28,5 @@ def test_what_is_given_in_float32_stays_in_float32(kind: type[Primitive], data: 
     parameters = {name: narrowed(array) for name, array in step.parameters.items()}
     of_inputs, of_parameters = step.primitive.vjp(inputs, parameters, cotangents)
     outputs = step.primitive.forward(inputs, parameters)
-    made = [*outputs, *(g for g in of_inputs if g is not None), *of_parameters.values()]
-    assert step.primitive.exact or not {array.dtype.name for array in made} & {"float64", "complex128"}
+    arrays = [*outputs, *(g for g in of_inputs if g is not None), *of_parameters.values()]
+    assert step.primitive.exact or not {array.dtype.name for array in arrays} & {"float64", "complex128"}

@@ -52,8 +52,8 @@ def test_an_lstm_s_gates_are_input_forget_cell_output(gates: tuple[float, ...], 
     weights = {"weight_ih": np.zeros((4, 1)), "weight_hh": np.zeros((4, 1))}
     biases = {"bias_ih": np.array(gates), "bias_hh": np.zeros(4)}
     state = (np.ones((1, 1)), np.ones((1, 1)), np.full((1, 1), 0.25))
-    h, found = layer.forward(state, {**weights, **biases})
-    assert_close(found.item(), c)
+    h, cell = layer.forward(state, {**weights, **biases})
+    assert_close(cell.item(), c)
     assert_close(h.item(), np.tanh(c))
     shut = {"bias_ih": np.array((*gates[:3], OFF)), "bias_hh": np.zeros(4)}
     assert_close(layer.forward(state, {**weights, **shut})[0].item(), 0)
@@ -83,8 +83,8 @@ def test_a_gru_s_gates_are_reset_update_new(reset: float, update: float, h: floa
     layer = GRUCell(1, 1)
     weights = {"weight_ih": np.zeros((3, 1)), "weight_hh": np.zeros((3, 1))}
     biases = {"bias_ih": np.array([reset, update, 0.5]), "bias_hh": np.array([0.0, 0.0, 3.0])}
-    (found,) = layer.forward((np.ones((1, 1)), np.full((1, 1), 0.25)), {**weights, **biases})
-    assert_close(found.item(), h)
+    (output,) = layer.forward((np.ones((1, 1)), np.full((1, 1), 0.25)), {**weights, **biases})
+    assert_close(output.item(), h)
 
 
 def test_the_states_of_an_lstm_are_passed_and_given_back_in_a_tuple() -> None:

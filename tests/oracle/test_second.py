@@ -33,8 +33,8 @@ CALLED = Call("y", "", (X,))
 
 
 def array(tensor: Any) -> Array:
-    found: Array = tensor.detach().numpy().astype(float)
-    return found
+    numbers: Array = tensor.detach().numpy().astype(float)
+    return numbers
 
 
 def node(primitive: Primitive, *operands: Array, parameters: tuple[str, ...] = ()) -> Node:

@@ -36,31 +36,31 @@ def test_a_module_that_calls_itself_has_a_call_for_each_depth() -> None:
 class TestGrad:
     MAIN = (CALLED, Apply("z", Mul(), (Y, Y)))
 
-    def found(self, e: Expected) -> list[Any]:
+    def gradients(self, e: Expected) -> list[Any]:
         return [None if g is None else float(g.array.item()) for g in e.trace.names["g"]]
 
     def test_it_leaves_the_gradients_of_leaves_alone_and_the_hook_fires(self) -> None:
         # y = 3x = 6, z = y²: dy = 12, dx = 36, dw = 24.
         main = (*self.MAIN, Grad("g", (Z,), (X, Ref("net.weight")), (V,)))
         e = expected(TIMES, main, {"": 3}, x=2, v=1)
-        assert self.found(e) == [36, 24]
+        assert self.gradients(e) == [36, 24]
         assert fired(e) == {"net#0": ((36,), (12,))}
         assert leaves(e) == {}
 
     def test_asked_for_the_output_alone_the_module_is_not_entered(self) -> None:
         e = expected(TIMES, (*self.MAIN, Grad("g", (Z,), (Y,), (V,))), {"": 3}, x=2, v=1)
-        assert self.found(e) == [12]
+        assert self.gradients(e) == [12]
         assert fired(e) == {}
 
     def test_what_the_output_does_not_depend_on_is_none(self) -> None:
         e = expected(TIMES, (*self.MAIN, Grad("g", (Z,), (X, Ref("u")), (V,))), {"": 3}, grad="x u", x=2, v=1, u=7)
-        assert self.found(e) == [36, None]
+        assert self.gradients(e) == [36, None]
 
     def test_the_gradient_of_the_gradient(self) -> None:
         # z = (wx)²: dz/dx = 2w²x = 36; of that, d/dx = 2w² = 18 and d/dw = 4wx = 24.
         main = (*self.MAIN, Grad("g", (Z,), (X,), (V,), create_graph=True), Backward((Ref("g", (0,)),), (V,)))
         e = expected(TIMES, main, {"": 3}, x=2, v=1)
-        assert self.found(e) == [36]
+        assert self.gradients(e) == [36]
         assert sorted(leaves(e)) == ["weight", "x"]
         assert_close([leaves(e)["x"], leaves(e)["weight"]], [18, 24], doubled=True)
 

@@ -21,8 +21,8 @@ def number(value: Any) -> float:
 
 
 def traced(trace: Trace, subject: str) -> CallTrace:
-    (found,) = [call for call in trace.calls if call.subject == subject]
-    return found
+    (match,) = [call for call in trace.calls if call.subject == subject]
+    return match
 
 
 def test_values_by_hand() -> None:
@@ -127,7 +127,7 @@ def test_a_boundary_joins_all_tensors_of_a_side_and_leaves_requires_grad_as_it_w
 def test_a_call_knows_the_tensors_on_either_side_of_its_output_boundary() -> None:
     trace = expected(LEAKING, [CALLED], {"a": 2, "b": 3}, x=7).trace
     a = traced(trace, "net.a#0")
-    (inside,), (outside,) = a.made, a.outputs
+    (inside,), (outside,) = a.outputs_inside, a.outputs
     assert inside is not None
     assert outside is not None
     assert inside is not outside

@@ -65,10 +65,12 @@ ORDERS = {
 
 @pytest.mark.parametrize("kind", [name for name, kind in KINDS.items() if kind.scope in ("module", "global")])
 def test_events_come_in_order_with_path_number_and_the_module_given(kind: str) -> None:
-    found = observed(CHAIN, kind)
+    observation = observed(CHAIN, kind)
     order = ORDERS[KINDS[kind].call, KINDS[kind].variant]
-    assert [(e.kind, e.path, e.number, e.given) for e in found.events] == [(kind, path, 0, path) for path in order]
-    assert found.raised is None
+    assert [(e.kind, e.path, e.number, e.given) for e in observation.events] == [
+        (kind, path, 0, path) for path in order
+    ]
+    assert observation.raised is None
 
 
 @pytest.mark.parametrize(
@@ -84,10 +86,10 @@ def test_events_come_in_order_with_path_number_and_the_module_given(kind: str) -
     ],
 )
 def test_hooks_on_tensors_are_told_by_the_name_of_the_tensor(kind: str, paths: list[str]) -> None:
-    found = observed(CHAIN, kind)
-    assert found.raised is None
-    assert sorted(event.path for event in found.events) == paths
-    assert {(event.number, event.given) for event in found.events} == {(0, None)}
+    observation = observed(CHAIN, kind)
+    assert observation.raised is None
+    assert sorted(event.path for event in observation.events) == paths
+    assert {(event.number, event.given) for event in observation.events} == {(0, None)}
 
 
 def test_a_hook_that_acts_scales_what_it_is_given() -> None:
@@ -101,17 +103,17 @@ def test_a_hook_that_acts_scales_what_it_is_given() -> None:
 
 
 def test_hooks_that_act_form_a_chain() -> None:
-    found = observed(topology(), "acting_full_backward", v=3)
-    (first,) = found.events
-    assert [link for link, _ in found.chained] == [0, 1, 2]
-    assert found.chained[0] == (0, first)
-    given = [event.arguments[0][0] / first.arguments[0][0] for _, event in found.chained]
+    observation = observed(topology(), "acting_full_backward", v=3)
+    (first,) = observation.events
+    assert [link for link, _ in observation.chained] == [0, 1, 2]
+    assert observation.chained[0] == (0, first)
+    given = [event.arguments[0][0] / first.arguments[0][0] for _, event in observation.chained]
     assert given == [1, 2, 2 * 4]
 
 
 def test_what_is_packed_is_numbered_and_unpacked_by_its_number() -> None:
-    found = observed(topology(), "saved_tensors")
-    packed, unpacked = ([e.arguments for e in found.events if e.path == path] for path in ("pack", "unpack"))
+    observation = observed(topology(), "saved_tensors")
+    packed, unpacked = ([e.arguments for e in observation.events if e.path == path] for path in ("pack", "unpack"))
     assert packed == [(str(number),) for number in range(len(packed))]
     assert packed
     assert set(unpacked) <= set(packed)
@@ -169,9 +171,9 @@ def test_values_are_what_main_names_and_inputs_are_left_out() -> None:
         net(Call("h", "a", (X,)), gives=Pack("tuple", (H, Literal(None), Literal(3))), names=("a",)),
         (Call("y", "", (X,)), Backward((Ref("y", (0,)),), (V,))),
     )
-    found = observed(t, None, x=2)
-    assert found.values["y"] == (2 * values(t)["a.weight"].item(), None, "3")
-    assert not {"x", "v", "net", "torch"} & set(found.values)
+    observation = observed(t, None, x=2)
+    assert observation.values["y"] == (2 * values(t)["a.weight"].item(), None, "3")
+    assert not {"x", "v", "net", "torch"} & set(observation.values)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +193,15 @@ def test_what_a_container_holds_is_copied_by_field_or_place_with_its_type(kind: 
 
 
 def test_containers_of_two_types_are_not_copied_alike() -> None:
-    found = []
+    containers = []
     for kind in ("tuple", "namedtuple"):
         gives = Pack(kind, (H,), ("one",) if kind == "namedtuple" else ())
         main = (Call("y", "", (X,)), Backward((Ref("y", (0,)),), (V,)))
-        found.append(observed(topology(net(Call("h", "a", (X,)), gives=gives, names=("a",)), main), None).values["y"])
-    assert type(found[0]) is tuple
-    assert not same(*found)
+        containers.append(
+            observed(topology(net(Call("h", "a", (X,)), gives=gives, names=("a",)), main), None).values["y"]
+        )
+    assert type(containers[0]) is tuple
+    assert not same(*containers)
 
 
 def test_a_run_without_hooks_has_no_events_and_the_same_gradients() -> None:
@@ -210,19 +214,19 @@ def test_a_run_without_hooks_has_no_events_and_the_same_gradients() -> None:
 
 def test_warnings_are_recorded_however_often_they_came_before(recwarn: pytest.WarningsRecorder) -> None:
     for _ in range(2):
-        found = observed(topology(Sequential((TIMES, TIMES))), "backward")
-        assert {category for category, _ in found.warnings} <= {"UserWarning", "FutureWarning"}
-        assert any("backward hook" in text for _, text in found.warnings)
+        observation = observed(topology(Sequential((TIMES, TIMES))), "backward")
+        assert {category for category, _ in observation.warnings} <= {"UserWarning", "FutureWarning"}
+        assert any("backward hook" in text for _, text in observation.warnings)
     assert list(recwarn) == []
 
 
 def test_an_exception_is_part_of_the_observation() -> None:
-    found = observed(topology(main=(*MAIN, Backward((Y,), (V,)))))
-    assert found.raised is not None
-    assert found.raised.type == "RuntimeError"
-    assert "second time" in found.raised.text
-    assert len(found.events) == 1
-    assert found.gradients["x"] is not None
+    observation = observed(topology(main=(*MAIN, Backward((Y,), (V,)))))
+    assert observation.raised is not None
+    assert observation.raised.type == "RuntimeError"
+    assert "second time" in observation.raised.text
+    assert len(observation.events) == 1
+    assert observation.gradients["x"] is not None
 
 
 def test_an_exception_is_told_by_its_first_line() -> None:
@@ -247,9 +251,9 @@ def test_one_family_of_global_hooks_does_not_lock_the_other_out(first: str, seco
         kind.variant: name for name, kind in KINDS.items() if kind.scope == "global" and kind.call == BACKWARD
     }
     for variant in (first, second, first):
-        found = observed(topology(), by_variant[variant])
-        assert found.raised is None
-        assert len(found.events) == 1
+        observation = observed(topology(), by_variant[variant])
+        assert observation.raised is None
+        assert len(observation.events) == 1
 
 
 @pytest.mark.skipif(hasattr(torch, "inference_mode"), reason="this torch has inference_mode")
@@ -323,30 +327,30 @@ def test_what_each_tensor_is_beside_its_numbers() -> None:
 
 @pytest.mark.skipif(not hasattr(torch, "inference_mode"), reason="came with 1.9")
 def test_a_tensor_made_in_inference_mode_has_no_version() -> None:
-    found = observed(topology(main=(Within("inference_mode", MAIN[:1]),)), None).standings
-    assert (found["x"].version, found["y"].version) == (0, None)
+    standings = observed(topology(main=(Within("inference_mode", MAIN[:1]),)), None).standings
+    assert (standings["x"].version, standings["y"].version) == (0, None)
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
 def test_gradients_require_grad_where_a_graph_is_created(create_graph: bool) -> None:
     squared = net(Call("g", "a", (X,)), Call("h", "a", (Ref("g"),)), names=("a",))
     main = (MAIN[0], Backward((Y,), (V,), create_graph=create_graph))
-    found = observed(topology(squared, main))
-    assert {event.requires_grad for event in found.events} <= {create_graph, False}
-    assert any(event.requires_grad for event in found.events) is create_graph
-    assert found.layouts["x"] == Layout((1,), create_graph)
+    observation = observed(topology(squared, main))
+    assert {event.requires_grad for event in observation.events} <= {create_graph, False}
+    assert any(event.requires_grad for event in observation.events) is create_graph
+    assert observation.layouts["x"] == Layout((1,), create_graph)
 
 
 def test_runs_in_which_tensors_differ_beside_their_numbers_are_not_the_same() -> None:
-    found = observed(CHAIN)
-    (event, *rest) = found.events
-    assert same_run(found, observed(CHAIN))
+    observation = observed(CHAIN)
+    (event, *rest) = observation.events
+    assert same_run(observation, observed(CHAIN))
     for changes in (
-        {"standings": {**found.standings, "y": found.standings["y"]._replace(version=7)}},
-        {"layouts": {**found.layouts, "x": Layout((7,), False)}},
+        {"standings": {**observation.standings, "y": observation.standings["y"]._replace(version=7)}},
+        {"layouts": {**observation.layouts, "x": Layout((7,), False)}},
         {"events": (event._replace(requires_grad=True), *rest)},
     ):
-        assert not same_run(found, replace(found, **changes))
+        assert not same_run(observation, replace(observation, **changes))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not lacking(kind)])

@@ -102,9 +102,9 @@ def test_a_case_that_raises_leaves_the_process_as_it_found_it(
 
     monkeypatch.setattr(Built, "run", raising)
     t = topology()
-    found = observe(t, values(t), kind)
-    assert found.raised is not None
-    assert found.raised.type == "ZeroDivisionError"
+    observation = observe(t, values(t), kind)
+    assert observation.raised is not None
+    assert observation.raised.type == "ZeroDivisionError"
 
 
 def test_the_sticky_flag_of_global_hooks_is_reset() -> None:

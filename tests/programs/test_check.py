@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hookcheck.oracle.tolerance import STATED
-from hookcheck.programs.check import Check, told
+from hookcheck.programs.check import Check, text_of
 
 
 def gap(check: Check) -> str | None:
@@ -38,7 +38,7 @@ def test_what_is_equal(observed: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("observed", "expected", "told"),
+    ("observed", "expected", "expected_gap"),
     [
         (torch.tensor([1.0, 2.1]), [1, 2], "wrong values"),
         (torch.tensor([1.0]), [[1.0]], "wrong values"),
@@ -57,27 +57,27 @@ def test_what_is_equal(observed: Any, expected: Any) -> None:
         ((1, 2), (1,), "wrong values"),
     ],
 )
-def test_what_is_not_equal(observed: Any, expected: Any, told: str) -> None:
+def test_what_is_not_equal(observed: Any, expected: Any, expected_gap: str) -> None:
     check = Check()
     check.equal("fact", observed, expected)
-    assert gap(check) == told
+    assert gap(check) == expected_gap
 
 
-@pytest.mark.parametrize(("observed", "told"), [(2, None), (1, "not fired"), (3, "fired too often")])
-def test_calls(observed: int, told: str | None) -> None:
+@pytest.mark.parametrize(("observed", "expected_gap"), [(2, None), (1, "not fired"), (3, "fired too often")])
+def test_calls(observed: int, expected_gap: str | None) -> None:
     check = Check()
     check.calls("fact", observed, 2)
-    assert gap(check) == told
+    assert gap(check) == expected_gap
 
 
 @pytest.mark.parametrize(
-    ("observed", "told"),
+    ("observed", "expected_gap"),
     [("ab", None), ("ba", "wrong order"), ("a", "not fired"), ("abb", "fired too often"), ("", "not fired")],
 )
-def test_order(observed: str, told: str | None) -> None:
+def test_order(observed: str, expected_gap: str | None) -> None:
     check = Check()
     check.order("fact", list(observed), ["a", "b"])
-    assert gap(check) == told
+    assert gap(check) == expected_gap
 
 
 def fails(error: BaseException) -> Any:
@@ -85,7 +85,7 @@ def fails(error: BaseException) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "expected_gap"),
     [
         (lambda: fails(ValueError("too long")), None),
         (lambda: fails(ValueError("short")), "raised"),
@@ -93,10 +93,10 @@ def fails(error: BaseException) -> Any:
         (lambda: None, "not raised"),
     ],
 )
-def test_raises(act: Any, told: str | None) -> None:
+def test_raises(act: Any, expected_gap: str | None) -> None:
     check = Check()
     check.raises("fact", ValueError, act, says="long")
-    assert gap(check) == told
+    assert gap(check) == expected_gap
 
 
 def test_an_interrupt_is_nobodys_fact() -> None:
@@ -142,15 +142,16 @@ def test_a_program_goes_on_after_a_fact_that_is_wrong_and_names_each_once() -> N
 
 def test_exceptions_name_files_without_their_folders() -> None:
     assert (
-        told(ValueError("one function: /home/me/lib/tracing.py:40\nmore")) == "ValueError: one function: tracing.py:40"
+        text_of(ValueError("one function: /home/me/lib/tracing.py:40\nmore"))
+        == "ValueError: one function: tracing.py:40"
     )
-    assert told(ValueError("a/b is no file, nor is x/y")) == "ValueError: a/b is no file, nor is x/y"
+    assert text_of(ValueError("a/b is no file, nor is x/y")) == "ValueError: a/b is no file, nor is x/y"
 
 
 def test_what_is_told_of_an_object_is_not_where_it_lay_in_memory() -> None:
     """Else two records of one torch would differ."""
     of = f"hook {test_works} on 0x2a"
-    assert told(ValueError(of)) == "ValueError: hook <function test_works> on 0x2a"
+    assert text_of(ValueError(of)) == "ValueError: hook <function test_works> on 0x2a"
     check = Check()
     check.silent("one", lambda: warn(of))
     check.warns("two", UserWarning, lambda: warn(of))

@@ -18,8 +18,8 @@ from hookcheck.programs.program import Program, chapters
 
 def makes(check: Check) -> None:
     """Makes a module by each name, and an optimizer."""
-    made = (nn.Linear(1, 1), nn.Identity(), nn.Sequential(), times(2.0), weighted(3.0), net(lambda module, x: x))
-    check.equal("the modules that are marked", [hasattr(module, "mark") for module in made], [False] * 6)
+    modules = (nn.Linear(1, 1), nn.Identity(), nn.Sequential(), times(2.0), weighted(3.0), net(lambda module, x: x))
+    check.equal("the modules that are marked", [hasattr(module, "mark") for module in modules], [False] * 6)
     check.true("the optimizer", not hasattr(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "mark"))
     check.true("what is not made by a name", not hasattr(nn.ReLU(), "mark"))
     check.true("what is made elsewhere", not hasattr(watching.nested()[0], "mark"))
@@ -28,9 +28,9 @@ def makes(check: Check) -> None:
 HERE = Program("XX-01", PIN, "Makes.", "1.8", "nowhere", ("here",), Subject.PROGRAM, makes)
 
 
-def marked(made: Any) -> Any:
-    made.mark = True
-    return made
+def marked(module: Any) -> Any:
+    module.mark = True
+    return module
 
 
 def test_what_a_program_makes_is_replaced_while_it_runs() -> None:
@@ -54,12 +54,12 @@ def test_what_is_named_is_there() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_host_makes_another_module_of_some_program(name: str) -> None:
-    kind, made = KINDS[name], list[bool]()
+    kind, differences = KINDS[name], list[bool]()
 
     def noted(module: Any) -> Any:
-        kept = (type(module), {**vars(module)}, {**module._parameters})
+        before = (type(module), {**vars(module)}, {**module._parameters})
         other = kind.make(module)
-        made.append(other is not module or (type(other), {**vars(other)}, {**other._parameters}) != kept)
+        differences.append(other is not module or (type(other), {**vars(other)}, {**other._parameters}) != before)
         return other
 
     programs = [one for one in fitting(kind, CHAPTERS) if one.chapter in ("handles", "forward-hooks")]
@@ -67,6 +67,6 @@ def test_a_host_makes_another_module_of_some_program(name: str) -> None:
         with hosted(one, dict.fromkeys(kind.names, noted)):
             untrue(one, "cpu")
     assert len(programs) > 15
-    assert made
+    assert differences
     back = name.endswith("undone") or name == "hooked before"
-    assert any(made) or back  # what is undone leaves a module as it was
+    assert any(differences) or back  # what is undone leaves a module as it was

@@ -22,49 +22,68 @@ from hookcheck.programs.machine.draw import NEWEST, adding, curated, drawn
 from hookcheck.programs.machine.model import (
     KINDS,
     Act,
-    Backward,
-    Copy,
-    Fail,
-    Forward,
-    Grad,
-    Register,
-    Remove,
-    Site,
-    Train,
+    BackwardAct,
+    CopyAct,
+    FailAct,
+    ForwardAct,
+    GradAct,
+    ModuleSite,
+    RegisterAct,
+    RemoveAct,
+    TrainAct,
     fitted,
     steps,
 )
 from hookcheck.programs.machine.play import play
 from hookcheck.programs.machine.reach import combinations, reached
-from hookcheck.programs.machine.search import Deviation, deviation, shrunk, without
+from hookcheck.programs.machine.search import DeviatingActs, deviation, shrunk, without
 from hookcheck.programs.machine.source import source
 
-NET, A, B = Site(), Site(0, "[0]"), Site(0, "[1]")
+NET, A, B = ModuleSite(), ModuleSite(0, "[0]"), ModuleSite(0, "[1]")
 HERE = release(torch.__version__)
 
 FORWARD = (
-    Register("forward", A),
-    Register("forward", A, prepend=True, with_kwargs=True),
-    Register("forward"),
-    Forward(x=5.0),
+    RegisterAct("forward", A),
+    RegisterAct("forward", A, prepend=True, with_kwargs=True),
+    RegisterAct("forward"),
+    ForwardAct(x=5.0),
 )
 BACKWARD = (
-    Register("full_backward", NET),
-    Register("full_backward_pre", A),
-    Register("full_backward", B),
-    Forward(x=1.0),
-    Remove(2),
-    Backward(v=7.0),
+    RegisterAct("full_backward", NET),
+    RegisterAct("full_backward_pre", A),
+    RegisterAct("full_backward", B),
+    ForwardAct(x=1.0),
+    RemoveAct(2),
+    BackwardAct(v=7.0),
 )
 GOING = (
-    Register("forward_pre", A, removes=0),
-    Register("forward", B, removes=1),
-    Forward(),
-    Forward(x=2.0, grad=False),
+    RegisterAct("forward_pre", A, removes=0),
+    RegisterAct("forward", B, removes=1),
+    ForwardAct(),
+    ForwardAct(x=2.0, grad=False),
 )
-COPYING = (Register("forward_pre", B), Copy(way="pickle"), Remove(0), Register("forward", Site(1, "[0]")), Forward(1))
-FAILING = (Register("forward", NET), Register("forward", NET, always_call=True), Register("forward_pre", A), Fail())
-ALL = (*BACKWARD, *COPYING[1:], Fail(1), Train(0, False), Register("forward", removes=0), Forward(1, 3.0), Grad(1, 2.0))
+COPYING = (
+    RegisterAct("forward_pre", B),
+    CopyAct(way="pickle"),
+    RemoveAct(0),
+    RegisterAct("forward", ModuleSite(1, "[0]")),
+    ForwardAct(1),
+)
+FAILING = (
+    RegisterAct("forward", NET),
+    RegisterAct("forward", NET, always_call=True),
+    RegisterAct("forward_pre", A),
+    FailAct(),
+)
+ALL = (
+    *BACKWARD,
+    *COPYING[1:],
+    FailAct(1),
+    TrainAct(0, False),
+    RegisterAct("forward", removes=0),
+    ForwardAct(1, 3.0),
+    GradAct(1, 2.0),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -143,13 +162,13 @@ def test_the_model_says_what_is_worked_out_by_hand(acts: Sequence[Act], logs: li
 @pytest.mark.parametrize(
     "acts",
     [
-        (Remove(0),),
-        (Forward(1),),
-        (Backward(),),
-        (Forward(grad=False), Grad()),
-        (Register("forward", removes=1),),
-        (Register("forward", NET, with_kwargs=True), Register("forward", NET, removes=0)),
-        (Copy(), Copy(), Copy()),
+        (RemoveAct(0),),
+        (ForwardAct(1),),
+        (BackwardAct(),),
+        (ForwardAct(grad=False), GradAct()),
+        (RegisterAct("forward", removes=1),),
+        (RegisterAct("forward", NET, with_kwargs=True), RegisterAct("forward", NET, removes=0)),
+        (CopyAct(), CopyAct(), CopyAct()),
     ],
 )
 def test_what_is_not_possible_is_left_out(acts: Sequence[Act]) -> None:
@@ -157,15 +176,15 @@ def test_what_is_not_possible_is_left_out(acts: Sequence[Act]) -> None:
 
 
 def test_options_that_a_torch_lacks_are_left_out() -> None:
-    everything = Register("forward", NET, prepend=True, with_kwargs=True, always_call=True)
+    everything = RegisterAct("forward", NET, prepend=True, with_kwargs=True, always_call=True)
     names = {since: [*fitted(everything, since).options] for since in ((1, 13), (2, 0), (2, 1))}
     assert names == {
         (1, 13): [],
         (2, 0): ["prepend", "with_kwargs"],
         (2, 1): ["prepend", "with_kwargs", "always_call"],
     }
-    assert fitted(Register("full_backward", prepend=True, with_kwargs=True), (2, 13)) == Register("full_backward")
-    assert fitted(Register("full_backward_pre", NET), (1, 13)) == Register("full_backward", NET)
+    assert fitted(RegisterAct("full_backward", prepend=True, with_kwargs=True), (2, 13)) == RegisterAct("full_backward")
+    assert fitted(RegisterAct("full_backward_pre", NET), (1, 13)) == RegisterAct("full_backward", NET)
 
 
 @pytest.mark.skipif(HERE < (2, 0), reason="the acts are of kinds that came with torch 2.0")
@@ -180,20 +199,20 @@ def test_the_script_gives_the_same_log(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_the_script_says_where_hooks_note_something_else(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(source([(Forward(), [("output", 7.0)])]), {"__name__": "printed"})
+    exec(source([(ForwardAct(), [("output", 7.0)])]), {"__name__": "printed"})
     assert capsys.readouterr().out == "expected\n    ('output', 7.0)\n    observed\n    ('output', 6.0)\n"
 
 
 def test_no_hook_outlives_the_acts() -> None:
-    play((Register("forward"), Forward()))
+    play((RegisterAct("forward"), ForwardAct()))
     assert not torch.nn.modules.module._global_forward_hooks
 
 
 def test_acts_come_back_from_their_line() -> None:
-    acts = (Register("forward", Site(1, "[0]"), always_call=True, removes=0), Remove(3), *ALL)
+    acts = (RegisterAct("forward", ModuleSite(1, "[0]"), always_call=True, removes=0), RemoveAct(3), *ALL)
     assert sequence(line(acts)) == acts
-    assert line((Register("forward", NET), Forward(x=2.0))) == (
-        '[{"kind":"forward","site":{"type":"Site"},"type":"Register"},{"type":"Forward","x":2.0}]'
+    assert line((RegisterAct("forward", NET), ForwardAct(x=2.0))) == (
+        '[{"kind":"forward","site":{"type":"ModuleSite"},"type":"RegisterAct"},{"type":"ForwardAct","x":2.0}]'
     )
 
 
@@ -203,7 +222,7 @@ def test_every_line_of_the_corpus_is_a_sequence_that_is_possible() -> None:
     for text, acts in zip(lines, read()):
         assert line(acts) == text
         assert [act for act, _ in steps(acts)] == [*acts]
-        assert [fitted(act, NEWEST) if isinstance(act, Register) else act for act in acts] == [*acts]
+        assert [fitted(act, NEWEST) if isinstance(act, RegisterAct) else act for act in acts] == [*acts]
 
 
 @pytest.mark.parametrize("release", [(1, 8), (1, 13), (2, 0), (2, 1)])
@@ -242,7 +261,13 @@ def test_the_corpus_reaches_every_hook_in_every_situation() -> None:
 
 
 def test_what_a_sequence_reaches() -> None:
-    acts = (Register("forward", NET, prepend=True), Copy(way="pickle"), Train(1, False), Forward(1), Fail(0))
+    acts = (
+        RegisterAct("forward", NET, prepend=True),
+        CopyAct(way="pickle"),
+        TrainAct(1, False),
+        ForwardAct(1),
+        FailAct(0),
+    )
     hook = ("forward", "prepend")
     assert reached(acts) == {
         *((*hook, situation, True) for situation in ("forward", "pickle", "eval")),
@@ -259,13 +284,22 @@ def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed(removing: bool
     assert several == [drawn(Random(seed), NEWEST, removing, ungraded) for seed in range(40)]
     assert all([act for act, _ in steps(acts)] == [*acts] for acts in several)
     acts = [act for acts in several for act in acts]
-    assert any(isinstance(act, Register) and act.removes is not None for act in acts) is removing
-    assert any(isinstance(act, Forward) and not act.grad for act in acts) is ungraded
-    assert {type(act) for act in acts} == {Register, Remove, Forward, Fail, Backward, Grad, Copy, Train}
+    assert any(isinstance(act, RegisterAct) and act.removes is not None for act in acts) is removing
+    assert any(isinstance(act, ForwardAct) and not act.grad for act in acts) is ungraded
+    assert {type(act) for act in acts} == {
+        RegisterAct,
+        RemoveAct,
+        ForwardAct,
+        FailAct,
+        BackwardAct,
+        GradAct,
+        CopyAct,
+        TrainAct,
+    }
 
 
 def test_what_reaches_most_goes_first_and_lines_that_are_there_are_kept() -> None:
-    small, large = (Forward(),), (Forward(), Backward())
+    small, large = (ForwardAct(),), (ForwardAct(), BackwardAct())
     a, b, c = (("a",), ("b",), ("c",))
     assert adding({small: frozenset({a}), large: frozenset({a, b})}, 9) == [large]
     assert adding({small: frozenset({c}), large: frozenset({a, b})}, 9) == [large, small]
@@ -283,20 +317,27 @@ def test_a_corpus_is_drawn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_what_is_left_of_acts_has_its_numbers_anew() -> None:
-    acts = (*COPYING[:2], Copy(1), Register("forward", Site(2), removes=0), Remove(0), Remove(1), Forward(2))
+    acts = (
+        *COPYING[:2],
+        CopyAct(1),
+        RegisterAct("forward", ModuleSite(2), removes=0),
+        RemoveAct(0),
+        RemoveAct(1),
+        ForwardAct(2),
+    )
     assert without(acts, acts) == acts
     assert without(acts, [None, *acts[1:]]) == (
         *acts[1:3],
-        Register("forward", Site(2)),
-        Remove(0),
-        Forward(2),
+        RegisterAct("forward", ModuleSite(2)),
+        RemoveAct(0),
+        ForwardAct(2),
     )
     assert without(acts, [acts[0], None, *acts[2:]]) == (
         acts[0],
-        Copy(0),
-        Register("forward", Site(1), removes=0),
+        CopyAct(0),
+        RegisterAct("forward", ModuleSite(1), removes=0),
         *acts[4:6],
-        Forward(1),
+        ForwardAct(1),
     )
 
 
@@ -306,9 +347,9 @@ def test_the_corpus_shows_a_planted_fault(fault: Fault) -> None:
         pytest.skip("this torch lacks what the fault is about")
     playable = [acts for acts in held(HERE) if HERE >= (1, 10) or deviation(acts) is None]
     with fault.patch():
-        found = next(filter(None, map(deviation, playable)))
-        shown = shrunk(found)
-    assert shown.difference.gap == found.difference.gap
+        counterexample = next(filter(None, map(deviation, playable)))
+        shown = shrunk(counterexample)
+    assert shown.difference.gap == counterexample.difference.gap
     assert len(shown.steps) <= 6
     assert shown.difference.site.name.startswith("import copy\n")
     assert deviation([act for act, _ in shown.steps]) is None
@@ -325,4 +366,4 @@ def test_the_corpus_shows_a_planted_fault(fault: Fault) -> None:
     ],
 )
 def test_a_deviation_has_a_gap(observed: list[Entry], gap: str) -> None:
-    assert Deviation([(Forward(), [("h0",), ("h1",)])], observed).difference.gap == gap
+    assert DeviatingActs([(ForwardAct(), [("h0",), ("h1",)])], observed).difference.gap == gap

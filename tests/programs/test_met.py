@@ -12,24 +12,26 @@ SITE, OUTER, HOST = "input", "autocast", "replica"
 
 def test_what_meets_is_counted() -> None:
     twice = (Situation(SITE, outer=OUTER, host=HOST), Situation(SITE, outer=OUTER))
-    found = {meeting.choices: meeting for meeting in meetings(twice, (("site", "outer"), ("site", "outer", "host")))}
-    assert found[("site", SITE), ("outer", OUTER)].situations == 2
-    assert found[("site", SITE), ("outer", OUTER), ("host", HOST)].situations == 1
-    alone = found[("site", "output"), ("outer", OUTER)]
+    by_choices = {
+        meeting.choices: meeting for meeting in meetings(twice, (("site", "outer"), ("site", "outer", "host")))
+    }
+    assert by_choices[("site", SITE), ("outer", OUTER)].situations == 2
+    assert by_choices[("site", SITE), ("outer", OUTER), ("host", HOST)].situations == 1
+    alone = by_choices[("site", "output"), ("outer", OUTER)]
     assert (alone.situations, alone.reason) == (0, NOT_DRAWN)
     assert alone.row["choices"] == ["site: output", f"outer: {OUTER}"]
-    rows = {row["axes"]: row for row in counts(found.values())}
+    rows = {row["axes"]: row for row in counts(by_choices.values())}
     assert rows["site × outer"]["reached"] == 1
     assert rows["site × outer × host"]["reached"] == 2
 
 
 def test_every_pair_that_is_possible_is_in_some_situation() -> None:
-    found = tuple(meetings(read(), PAIRS))
-    assert [meeting.choices for meeting in found if meeting.reason == NOT_DRAWN] == []
-    assert {row["reason"] for row in reasons(found)} <= {reason.why for reason in REASONS}
+    pairs = tuple(meetings(read(), PAIRS))
+    assert [meeting.choices for meeting in pairs if meeting.reason == NOT_DRAWN] == []
+    assert {row["reason"] for row in reasons(pairs)} <= {reason.why for reason in REASONS}
 
 
 def test_a_choice_that_is_in_no_situation_is_told() -> None:
     left = [situation for situation in read() if situation.host != HOST]
-    told = {meeting.choices for meeting in meetings(left, PAIRS) if meeting.reason == NOT_DRAWN}
-    assert (("site", SITE), ("host", HOST)) in told
+    choices = {meeting.choices for meeting in meetings(left, PAIRS) if meeting.reason == NOT_DRAWN}
+    assert (("site", SITE), ("host", HOST)) in choices

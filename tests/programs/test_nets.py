@@ -9,17 +9,17 @@ from hookcheck.programs.nets import leaf, net, times, weighted
 
 
 def test_a_net_computes_its_function_with_all_its_arguments() -> None:
-    made = net(lambda module, a, *rest, key: (a, rest, key))
-    assert made(1, 2, 3, key=4) == (1, (2, 3), 4)
+    network = net(lambda module, a, *rest, key: (a, rest, key))
+    assert network(1, 2, 3, key=4) == (1, (2, 3), 4)
 
 
 def test_numbers_become_parameters_and_modules_submodules() -> None:
     child = nn.ReLU()
-    made = net(lambda module, x: module.weight * module.child(x), weight=3.0, child=child, name="kept")
-    assert [name for name, _ in made.named_parameters()] == ["weight"]
-    assert list(made.children()) == [child]
-    assert made.name == "kept"
-    assert made(torch.tensor(2.0)).item() == 6.0
+    network = net(lambda module, x: module.weight * module.child(x), weight=3.0, child=child, name="kept")
+    assert [name for name, _ in network.named_parameters()] == ["weight"]
+    assert list(network.children()) == [child]
+    assert network.name == "kept"
+    assert network(torch.tensor(2.0)).item() == 6.0
 
 
 def test_factors_and_weights_have_the_gradients_that_they_say() -> None:

@@ -58,5 +58,5 @@ def test_the_chapters_that_are_named_after_a_kind_register_it() -> None:
         "multi-grad-hooks": "multi_grad",
         "forward-pre-hooks": "forward_pre",
     }.items():
-        found = [c for c in CLAUSES.values() if isinstance(c, Program) and c.chapter == chapter]
-        assert sum(kind in hook_kinds(program) for program in found) * 2 > len(found), chapter
+        programs = [c for c in CLAUSES.values() if isinstance(c, Program) and c.chapter == chapter]
+        assert sum(kind in hook_kinds(program) for program in programs) * 2 > len(programs), chapter

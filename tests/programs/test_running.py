@@ -20,7 +20,7 @@ from hookcheck.programs.program import Program, chapters, programs
 from hookcheck.programs.running import examine_program
 
 
-def made(act: object, **changes: object) -> Program:
+def stray_program(act: object, **changes: object) -> Program:
     """A program that is in no chapter."""
     plain = Program("XX-01", PROMISE, "It holds.", "1.7", "docs", ("test-running",), Subject.PROGRAM, act)  # type: ignore[arg-type]
     return replace(plain, **changes)  # type: ignore[arg-type]
@@ -37,7 +37,7 @@ def fails(check: Check) -> None:
 
 
 def test_a_program_whose_facts_are_so_conforms() -> None:
-    result = examine_program(made(holds), Ledger(()))
+    result = examine_program(stray_program(holds), Ledger(()))
     assert (result.family, result.topology, result.kind, result.origin) == (
         "program",
         "XX-01",
@@ -48,7 +48,7 @@ def test_a_program_whose_facts_are_so_conforms() -> None:
 
 
 def test_a_fact_that_is_not_so_is_a_deviation_named_after_it() -> None:
-    (deviation,) = examine_program(made(fails), Ledger(())).deviations
+    (deviation,) = examine_program(stray_program(fails), Ledger(())).deviations
     assert (deviation.clause, deviation.subject, deviation.gap, deviation.ledger) == ("XX-01", "two", "not fired", None)
     assert (deviation.expected, deviation.observed) == ("2 calls", "1 calls")
 
@@ -59,7 +59,7 @@ def test_the_ledger_may_name_the_fact(fact: str, explains: bool) -> None:
         "known", ("XX-01",), ("test-running",), SpecifierSet(">=1.7"), ("not fired",), "So it is.", "https://x.org",
         date(2026, 1, 31), ("program",), when=(("fact", (fact,)),),
     )  # fmt: skip
-    (deviation,) = examine_program(made(fails), Ledger((entry,))).deviations
+    (deviation,) = examine_program(stray_program(fails), Ledger((entry,))).deviations
     assert deviation.ledger == ("known" if explains else None)
 
 
@@ -71,7 +71,7 @@ VARYING = Entry(
 
 @pytest.mark.parametrize("act", [holds, fails])
 def test_a_verdict_may_be_a_set_of_outcomes_whichever_a_run_shows(act: object) -> None:
-    result = examine_program(made(act), Ledger((VARYING,)))
+    result = examine_program(stray_program(act), Ledger((VARYING,)))
     (deviation,) = result.deviations
     assert (deviation.subject, deviation.gap, deviation.ledger) == ("program", "wrong values", "race")
     assert deviation.expected == "It holds."
@@ -84,7 +84,7 @@ def test_what_is_not_in_the_set_stays_unexplained() -> None:
         check.true("one", False)
         check.calls("two", 1, 2)
 
-    unknown, whole = examine_program(made(otherwise), Ledger((VARYING,))).deviations
+    unknown, whole = examine_program(stray_program(otherwise), Ledger((VARYING,))).deviations
     assert (unknown.subject, unknown.ledger, whole.ledger) == ("one", None, "race")
 
 
@@ -93,13 +93,13 @@ def test_an_exception_is_a_fact_of_the_whole() -> None:
         check.true("one", True)
         raise ValueError("no such luck\nat all")
 
-    (deviation,) = examine_program(made(raises), Ledger(())).deviations
+    (deviation,) = examine_program(stray_program(raises), Ledger(())).deviations
     assert (deviation.subject, deviation.gap, deviation.observed) == ("program", "raised", "ValueError: no such luck")
 
 
 def test_a_program_that_states_nothing_is_at_fault_itself() -> None:
     with pytest.raises(AssertionError, match="XX-01 states nothing"):
-        examine_program(made(lambda check: None), Ledger(()))
+        examine_program(stray_program(lambda check: None), Ledger(()))
 
 
 @pytest.mark.parametrize(("reason", "outcome"), [(NotOffered, NOT_OFFERED), (NotRun, NOT_RUN)])
@@ -107,13 +107,13 @@ def test_a_program_may_say_what_is_lacking(reason: type[Exception], outcome: str
     def lacks(check: Check) -> None:
         raise reason("no such thing")
 
-    result = examine_program(made(lacks), Ledger(()))
+    result = examine_program(stray_program(lacks), Ledger(()))
     assert (result.outcome, result.reason, result.judged) == (outcome, "no such thing", {})
 
 
 def test_what_came_later_is_not_offered_and_what_is_about_cuda_is_not_run_on_a_cpu() -> None:
-    assert examine_program(made(holds, since="99.0"), Ledger(())).outcome == NOT_OFFERED
-    assert examine_program(made(holds, device="cuda"), Ledger(())).outcome == NOT_RUN
+    assert examine_program(stray_program(holds, since="99.0"), Ledger(())).outcome == NOT_OFFERED
+    assert examine_program(stray_program(holds, device="cuda"), Ledger(())).outcome == NOT_RUN
 
 
 def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
@@ -122,7 +122,7 @@ def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
         check.true("one", True)
 
     before = dict(torch.nn.modules.module._global_forward_hooks)
-    facts_of(made(leaves), "cpu")
+    facts_of(stray_program(leaves), "cpu")
     assert dict(torch.nn.modules.module._global_forward_hooks) == before
 
 
@@ -139,7 +139,7 @@ def test_a_program_that_takes_hooks_off_optimizers_leaves_them_as_they_were() ->
         before.hooked = True
         check.state("done", None)
 
-    facts_of(made(act), "cpu")
+    facts_of(stray_program(act), "cpu")
     assert vars(optimizer)["step"] is before
     assert hasattr(before, "hooked") is hooked
 
@@ -160,7 +160,7 @@ def test_a_crash_and_a_hang_are_facts(code: str, gap: str, monkeypatch: pytest.M
     monkeypatch.setattr(module, "ALONE_HANG_LIMIT", 3 if "sleep" in code else 600)
     run = module.subprocess.run
     monkeypatch.setattr(module.subprocess, "run", lambda command, **rest: run([command[0], "-c", code], **rest))
-    (deviation,) = examine_program(made(holds, alone=True), Ledger(())).deviations
+    (deviation,) = examine_program(stray_program(holds, alone=True), Ledger(())).deviations
     assert (deviation.subject, deviation.gap) == ("program", gap)
 
 

@@ -13,12 +13,12 @@ from faults.programs.sequences import FAULTS
 from hookcheck.programs.situations.acts import (
     IN_SEQUENCES,
     RAISING,
-    Change,
+    Alter,
     Enter,
-    Event,
     Leave,
     Register,
     Remove,
+    Trigger,
     Trouble,
 )
 from hookcheck.programs.situations.axes import CONTEXTS
@@ -59,7 +59,7 @@ def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
     for acts in sequences:
         sites = {act.hook: act.site for act in acts if isinstance(act, Register)}
         called |= {sites.get(entry[0]) for _, log in expected(acts) for entry in log}
-        done |= {type(act) for act in acts} | {act.what for act in acts if isinstance(act, (Change, Event, Trouble))}
+        done |= {type(act) for act in acts} | {act.what for act in acts if isinstance(act, (Alter, Trigger, Trouble))}
     assert {*SITES} - called == set()
     assert {Register, Remove, Leave, Trouble, Enter} <= done
     assert {*RAISING} - done == set()
@@ -83,11 +83,11 @@ def test_what_meets_in_a_sequence() -> None:
         Register("h00", "input"),
         Register("h01", "parameter"),
         Remove("h00", "with"),
-        Change("eval"),
-        Event("save"),
+        Alter("eval"),
+        Trigger("save"),
     )
     assert reached(acts) == {("input", "with"), ("parameter", "eval"), ("parameter", "save")}
-    assert ("input", "parameter") in reached((*acts[:2], Event("save")))
+    assert ("input", "parameter") in reached((*acts[:2], Trigger("save")))
     assert len(frozenset[object]().union(*map(reached, held(NEWEST)))) > 3000
 
 
@@ -95,22 +95,22 @@ def test_what_meets_in_a_sequence() -> None:
     "acts",
     [
         (Register("h00", "output"),),
-        (Event("backward"),),
-        (Event("forward"), Event("step"), Event("backward")),
-        (Event("forward"), Change("freeze"), Register("h00", "parameter")),
-        (Event("forward"), Change("freeze"), Event("forward")),
-        (Event("forward"), Change("freeze"), Event("backward", "grad")),
+        (Trigger("backward"),),
+        (Trigger("forward"), Trigger("step"), Trigger("backward")),
+        (Trigger("forward"), Alter("freeze"), Register("h00", "parameter")),
+        (Trigger("forward"), Alter("freeze"), Trigger("forward")),
+        (Trigger("forward"), Alter("freeze"), Trigger("backward", "grad")),
         (Register("h00", "forward of net"), Register("h00", "forward of net")),
         (Register("h00", "backward of net"), Register("h01", "full_backward of net[0]")),
         (Register("h00", "pack"), Register("h01", "unpack")),
-        (Event("forward"), Change("assign"), Event("backward", "grad")),
-        (Event("forward"), Change("drop"), Event("backward", "inputs")),
-        (Event("forward"), Change("drop"), Register("h00", "parameter")),
-        (Register("h00", "parameter"), Event("forward"), Change("drop")),
-        (Register("h00", "module registration"), Event("forward"), Change("drop")),
-        (Trouble("the body raises"), Change("another call")),
-        (Trouble("the body raises"), Event("forward"), Event("backward")),
-        (Trouble("the closure raises"), Event("save optimizer")),
+        (Trigger("forward"), Alter("assign"), Trigger("backward", "grad")),
+        (Trigger("forward"), Alter("drop"), Trigger("backward", "inputs")),
+        (Trigger("forward"), Alter("drop"), Register("h00", "parameter")),
+        (Register("h00", "parameter"), Trigger("forward"), Alter("drop")),
+        (Register("h00", "module registration"), Trigger("forward"), Alter("drop")),
+        (Trouble("the body raises"), Alter("another call")),
+        (Trouble("the body raises"), Trigger("forward"), Trigger("backward")),
+        (Trouble("the closure raises"), Trigger("save optimizer")),
         (Register("h00", "input"), Trouble("raises", "h00"), Trouble("interrupts", "h00")),
         (Register("h00", "input"), Register("h01", "input"), Trouble("raises", "h00"), Trouble("raises", "h01")),
         (Register("h00", "always called forward of net"), Trouble("the body interrupts")),
@@ -134,13 +134,13 @@ def test_what_a_hook_raises_comes_out_and_is_over() -> None:
         Register("h02", "input"),
         Trouble("raises", "h00"),
         Enter("detect_anomaly", "enable_grad"),
-        Event("forward"),
-        Event("backward"),
-        Event("forward"),
-        Change("drop"),
-        Event("backward"),
-        Event("forward"),
-        Event("backward"),
+        Trigger("forward"),
+        Trigger("backward"),
+        Trigger("forward"),
+        Alter("drop"),
+        Trigger("backward"),
+        Trigger("forward"),
+        Trigger("backward"),
         Leave(),
     )
     both = [(hook, "net[0]", (6.0,), (3.0,)) for hook in ("h00", "h01")]
@@ -157,8 +157,8 @@ def test_a_body_that_raises_cuts_a_call_short() -> None:
         Register("h00", ALWAYS),
         Register("h01", "forward of all modules"),
         Trouble("the body raises"),
-        Event("forward"),
-        Event("forward"),
+        Trigger("forward"),
+        Trigger("forward"),
         Leave(),
     )
     logs = [log for _, log in expected(acts)]
@@ -172,10 +172,10 @@ def test_a_frozen_parameter_accumulates_nothing() -> None:
     acts = (
         Register("h00", "parameter"),
         Register("h01", "accumulating Node"),
-        Event("forward"),
-        Change("freeze"),
-        Event("backward"),
-        Change("thaw"),
+        Trigger("forward"),
+        Alter("freeze"),
+        Trigger("backward"),
+        Alter("thaw"),
         Leave(),
     )
     assert [log for _, log in expected(acts)][4] == [("h00", 15.0), ("h01", (15.0,))]
@@ -188,8 +188,8 @@ def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
     if not fault.offered:
         pytest.skip("this torch lacks what the fault is about")
     with fault.patch():
-        found = next(filter(deviation, held(HERE)))
-        fewer = shortest(found, HERE)
+        counterexample = next(filter(deviation, held(HERE)))
+        fewer = shortest(counterexample, HERE)
         assert deviation(fewer)
     assert len(fewer) <= 9
     assert deviation(fewer) is None

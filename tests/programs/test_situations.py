@@ -17,7 +17,7 @@ from faults.engine import release
 from torch import nn
 
 from hookcheck.programs.situations import corpus
-from hookcheck.programs.situations.acts import IN_SEQUENCES, Event, Register, Situation, acts
+from hookcheck.programs.situations.acts import IN_SEQUENCES, Register, Situation, Trigger, acts
 from hookcheck.programs.situations.axes import HOSTS
 from hookcheck.programs.situations.corpus import line, read
 from hookcheck.programs.situations.draw import AXES, missing, packed, simplified
@@ -74,7 +74,7 @@ def test_every_site_can_be_registered_and_is_called() -> None:
 
 def logs(situation: Situation, what: str) -> list[list[tuple[Any, ...]]]:
     """What must be noted in each of the events of that name."""
-    return [entries for act, entries in expected(acts(situation)) if isinstance(act, Event) and act.what == what]
+    return [entries for act, entries in expected(acts(situation)) if isinstance(act, Trigger) and act.what == what]
 
 
 def test_the_model_says_what_is_worked_out_by_hand() -> None:
@@ -201,7 +201,7 @@ def test_a_script_is_silent_where_torch_does_as_it_must_and_says_where_not(
         outer="dispatch mode", host="own methods", optimizer="with a scheduler", input="plain subclass",
     )  # fmt: skip
     steps = expected(acts(situation))
-    for changed, told in (
+    for changed, output in (
         (steps, ""),
         (
             [*steps[:-1], (steps[-1][0], [("alive", "a")])],
@@ -211,7 +211,7 @@ def test_a_script_is_silent_where_torch_does_as_it_must_and_says_where_not(
         module = ModuleType("printed")
         monkeypatch.setitem(sys.modules, "printed", module)  # where pickle looks for the classes
         exec(source(situation, changed), vars(module))
-        assert capsys.readouterr().out == told
+        assert capsys.readouterr().out == output
 
 
 def test_nothing_outlives_a_situation() -> None:

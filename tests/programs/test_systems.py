@@ -62,8 +62,8 @@ def test_the_oracle_of_captured_gradients_is_analytic() -> None:
     _, expected = judging.collected_attention(judging.CHAINS["0"], "0", "legacy", "float64")
     for legacy, gradient in ((False, draw(0, "0.weight", (10, 10)).mean(0)[None]), (True, np.full(10, 0.1))):
         for n in range(2):
-            (found,) = captured(expected, "0", legacy)["capture", "gradient", n]
-            assert_close(found, gradient)
+            (capture,) = captured(expected, "0", legacy)["capture", "gradient", n]
+            assert_close(capture, gradient)
 
 
 @pytest.mark.parametrize("chain", judging.NETS.values(), ids=judging.NETS)

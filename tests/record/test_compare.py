@@ -47,8 +47,8 @@ def case(topology: str, *deviations: Deviation, judged: int = 1, kind: str = KIN
 def both(*cases: CaseResult, rank: str = "promise") -> Record:
     plan = record().header.plan
     clauses = tuple(replace(clause, rank=rank) for clause in plan.clauses)
-    made = record(cases)
-    return replace(made, header=replace(made.header, plan=replace(plan, clauses=clauses)), counterexamples=())
+    base = record(cases)
+    return replace(base, header=replace(base.header, plan=replace(plan, clauses=clauses)), counterexamples=())
 
 
 def statuses(comparison: Comparison) -> list[tuple[str, str, bool, int]]:
@@ -61,8 +61,8 @@ def group(before: CaseResult, after: CaseResult, rank: str = "promise") -> Group
 
 
 def test_equal_records_differ_in_nothing() -> None:
-    found = compare(record(), record())
-    assert (found.groups, found.worse, found.conclusive, found.compared) == ((), False, True, 3)
+    comparison = compare(record(), record())
+    assert (comparison.groups, comparison.worse, comparison.conclusive, comparison.compared) == ((), False, True, 3)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +84,15 @@ def test_equal_records_differ_in_nothing() -> None:
 def test_what_becomes_of_a_case(
     before: list[Deviation], after: list[Deviation], rank: str, status: str, gap: str, worse: bool
 ) -> None:
-    old, new = (case("aaaa", *found, judged=max(len(found), 1)) for found in (before, after))
+    old, new = (case("aaaa", *deviations, judged=max(len(deviations), 1)) for deviations in (before, after))
     cause = group(old, new, rank).cause
     assert (cause.status, cause.gap, cause.worse) == (status, gap, worse)
 
 
 def test_another_subject_of_the_same_case_deviates_newly() -> None:
     other = replace(WRONG, subject="net#2")
-    found = group(case("aaaa", WRONG, judged=2), case("aaaa", WRONG, other, judged=2))
-    assert (found.cause.status, found.cases) == (NEW, 1)
+    change = group(case("aaaa", WRONG, judged=2), case("aaaa", WRONG, other, judged=2))
+    assert (change.cause.status, change.cases) == (NEW, 1)
 
 
 def test_a_group_is_a_cause_with_all_its_cases_and_both_sides_in_words() -> None:
@@ -100,9 +100,9 @@ def test_a_group_is_a_cause_with_all_its_cases_and_both_sides_in_words() -> None
     quiet = replace(WRONG, expected="", observed="")
     before = both(*map(case, names))
     after = both(case("aaaa", quiet), case("bbbb", WRONG), case("cccc", replace(WRONG, ledger="known")))
-    found = {g.cause.ledger: g for g in compare(before, after).groups}
-    assert {ledger: g.cases for ledger, g in found.items()} == {None: 2, "known": 1}
-    example = found[None].example
+    by_entry = {g.cause.ledger: g for g in compare(before, after).groups}
+    assert {ledger: g.cases for ledger, g in by_entry.items()} == {None: 2, "known": 1}
+    example = by_entry[None].example
     assert (example.topology, example.expected, example.before, example.after) == ("bbbb", "1.0", "as expected", "0.0")
     mended = compare(after, before).groups
     assert {(g.cause.ledger, g.example.before, g.example.after) for g in mended} == {
@@ -121,38 +121,38 @@ def test_the_smallest_network_stands_for_its_group() -> None:
     sizes = {identify(network(layers)): layers for layers in range(1, 6)}
     after = both(*(case(name, WRONG) for name in sizes))
     shown = tuple(Counterexample(identify(n), encode(n), "import torch\n") for n in map(network, range(1, 6)))
-    (found,) = compare(both(*map(case, sizes)), replace(after, counterexamples=shown)).groups
-    assert sizes[found.example.topology] == 1
-    assert min(sizes) != found.example.topology  # the first by id is another
+    (change,) = compare(both(*map(case, sizes)), replace(after, counterexamples=shown)).groups
+    assert sizes[change.example.topology] == 1
+    assert min(sizes) != change.example.topology  # the first by id is another
 
 
 @pytest.mark.parametrize("outcome", [NOT_RUN, CRASHED, TIMED_OUT, NOT_OFFERED])
 def test_what_is_not_run_is_never_mended(outcome: str) -> None:
-    found = group(case("aaaa", WRONG), case("aaaa", outcome=outcome))
-    assert found.cause.worse
-    assert found.cause.status == (NO_LONGER_OFFERED if outcome == NOT_OFFERED else DISAPPEARED)
-    assert found.cause.reason == f"{outcome}: so"
+    change = group(case("aaaa", WRONG), case("aaaa", outcome=outcome))
+    assert change.cause.worse
+    assert change.cause.status == (NO_LONGER_OFFERED if outcome == NOT_OFFERED else DISAPPEARED)
+    assert change.cause.reason == f"{outcome}: so"
 
 
 @pytest.mark.parametrize("outcome", [NOT_RUN, CRASHED, TIMED_OUT])
 def test_what_runs_anew_is_neither_mended_nor_new(outcome: str) -> None:
-    found = compare(both(case("aaaa", outcome=outcome)), both(case("aaaa", WRONG)))
-    assert found.groups == ()
-    assert [(item.why, item.cases) for item in found.left_out] == [
+    comparison = compare(both(case("aaaa", outcome=outcome)), both(case("aaaa", WRONG)))
+    assert comparison.groups == ()
+    assert [(item.why, item.cases) for item in comparison.left_out] == [
         (f"{outcome} in the earlier run, ran in the later", 1)
     ]
-    assert not found.conclusive  # nothing was compared
+    assert not comparison.conclusive  # nothing was compared
 
 
 def test_what_is_newly_offered_is_not_worse() -> None:
-    found = group(case("aaaa", outcome=NOT_OFFERED), case("aaaa"))
-    assert (found.cause.status, found.cause.worse, found.cause.reason) == (NEWLY_OFFERED, False, "not offered: so")
+    change = group(case("aaaa", outcome=NOT_OFFERED), case("aaaa"))
+    assert (change.cause.status, change.cause.worse, change.cause.reason) == (NEWLY_OFFERED, False, "not offered: so")
 
 
 def test_a_case_that_a_record_of_the_same_corpus_lacks_has_disappeared() -> None:
-    found = compare(both(case("aaaa", WRONG), case("bbbb")), both(case("bbbb")))
-    assert statuses(found) == [(DISAPPEARED, "", True, 1)]
-    assert of_cost(found, ["silent"]).groups == found.groups
+    comparison = compare(both(case("aaaa", WRONG), case("bbbb")), both(case("bbbb")))
+    assert statuses(comparison) == [(DISAPPEARED, "", True, 1)]
+    assert of_cost(comparison, ["silent"]).groups == comparison.groups
 
 
 def test_networks_of_another_corpus_are_left_out_and_the_others_compared() -> None:
@@ -160,9 +160,9 @@ def test_networks_of_another_corpus_are_left_out_and_the_others_compared() -> No
     plan = after.header.plan
     plan = replace(plan, corpus={**plan.corpus, FAMILY: CorpusFile(2, "ffff")})
     after = replace(after, header=replace(after.header, plan=plan))
-    found = compare(both(case("aaaa", WRONG), case("bbbb")), after)
-    assert statuses(found) == [(NEW, "wrong values", True, 1)]
-    assert [(item.why, item.families, item.cases, item.lost) for item in found.left_out] == [
+    comparison = compare(both(case("aaaa", WRONG), case("bbbb")), after)
+    assert statuses(comparison) == [(NEW, "wrong values", True, 1)]
+    assert [(item.why, item.families, item.cases, item.lost) for item in comparison.left_out] == [
         ("only the corpus of the earlier run has these networks", (FAMILY,), 1, False),
         ("only the corpus of the later run has these networks", (FAMILY,), 1, False),
     ]
@@ -174,35 +174,37 @@ def test_what_the_later_run_leaves_out_cannot_be_told(part: str) -> None:
     narrow = after.header.plan
     plan = replace(narrow, families=("residual",)) if part == "families" else replace(narrow, kinds=("backward",))
     after = replace(after, header=replace(after.header, plan=plan))
-    found = compare(both(case("aaaa", WRONG), replace(case("bbbb"), family="residual", kind="backward")), after)
-    assert (found.groups, found.compared, found.conclusive) == ((), 1, False)
-    assert [item.lost for item in found.left_out] == [True]
+    comparison = compare(both(case("aaaa", WRONG), replace(case("bbbb"), family="residual", kind="backward")), after)
+    assert (comparison.groups, comparison.compared, comparison.conclusive) == ((), 1, False)
+    assert [item.lost for item in comparison.left_out] == [True]
 
 
-def with_clause(made: Record, clause: str) -> Record:
-    plan = made.header.plan
+def with_clause(base: Record, clause: str) -> Record:
+    plan = base.header.plan
     more = PlannedClause(clause, "promise", "It is so.", "1.8", "docs", (KIND,))
-    return replace(made, header=replace(made.header, plan=replace(plan, clauses=(*plan.clauses, more))))
+    return replace(base, header=replace(base.header, plan=replace(plan, clauses=(*plan.clauses, more))))
 
 
 def test_a_clause_that_one_run_alone_judges_is_left_out() -> None:
     deviating = replace(case("aaaa", replace(WRONG, clause="BW-02")), judged={"BW-01": 1, "BW-02": 1})
     alone, plain = with_clause(both(deviating), "BW-02"), both(case("aaaa"))
     for before, after, which in ((alone, plain, "earlier"), (plain, alone, "later")):
-        found = compare(before, after)
-        assert found.groups == ()
-        assert [(i.why, i.lost) for i in found.left_out] == [(f"only the {which} run judged BW-02", which == "earlier")]
+        comparison = compare(before, after)
+        assert comparison.groups == ()
+        assert [(i.why, i.lost) for i in comparison.left_out] == [
+            (f"only the {which} run judged BW-02", which == "earlier")
+        ]
 
 
 def test_a_clause_that_has_nothing_to_judge_any_more_has_disappeared() -> None:
-    found = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=0)).cause
-    assert (found.status, found.worse, found.reason) == (DISAPPEARED, True, "nothing is left to judge for BW-01")
+    cause = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=0)).cause
+    assert (cause.status, cause.worse, cause.reason) == (DISAPPEARED, True, "nothing is left to judge for BW-01")
 
 
 def test_a_deviation_is_not_mended_where_fewer_subjects_are_judged() -> None:
-    found = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=1))
-    assert (found.cause.status, found.cause.worse, found.cause.gap) == (DISAPPEARED, True, "wrong values")
-    assert found.example.after == ""
+    change = group(case("aaaa", WRONG, judged=2), case("aaaa", judged=1))
+    assert (change.cause.status, change.cause.worse, change.cause.gap) == (DISAPPEARED, True, "wrong values")
+    assert change.example.after == ""
 
 
 def test_fewer_subjects_alone_are_not_worse() -> None:
@@ -218,9 +220,9 @@ def test_the_costliest_come_first_and_a_cost_can_be_asked_for() -> None:
     gaps = ("other rounding", "kept alive", "new warning", "raised", "wrong order", "not fired", "wrong values")
     names = [f"{place:04}" for place in range(len(gaps))]
     after = both(*(case(name, replace(WRONG, gap=gap)) for name, gap in zip(names, gaps)))
-    found = compare(both(*map(case, names)), after)
-    assert [g.cause.gap for g in found.groups] == list(reversed(gaps))
-    assert [g.cause.gap for g in of_cost(found, ["silent", "memory"]).groups] == ["wrong values", "kept alive"]
+    comparison = compare(both(*map(case, names)), after)
+    assert [g.cause.gap for g in comparison.groups] == list(reversed(gaps))
+    assert [g.cause.gap for g in of_cost(comparison, ["silent", "memory"]).groups] == ["wrong values", "kept alive"]
 
 
 def test_what_disappeared_comes_before_all_and_what_is_offered_after() -> None:
@@ -232,27 +234,27 @@ def test_what_disappeared_comes_before_all_and_what_is_offered_after() -> None:
 def test_hook_kinds_can_be_asked_for() -> None:
     cases = [case("aaaa", kind="backward"), case("aaaa")]
     after = [case("aaaa", WRONG, kind="backward"), case("aaaa", LATE)]
-    found = compare(both(*cases), both(*after), ["backward"])
-    assert (found.compared, [g.cause.gap for g in found.groups]) == (1, ["wrong values"])
+    comparison = compare(both(*cases), both(*after), ["backward"])
+    assert (comparison.compared, [g.cause.gap for g in comparison.groups]) == (1, ["wrong values"])
 
 
 def test_programs_that_are_not_asked_for_are_counted() -> None:
     programs = [replace(case(name), family=PROGRAM, kind="chapter") for name in ("BW-01", "BW-02", "BW-03")]
-    made = both(*programs, case("aaaa", kind="backward"))
-    found = compare(made, made, ["backward"], ["BW-02"])
-    assert found.compared == 2
-    assert [(item.cases, item.lost) for item in found.left_out if item.families == (PROGRAM,)] == [(2, False)]
-    assert found.conclusive
-    assert compare(made, made).left_out == ()
+    run_record = both(*programs, case("aaaa", kind="backward"))
+    comparison = compare(run_record, run_record, ["backward"], ["BW-02"])
+    assert comparison.compared == 2
+    assert [(item.cases, item.lost) for item in comparison.left_out if item.families == (PROGRAM,)] == [(2, False)]
+    assert comparison.conclusive
+    assert compare(run_record, run_record).left_out == ()
 
 
 def test_of_networks_whose_content_no_record_holds_the_shortest_is_shown() -> None:
     cases = [case(name) for name in ("aaaa", "bbbb", "cccc")]
     after = [case(name, WRONG) for name in ("aaaa", "bbbb", "cccc")]
-    (found,) = compare(both(*cases), both(*after), length={"aaaa": 90, "bbbb": 70}.get).groups
-    assert found.example.topology == "bbbb"
-    (found,) = compare(both(*cases), both(*after)).groups
-    assert found.example.topology == "aaaa"
+    (change,) = compare(both(*cases), both(*after), length={"aaaa": 90, "bbbb": 70}.get).groups
+    assert change.example.topology == "bbbb"
+    (change,) = compare(both(*cases), both(*after)).groups
+    assert change.example.topology == "aaaa"
 
 
 @lru_cache(maxsize=1)
@@ -262,8 +264,8 @@ def measured() -> Comparison:
 
 
 def networks(groups: Iterable[Group], **wanted: str) -> int:
-    found = (g for g in groups if g.families != (PROGRAM,))
-    return sum(g.cases for g in found if all(getattr(g.cause, name) == value for name, value in wanted.items()))
+    of_networks = (g for g in groups if g.families != (PROGRAM,))
+    return sum(g.cases for g in of_networks if all(getattr(g.cause, name) == value for name, value in wanted.items()))
 
 
 def test_what_changed_from_2_6_to_2_13_on_networks() -> None:

@@ -91,9 +91,9 @@ def test_strangers_are_refused() -> None:
         "corpora": replace(header, plan=replace(plan, corpus={**plan.corpus, family: CorpusFile(1, "other")})),
         "clause": replace(header, plan=replace(plan, clauses=(reworded, *plan.clauses[1:]))),
     }
-    own = record()
+    ours = record()
     if family not in plan.corpus:
-        own = replace(own, header=replace(header, plan=replace(plan, corpus={family: CorpusFile(1, "own")})))
+        ours = replace(ours, header=replace(header, plan=replace(plan, corpus={family: CorpusFile(1, "own")})))
     for word, other in strangers.items():
         with pytest.raises(CannotJoin, match=f"{ONE}.*{word}|{ONE}.*{OTHER}.*{word}"):
-            join([(ONE, own), (OTHER, replace(record(), header=other))])
+            join([(ONE, ours), (OTHER, replace(record(), header=other))])

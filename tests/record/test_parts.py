@@ -54,8 +54,8 @@ def test_of_two_results_of_a_case_the_weightier_is_kept(turn: int) -> None:
     crashed = replace(ran, outcome="crashed", reason="signal 11", judged={}, deviations=())
     placeholder = replace(ran, outcome="not run", reason="interrupted", judged={}, deviations=())
     sound = replace(ran, deviations=())
-    for lines, kept in (([ran, crashed], crashed), ([placeholder, ran], ran), ([sound, ran], ran)):
-        assert merge(map(case_line, lines[::turn]), PLAN) == (kept,)
+    for lines, weightier in (([ran, crashed], crashed), ([placeholder, ran], ran), ([sound, ran], ran)):
+        assert merge(map(case_line, lines[::turn]), PLAN) == (weightier,)
 
 
 def test_a_part_that_cannot_be_written(tmp_path: Path) -> None:
@@ -65,5 +65,5 @@ def test_a_part_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_a_case_that_was_not_run_keeps_its_own_reason() -> None:
-    told = replace(CASES[2], reason="it is about cuda")
-    assert merge(map(case_line, (CASES[2], told)), PLAN) == (told,)
+    with_reason = replace(CASES[2], reason="it is about cuda")
+    assert merge(map(case_line, (CASES[2], with_reason)), PLAN) == (with_reason,)

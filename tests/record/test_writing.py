@@ -26,7 +26,7 @@ def test_a_deviation_that_is_not_put_into_words_is_read_back_without_any(tmp_pat
     silent = record((replace(CASES[0], deviations=(deviation, untold)), *CASES[1:]))
     path = write(silent, tmp_path)
     assert read(path) == silent
-    assert [d.told for d in read(path).cases[0].deviations] == [True, False]
+    assert [d.worded for d in read(path).cases[0].deviations] == [True, False]
     assert gzip.decompress(path.read_bytes()).count(b'"observed":') == 1
 
 

@@ -36,8 +36,8 @@ def test_it_has_the_release_its_pins_and_what_is_asked_for(uv: Path) -> None:
         folder = python.parents[1]
         assert folder.is_dir()
     assert not folder.exists()
-    made, installed = (uv.parent / "calls").read_text().splitlines()
-    assert made.startswith("venv --quiet --python 3.11 ")
+    creation, installed = (uv.parent / "calls").read_text().splitlines()
+    assert creation.startswith("venv --quiet --python 3.11 ")
     assert f"--python {python} torch==2.6.0 numpy<2 ./here links=/wheels" in installed
 
 
@@ -51,8 +51,8 @@ def test_what_cannot_be_made_is_one_line(uv: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_pip_is_told_uv_is_told() -> None:
-    made = settings({"PIP_INDEX_URL": "a", "PIP_FIND_LINKS": "b", "UV_FIND_LINKS": "c", "HOME": "d"})
-    assert made == {
+    variables = settings({"PIP_INDEX_URL": "a", "PIP_FIND_LINKS": "b", "UV_FIND_LINKS": "c", "HOME": "d"})
+    assert variables == {
         "PIP_INDEX_URL": "a", "PIP_FIND_LINKS": "b", "UV_DEFAULT_INDEX": "a", "UV_FIND_LINKS": "c", "HOME": "d",
     }  # fmt: skip
 
@@ -61,9 +61,9 @@ def test_what_pip_is_told_uv_is_told() -> None:
     ("version", "like"), [("2.6.0", "2.6.0"), ("2.5.0", "2.5.1"), ("2.99.0", "2.15.0"), ("1.12.0+cpu", "1.12.1")]
 )
 def test_an_unlisted_release_needs_what_its_neighbour_needs(version: str, like: str) -> None:
-    found, known = release_of(version), release_of(like)
-    assert (found.python, found.pins) == (known.python, known.pins)
-    assert found.torch == version.partition("+")[0]
+    release, known = release_of(version), release_of(like)
+    assert (release.python, release.pins) == (known.python, known.pins)
+    assert release.torch == version.partition("+")[0]
 
 
 @pytest.mark.parametrize(("version", "words"), [("two", "is no version of torch"), ("1.4.0", "is older than 1.7.1")])

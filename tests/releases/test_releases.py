@@ -23,10 +23,10 @@ def conditional(text: str) -> list[tuple[tuple[str, ...], str]]:
     """Lines of tox.ini as the releases that each is for, and its value."""
     rows = []
     for line in filter(None, map(str.strip, text.splitlines())):
-        found = FACTOR.fullmatch(line)
-        assert found, line
-        several = (found["several"] or found["one"]).split(",")
-        rows.append((tuple(map(str.strip, several)), found["value"] or ""))
+        match = FACTOR.fullmatch(line)
+        assert match, line
+        several = (match["several"] or match["one"]).split(",")
+        rows.append((tuple(map(str.strip, several)), match["value"] or ""))
     return rows
 
 

@@ -136,10 +136,10 @@ def test_a_phone_shows_a_page_without_sideways_scroll_or_complaint(
 @pytest.mark.parametrize("address", PAGES)
 def test_axe_finds_nothing_serious(site: Path, visit: Any, address: str, scheme: str) -> None:
     page = visit(color_scheme=scheme).go(site, address)
-    found = axe.Axe().run(page).response["violations"]
+    violations = axe.Axe().run(page).response["violations"]
     assert not [
         (each["id"], each["help"], [node["html"][:120] for node in each["nodes"][:3]])
-        for each in found
+        for each in violations
         if each["impact"] in ("serious", "critical")
     ]
 

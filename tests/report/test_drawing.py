@@ -53,9 +53,9 @@ def test_spoiled_records_alone_still_make_a_report(tmp_path: Path) -> None:
 
 def test_a_second_record_of_one_torch_and_device_is_no_silent_choice(folder: Path) -> None:
     (folder / "copy.jsonl.gz").write_bytes((folder / "torch-1.7.1-cpu.jsonl.gz").read_bytes())
-    found = read_folder(folder)
-    assert len(found.runs) == 3
-    assert [(fault.file, fault.text) for fault in found.faults] == [
+    contents = read_folder(folder)
+    assert len(contents.runs) == 3
+    assert [(fault.file, fault.text) for fault in contents.faults] == [
         (
             "torch-1.7.1-cpu.jsonl.gz",
             "copy.jsonl.gz records torch 1.7.1 cpu too, and is drawn; remove one of them, or run one with --label",

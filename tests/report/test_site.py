@@ -12,10 +12,10 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.ledger import Entry, load
 from hookcheck.contract.verdict import COST_CLASSES
 from hookcheck.record.model import Record
-from hookcheck.report.archive import Archive, Fault, archive
+from hookcheck.report.archive import Archive, UnreadableFile, archive
 from hookcheck.report.drawing import report
 from hookcheck.report.site import site
-from hookcheck.report.view import View
+from hookcheck.report.view import SiteView
 
 from .pages import Document, documents
 from .samples import CLAUSES, case, deviation, record, records
@@ -30,12 +30,12 @@ def entry(
     return Entry(id, ("BW-01",), ("backward",), SpecifierSet(">=1.7"), ("wrong values",), why, link, date(2026, 1, 31))
 
 
-def archived(given: list[Record], faults: tuple[Fault, ...] = ()) -> Archive:
+def archived(given: list[Record], faults: tuple[UnreadableFile, ...] = ()) -> Archive:
     return archive([each.folded() for each in given], faults)
 
 
-def drawn(given: list[Record], *entries: Entry, faults: tuple[Fault, ...] = ()) -> dict[str, str]:
-    return dict(site(View(archived(given, faults), {each.id: each for each in entries})))
+def drawn(given: list[Record], *entries: Entry, faults: tuple[UnreadableFile, ...] = ()) -> dict[str, str]:
+    return dict(site(SiteView(archived(given, faults), {each.id: each for each in entries})))
 
 
 def test_every_link_leads_somewhere(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_every_link_leads_somewhere(tmp_path: Path) -> None:
         path = tmp_path / address
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    found = documents(tmp_path)
-    for path, document in found.items():
+    by_path = documents(tmp_path)
+    for path, document in by_path.items():
         assert len(document.ids) == len(set(document.ids))
         for link in document.links:
             if link.startswith("https://example.org"):
@@ -54,7 +54,7 @@ def test_every_link_leads_somewhere(tmp_path: Path) -> None:
             target = Path(os.path.normpath(path.parent / there.partition("?")[0])) if there else path
             assert target.is_file(), (path, link)
             if anchor:
-                assert anchor in found[target].ids, (path, link)
+                assert anchor in by_path[target].ids, (path, link)
 
 
 def test_pages_load_nothing_from_elsewhere_and_say_so() -> None:
@@ -166,7 +166,7 @@ def test_no_text_of_a_record_becomes_markup_or_leaves_the_folder() -> None:
     planned = [replace(c, statement=EVIL, source=EVIL, since=EVIL, kinds=("backward", EVIL)) for c in CLAUSES]
     clauses = (*planned, replace(planned[0], id="../../etc"))
     header = replace(evil.header, plan=replace(evil.header.plan, clauses=clauses), environment={"python": EVIL})
-    pages = drawn([replace(evil, header=header)], entry(EVIL, EVIL, EVIL), faults=(Fault(EVIL, EVIL),))
+    pages = drawn([replace(evil, header=header)], entry(EVIL, EVIL, EVIL), faults=(UnreadableFile(EVIL, EVIL),))
     assert any("&lt;script&gt;" in text for text in pages.values())
     for address, text in pages.items():
         assert ".." not in address

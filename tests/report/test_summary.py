@@ -22,8 +22,8 @@ def test_the_verdict_comes_first() -> None:
 
 def test_a_cause_is_told_once_however_many_cells_it_makes_red() -> None:
     kinds, families = ("backward", "full_backward"), ("single-node", "residual", "view")
-    made = record("2.0.1", [case("aaaa", kind, [deviation()], family) for family in families for kind in kinds])
-    (cause,) = new_causes(made)
+    run_record = record("2.0.1", [case("aaaa", kind, [deviation()], family) for family in families for kind in kinds])
+    (cause,) = new_causes(run_record)
     assert (cause.clause, cause.gap, cause.cases, cause.families, cause.kinds) == (
         "BW-01",
         "wrong values",
@@ -31,27 +31,27 @@ def test_a_cause_is_told_once_however_many_cells_it_makes_red() -> None:
         families,
         kinds,
     )
-    told = [line for line in summary(made, 400) if line.startswith("new: ")]
-    assert told == [
+    lines = [line for line in summary(run_record, 400) if line.startswith("new: ")]
+    assert lines == [
         "new: BW-01, wrong values, in 6 cases (3 families; backward, full_backward); "
         "for one see: hookcheck explain aaaa"
     ]
 
 
 def test_the_costliest_comes_first() -> None:
-    made = record("2.0.1", [case("aaaa", "backward", [deviation("new warning"), deviation("wrong values")])])
-    assert [cause.gap for cause in new_causes(made)] == ["wrong values", "new warning"]
+    run_record = record("2.0.1", [case("aaaa", "backward", [deviation("new warning"), deviation("wrong values")])])
+    assert [cause.gap for cause in new_causes(run_record)] == ["wrong values", "new warning"]
 
 
 def test_what_was_not_judged_is_counted() -> None:
-    made = record("2.0.1", [replace(case("aaaa", "backward"), unjudged={"BW-02": 1}), case("bbbb", "backward")])
-    assert "not judged: BW-02 in 1 case of 2: nobody can foretell what is right" in summary(made, 400)
+    run_record = record("2.0.1", [replace(case("aaaa", "backward"), unjudged={"BW-02": 1}), case("bbbb", "backward")])
+    assert "not judged: BW-02 in 1 case of 2: nobody can foretell what is right" in summary(run_record, 400)
 
 
 def test_what_is_unspecified_is_never_called_new() -> None:
-    made = record("2.0.1", [case("aaaa", "backward", [deviation(clause="BW-03")])])
-    assert new_causes(made) == ()
-    assert "0 new deviations (0 causes), 0 known deviations" in summary(made, 400)[0]
+    run_record = record("2.0.1", [case("aaaa", "backward", [deviation(clause="BW-03")])])
+    assert new_causes(run_record) == ()
+    assert "0 new deviations (0 causes), 0 known deviations" in summary(run_record, 400)[0]
 
 
 def test_what_the_ledger_explains_is_not_new() -> None:

@@ -26,23 +26,25 @@ REPORTS = Path(__file__).parents[2] / "reports"
 VALID = fastjsonschema.compile(schema())
 
 
-def told(content: dict[str, Any], clause: str, kind: str) -> list[tuple[str, str, str]]:
-    (found,) = [each for each in content["clauses"][clause]["support"] if each["kind"] == kind]
-    return [(s["state"], s["since"], s["last"]) for s in found["statements"]]
+def states(content: dict[str, Any], clause: str, kind: str) -> list[tuple[str, str, str]]:
+    (row,) = [each for each in content["clauses"][clause]["support"] if each["kind"] == kind]
+    return [(s["state"], s["since"], s["last"]) for s in row["statements"]]
 
 
 def releases(*deviations: tuple[str, list[Any]]) -> list[Record]:
-    return [record(version, [case("aaaa", "backward", found)]) for version, found in deviations]
+    return [record(version, [case("aaaa", "backward", each)]) for version, each in deviations]
 
 
 @drawn_from_committed_records
 def test_the_committed_files_are_those_of_the_committed_records() -> None:
     with paused():
-        made = [read(path) for path in record_files(REPORTS / "records")]
-        content = support(made)
+        all_records = [read(path) for path in record_files(REPORTS / "records")]
+        content = support(all_records)
         links = {entry.id: entry.link for entry in load()}
         assert text(content) == (REPORTS / "support.json").read_text(encoding="utf-8"), "hookcheck support --write"
-        assert changes(made, links) == (REPORTS / "changes.md").read_text(encoding="utf-8"), "hookcheck support --write"
+        assert changes(all_records, links) == (REPORTS / "changes.md").read_text(encoding="utf-8"), (
+            "hookcheck support --write"
+        )
     VALID(content)
 
 
@@ -64,33 +66,33 @@ def test_every_statement_names_the_records_it_rests_on() -> None:
 
 def test_the_states() -> None:
     content = support(records())
-    assert told(content, "BW-01", "backward") == [
+    assert states(content, "BW-01", "backward") == [
         ("partial", "1.7.1", "1.7.1"),  # one of two families without a reason
         ("partial", "1.13.1", "1.13.1"),  # one of two crashed
         ("partial", "2.13.0", "2.13.0"),
     ]
-    assert told(content, "BW-01", "full_backward") == [
+    assert states(content, "BW-01", "full_backward") == [
         ("not offered", "1.7.1", "1.7.1"), ("partial", "1.13.1", "1.13.1"), ("holds", "2.13.0", "2.13.0"),
     ]  # fmt: skip
-    assert told(content, "BW-02", "full_backward")[1][0] == "changed"  # a pin
+    assert states(content, "BW-02", "full_backward")[1][0] == "changed"  # a pin
     assert "BW-03" not in content["clauses"]  # which is unspecified
-    assert told(support(releases(("2.0.1", [deviation()]))), "BW-01", "backward") == [("partial", "2.0.1", "2.0.1")]
+    assert states(support(releases(("2.0.1", [deviation()]))), "BW-01", "backward") == [("partial", "2.0.1", "2.0.1")]
     both = [deviation(), replace(deviation(), subject="net.fc#2")]
-    assert told(support(releases(("2.0.1", both))), "BW-01", "backward") == [("fails", "2.0.1", "2.0.1")]
+    assert states(support(releases(("2.0.1", both))), "BW-01", "backward") == [("fails", "2.0.1", "2.0.1")]
     silent = [replace(case("aaaa", "backward"), judged={})]
-    assert told(support([record("2.0.1", silent)]), "BW-01", "backward") == [("unknown", "2.0.1", "2.0.1")]
+    assert states(support([record("2.0.1", silent)]), "BW-01", "backward") == [("unknown", "2.0.1", "2.0.1")]
 
 
 def test_releases_that_come_out_alike_make_one_statement() -> None:
     known = [deviation(ledger="linear-bias")]
-    made = support(
+    content = support(
         releases(("2.0.1", []), ("2.1.2", known), ("2.2.2", known), ("2.10.0", [deviation()]), ("2.11.0", []))
     )
-    assert told(made, "BW-01", "backward") == [
+    assert states(content, "BW-01", "backward") == [
         ("holds", "2.0.1", "2.0.1"), ("partial", "2.1.2", "2.2.2"), ("partial", "2.10.0", "2.10.0"),
         ("holds", "2.11.0", "2.11.0"),
     ]  # fmt: skip
-    statements = made["clauses"]["BW-01"]["support"][0]["statements"]
+    statements = content["clauses"]["BW-01"]["support"][0]["statements"]
     assert [(s["otherwise_before"], s["otherwise_after"]) for s in statements] == [
         (None, "2.1.2"), ("2.0.1", "2.10.0"), ("2.2.2", "2.11.0"), ("2.10.0", None),
     ]  # fmt: skip
@@ -121,8 +123,8 @@ def test_the_schema_refuses_what_says_too_little(spoil: Any) -> None:
 
 
 def test_changes_are_told_in_sentences_the_newest_first() -> None:
-    made = releases(("1.7.1", []), ("2.0.1", [deviation(ledger="linear-bias")]), ("2.13.0", []))
-    lines = changes(made, {"linear-bias": "https://example.org/1"}).splitlines()
+    history = releases(("1.7.1", []), ("2.0.1", [deviation(ledger="linear-bias")]), ("2.13.0", []))
+    lines = changes(history, {"linear-bias": "https://example.org/1"}).splitlines()
     heads = [line for line in lines if line.startswith("## ")]
     assert heads == [
         "## torch 2.13.0 on cpu, against 2.0.1", "## torch 2.0.1 on cpu, against 1.7.1", "## torch 1.7.1 on cpu",

@@ -73,8 +73,8 @@ def wide() -> Record:
     lacking = [case("bbbb", "backward", (), f, "not offered", reason) for f in families for reason in reasons]
     clauses = tuple(replace(CLAUSES[0], id=f"BW-{number}") for number in range(10, 33))
     judging = [replace(each, judged={clause.id: 1 for clause in clauses}) for each in cases]
-    made = record("2.0.1", [*judging, *lacking])
-    return replace(made, header=replace(made.header, plan=replace(made.header.plan, clauses=clauses)))
+    run_record = record("2.0.1", [*judging, *lacking])
+    return replace(run_record, header=replace(run_record.header, plan=replace(run_record.header.plan, clauses=clauses)))
 
 
 def test_tables_are_few_and_of_one_size() -> None:
@@ -108,22 +108,26 @@ def test_a_scope_is_told_in_short_where_it_says_what_the_one_above_says(
         for family in ("single-node", "residual")
         for kind in kinds
     ]
-    made = record("2.0.1", cases)
+    run_record = record("2.0.1", cases)
     clauses = tuple(replace(clause, kinds=tuple(kinds)) for clause in CLAUSES)
-    made = replace(made, header=replace(made.header, plan=replace(made.header.plan, clauses=clauses)))
-    _, _, below = printed(made).partition("Global backward hooks (legacy, full)")
+    run_record = replace(
+        run_record, header=replace(run_record.header, plan=replace(run_record.header.plan, clauses=clauses))
+    )
+    _, _, below = printed(run_record).partition("Global backward hooks (legacy, full)")
     assert below.split("\n")[0] == (f": {title}" if title else "")
     shown = {family: re.search(f"^{family} +(\\S+)$", below, re.M) for family in ("single-node", "residual")}
-    assert {family: found[1] for family, found in shown.items() if found} == dict.fromkeys(deviating, "✗✓")
+    assert {family: match[1] for family, match in shown.items() if match} == dict.fromkeys(deviating, "✗✓")
 
 
 def test_what_was_judged_under_fewer_hook_kinds_is_not_called_the_same() -> None:
     kinds = [kind for pair in PAIRS for kind in pair]
     cases = [case("aaaa", kind, family=family) for family in ("single-node", "residual") for kind in kinds]
     lacking = [replace(c, judged={}) if c.family == "residual" and c.kind.startswith("global") else c for c in cases]
-    made = record("2.0.1", lacking)
+    run_record = record("2.0.1", lacking)
     clauses = tuple(replace(clause, kinds=tuple(kinds)) for clause in CLAUSES)
-    text = printed(replace(made, header=replace(made.header, plan=replace(made.header.plan, clauses=clauses))))
+    text = printed(
+        replace(run_record, header=replace(run_record.header, plan=replace(run_record.header.plan, clauses=clauses)))
+    )
     assert "as above" not in text
 
 
@@ -141,16 +145,18 @@ def test_hook_kinds_under_which_nothing_was_judged_have_no_table() -> None:
 def test_programs_are_counted_chapter_by_chapter() -> None:
     judged = [replace(case(id, "some-chapter", family="program"), judged={id: 2}) for id in ("FW-01", "FW-02", "FW-03")]
     wrong = replace(judged[2], deviations=(deviation(clause="FW-03"),))
-    made = record("2.0.1", [*judged[:2], wrong])
-    clauses = tuple(PlannedClause(id, "promise", "So.", "1.8", "docs", ("some-chapter",)) for id in made_of(made))
-    plan = replace(made.header.plan, clauses=clauses)
-    made = replace(made, header=replace(made.header, plan=plan))
+    run_record = record("2.0.1", [*judged[:2], wrong])
+    clauses = tuple(
+        PlannedClause(id, "promise", "So.", "1.8", "docs", ("some-chapter",)) for id in judged_clauses(run_record)
+    )
+    plan = replace(run_record.header.plan, clauses=clauses)
+    run_record = replace(run_record, header=replace(run_record.header, plan=plan))
     file = io.StringIO()
-    print_summary(made, Console(file=file, width=80))
+    print_summary(run_record, Console(file=file, width=80))
     assert "programs      ✗  ✓  asks for attention" in file.getvalue()
     assert "some-chapter  1  2  FW-03" in file.getvalue()
 
 
-def made_of(made: Record) -> list[str]:
+def judged_clauses(run_record: Record) -> list[str]:
     """The clauses that the cases of a record judged."""
-    return [id for case in made.cases for id in case.judged]
+    return [id for case in run_record.cases for id in case.judged]

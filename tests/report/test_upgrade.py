@@ -61,14 +61,14 @@ def one(version: str, *deviations: Deviation) -> Record:
     ],
 )
 def test_the_verdict(now: list[Deviation], verdict: str, do: str | None) -> None:
-    found = answer(one("2.6.0"), one("2.13.0", *now))
-    assert found.verdict == verdict
-    assert [change.do for change in found.changes if change.group.cause.worse] == ([do] if do else [])
+    advice = answer(one("2.6.0"), one("2.13.0", *now))
+    assert advice.verdict == verdict
+    assert [change.do for change in advice.changes if change.group.cause.worse] == ([do] if do else [])
     assert answer(one("2.6.0", *now), one("2.13.0", *now)).verdict == SAFE  # what was so before
 
 
 @pytest.mark.parametrize(
-    ("own", "verdict", "shown"),
+    ("model_changes", "verdict", "shown"),
     [
         ((), SAFE, "Nothing: hooks on it see the same on both."),
         ((OwnChange(True, "silent", "full_backward BW-01 on fc: conforms → wrong values"),), NOT_SAFE, "BW-01 on fc"),
@@ -77,13 +77,13 @@ def test_the_verdict(now: list[Deviation], verdict: str, do: str | None) -> None
         (None, SAFE, "Your own model was not run either"),
     ],
 )
-def test_ones_own_model_has_its_say(own: tuple[OwnChange, ...] | None, verdict: str, shown: str) -> None:
+def test_ones_own_model_has_its_say(model_changes: tuple[OwnChange, ...] | None, verdict: str, shown: str) -> None:
     before, after = one("2.6.0"), one("2.13.0")
-    found = upgrade(before, after, compare(before, after), (), Known([], LEDGER, {}), own)
-    assert found.verdict == verdict
-    text = page(found, None)
+    advice = upgrade(before, after, compare(before, after), (), Known([], LEDGER, {}), model_changes)
+    assert advice.verdict == verdict
+    text = page(advice, None)
     assert shown in text
-    assert ("on your own model?" in text) == (own is not None)
+    assert ("on your own model?" in text) == (model_changes is not None)
 
 
 def test_what_was_not_looked_at_is_never_safe() -> None:
@@ -97,13 +97,13 @@ def test_what_was_not_looked_at_is_never_safe() -> None:
 
 def test_a_program_that_deviated_for_the_same_reason_is_no_news() -> None:
     def program(version: str, fact: str, gap: str) -> Record:
-        found = replace(deviation(gap, "linear-bias"), subject=fact)
-        ran = CaseResult("program", "BW-01", "backward", "corpus", "ran", "", {"BW-01": 2}, (found,))
+        known = replace(deviation(gap, "linear-bias"), subject=fact)
+        ran = CaseResult("program", "BW-01", "backward", "corpus", "ran", "", {"BW-01": 2}, (known,))
         return record(version, [ran])
 
-    found = answer(program("2.6.0", "calls", "not fired"), program("2.13.0", "values", "wrong values"))
-    (change,) = [change for change in found.changes if change.group.cause.worse]
-    assert (change.again, change.do, found.verdict) == (True, "decide", NOTES)
+    advice = answer(program("2.6.0", "calls", "not fired"), program("2.13.0", "values", "wrong values"))
+    (change,) = [change for change in advice.changes if change.group.cause.worse]
+    assert (change.again, change.do, advice.verdict) == (True, "decide", NOTES)
 
 
 def test_since_which_release() -> None:
@@ -133,8 +133,8 @@ def test_the_filter_hides_the_warning_that_was_seen(observed: str) -> None:
 
 def test_the_page() -> None:
     now = [deviation(ledger="linear-bias"), replace(deviation("new warning"), observed="UserWarning: <b> so. More")]
-    found = answer(one("2.6.0"), one("2.13.0", *now), ("backward",))
-    text = page(found, [{"path": "a.py", "line": 3, "kind": "backward", "text": "change 1"}])
+    advice = answer(one("2.6.0"), one("2.13.0", *now), ("backward",))
+    text = page(advice, [{"path": "a.py", "line": 3, "kind": "backward", "text": "change 1"}])
     assert text.startswith("# torch 2.6.0 → 2.13.0: do not upgrade\n")
     assert "1. **silent**, a documented promise broken, since 2.13.0, not yet in 2.6.0." in text
     assert "[Why](https://example.org/1)" in text
@@ -142,7 +142,7 @@ def test_the_page() -> None:
     assert "- `a.py:3` backward: change 1" in text
     assert "- **backward**: eager 1 ran, 2 changes for the worse; inside another context not run;" in text
     assert "hookcheck repro aaaa --clause BW-01 --kind backward" in text
-    assert "Not looked at: give your source code" in page(found, None)
+    assert "Not looked at: give your source code" in page(advice, None)
     safe = page(answer(one("2.6.0"), one("2.13.0")), [])
     assert "Nothing of what ran in both." in safe
     assert "There is none to see." in safe

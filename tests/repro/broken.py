@@ -92,11 +92,11 @@ def _drawing(original: Any, module: Any, hook: Any) -> Any:
     return original(module, hook)
 
 
-_kept: list[Any] = []
+_references: list[Any] = []
 
 
 def _keeping(original: Any, module: Any, hook: Any) -> Any:
-    _kept.append(module)
+    _references.append(module)
     return original(module, hook)
 
 
@@ -173,10 +173,10 @@ NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
     "multi-grad hook is never called": ("multi_grad", None, "TN-06"),
     "no gradient is retained": ("output_retain_grad", None, "TN-07"),
     "another number is unpacked": ("saved_tensors", lambda hook, number: hook(-1), "TN-08"),
-    "new output is dropped": ("acting_forward", lambda hook, *told: (hook(*told), None)[1], "AG-01 AG-02"),
-    "new argument is dropped": ("acting_forward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-02"),
-    "new grad_input is dropped": ("acting_full_backward", lambda hook, *told: (hook(*told), None)[1], "AG-01 CH-01"),
-    "new grad_output is dropped": ("acting_full_backward_pre", lambda hook, *told: (hook(*told), None)[1], "AG-01"),
+    "new output is dropped": ("acting_forward", lambda hook, *args: (hook(*args), None)[1], "AG-01 AG-02"),
+    "new argument is dropped": ("acting_forward_pre", lambda hook, *args: (hook(*args), None)[1], "AG-02"),
+    "new grad_input is dropped": ("acting_full_backward", lambda hook, *args: (hook(*args), None)[1], "AG-01 CH-01"),
+    "new grad_output is dropped": ("acting_full_backward_pre", lambda hook, *args: (hook(*args), None)[1], "AG-01"),
 }
 """How a broken torch calls hooks of other kinds (None: not at all), and the clauses that this breaks."""
 
@@ -190,12 +190,12 @@ def changed(kind: HookKind, change: Change | None) -> Iterator[None]:
             *owner, hook = arguments
             if change is None:
                 return RemovableHandle(OrderedDict())
-            return original(*owner, lambda *told: change(hook, *told), **settings)
+            return original(*owner, lambda *args: change(hook, *args), **settings)
 
         return register
 
     def called(hook: Any) -> Any:
-        return lambda *told: change and change(hook, *told)
+        return lambda *args: change and change(hook, *args)
 
     with contextlib.ExitStack() as stack:
         if kind.scope == "node":

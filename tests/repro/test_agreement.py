@@ -57,13 +57,13 @@ def deviating() -> list[str]:
     """Cells of the record, drawn with a fixed seed, one a clause as far as they go."""
     if not RECORD.exists():
         return []
-    found: dict[str, list[str]] = {}
+    by_clause: dict[str, list[str]] = {}
     for group in record().alike:
         for deviation in group.deviations:
             for kind in group.kinds if deviation.clause in ON_NETWORKS else ():
-                found.setdefault(deviation.clause, []).append(f"{deviation.clause}/{group.family}/{kind}")
+                by_clause.setdefault(deviation.clause, []).append(f"{deviation.clause}/{group.family}/{kind}")
     draw = Random(0)
-    cells = [draw.choice(sorted(set(cells))) for _, cells in sorted(found.items())]
+    cells = [draw.choice(sorted(set(cells))) for _, cells in sorted(by_clause.items())]
     return draw.sample(cells, min(DRAWN, len(cells)))
 
 
@@ -79,8 +79,8 @@ def test_a_deviating_cell_of_the_record(cell: str) -> None:
 def shown(topology: Topology, kind: HookKind, clause: str) -> str:
     """The script of what deviates now, for no reason that the ledger knows."""
     symptom = seen(topology, kind, clause)[0].symptom
-    found = reduced(topology, kind, lambda case, hook: any(s.symptom == symptom for s in seen(case, hook, clause)))
-    return chosen(next(sighting for sighting in seen(*found, clause) if sighting.symptom == symptom)).text
+    reduction = reduced(topology, kind, lambda case, hook: any(s.symptom == symptom for s in seen(case, hook, clause)))
+    return chosen(next(sighting for sighting in seen(*reduction, clause) if sighting.symptom == symptom)).text
 
 
 def seen(case: Topology, hook: HookKind, clause: str) -> list[Sighting]:

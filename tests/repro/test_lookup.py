@@ -31,8 +31,8 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def test_by_the_beginning_of_an_id(corpus: Path, tmp_path: Path) -> None:
-    found = find(identify(LINEAR)[:10], corpus, tmp_path)
-    assert (found.topology, found.where) == (LINEAR, "multi-node")
+    match = find(identify(LINEAR)[:10], corpus, tmp_path)
+    assert (match.topology, match.where) == (LINEAR, "multi-node")
 
 
 def test_by_file_and_by_standard_input(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,16 +40,16 @@ def test_by_file_and_by_standard_input(corpus: Path, tmp_path: Path, monkeypatch
     path.write_text(canonical(MIXED), encoding="utf-8")
     assert find(str(path), corpus, tmp_path).topology == MIXED
     monkeypatch.setattr("sys.stdin", io.StringIO(canonical(AGAIN)))
-    found = find("-", corpus, tmp_path)
-    assert (found.topology, found.where) == (AGAIN, "standard input")
+    match = find("-", corpus, tmp_path)
+    assert (match.topology, match.where) == (AGAIN, "standard input")
 
 
 def test_among_the_counterexamples_of_records(corpus: Path, tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "records" / "broken.jsonl").write_text("no record\n", encoding="utf-8")
     path = write_record(record_with(MIXED), tmp_path / "partial")
-    found = find(identify(MIXED)[:12], corpus, tmp_path)
-    assert (found.topology, found.where) == (MIXED, str(path))
+    match = find(identify(MIXED)[:12], corpus, tmp_path)
+    assert (match.topology, match.where) == (MIXED, str(path))
 
 
 @pytest.mark.parametrize(

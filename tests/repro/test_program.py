@@ -198,21 +198,21 @@ def test_devices() -> None:
     assert 'with torch.device("cuda"):' in program_script(PROGRAMS[QUICK[0]], "cuda")
 
 
-told = "what `facts_of` needs has this name too"
+text_of = "what `facts_of` needs has this name too"
 
 
 def torn() -> Any:
     """It needs two things of one name."""
-    return facts_of, told
+    return facts_of, text_of
 
 
 def module_wide() -> Any:
     """It needs a module as a whole."""
-    return checks.told
+    return checks.text_of
 
 
 def test_refuses_what_cannot_stand_alone() -> None:
-    with pytest.raises(ValueError, match="told is another thing"):
+    with pytest.raises(ValueError, match="text_of is another thing"):
         alone("repro.test_program", "torn", GIVEN)
     with pytest.raises(ValueError, match=r"needs all of hookcheck\.programs\.check"):
         alone("repro.test_program", "module_wide", GIVEN)

@@ -42,9 +42,9 @@ def smallest(topology: Topology, kind: str, clause: str, known: Ledger | None = 
     """The reduced case of the first deviation, which must show the same."""
     known = known or ledger()
     wanted = symptoms(topology, KINDS[kind], clause, known)[0]
-    found = reduced(topology, KINDS[kind], lambda case, hook: wanted in symptoms(case, hook, clause, known))
-    assert wanted in symptoms(*found, clause, known)
-    return found
+    reduction = reduced(topology, KINDS[kind], lambda case, hook: wanted in symptoms(case, hook, clause, known))
+    assert wanted in symptoms(*reduction, clause, known)
+    return reduction
 
 
 LEAK = Topology(

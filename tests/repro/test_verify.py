@@ -11,7 +11,7 @@ import pytest
 
 from hookcheck.errors import HookcheckError
 from hookcheck.repro import verify
-from hookcheck.repro.bisect import Answer, Memory, bisect
+from hookcheck.repro.bisect import Bisection, Memory, bisect
 from hookcheck.repro.environments import NoEnvironment, environment, release_named, uv
 from hookcheck.repro.verify import HOLDS, SHOWS, SKIP, Verdict, checked, here
 
@@ -37,18 +37,18 @@ def script(folder: Path, text: str) -> Path:
     ],
 )
 def test_verdicts(text: str, verdict: str, why: str, tmp_path: Path) -> None:
-    found = here(script(tmp_path, text), "2.0.0", limit=2 if "sleep" in text else 60)
-    assert found.verdict == verdict
-    assert found.why.startswith(why)
-    assert bool(found.why) is bool(why)
+    outcome = here(script(tmp_path, text), "2.0.0", limit=2 if "sleep" in text else 60)
+    assert outcome.verdict == verdict
+    assert outcome.why.startswith(why)
+    assert bool(outcome.why) is bool(why)
 
 
 def test_flaky_ones_say_how_often(tmp_path: Path) -> None:
     text = "import pathlib\np = pathlib.Path(__file__).with_name('n')\nn = len(p.read_text()) if p.exists() else 0\n"
     text += "p.write_text('x' * (n + 1))\nraise SystemExit(n % 2)"
-    found = here(script(tmp_path, text), "2.0.0", runs=5)
-    assert found.flaky
-    assert found.told() == "shows in 2 of 5 runs"
+    outcome = here(script(tmp_path, text), "2.0.0", runs=5)
+    assert outcome.flaky
+    assert outcome.text() == "shows in 2 of 5 runs"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_an_environment_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         folder = python.parents[2]
         assert folder.exists()
     assert not folder.exists()
-    made, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
-    assert made.startswith("/a,/b: venv --quiet --python 3.11 ")
+    creation, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert creation.startswith("/a,/b: venv --quiet --python 3.11 ")
     assert installed.endswith(" torch==1.13.1 numpy numpy<2")
 
 
@@ -113,8 +113,8 @@ def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.
     fake_uv(tmp_path, monkeypatch, 'test "$1" = venv && exit 0; echo no such wheel >&2; exit 1')
     with pytest.raises(NoEnvironment, match="no such wheel"), environment(release_named("2.6.0")):
         pass
-    found = verify.on(script(tmp_path, "pass"), "2.6.0")
-    assert (found.verdict, found.why) == (SKIP, "cannot install: no such wheel")
+    outcome = verify.on(script(tmp_path, "pass"), "2.6.0")
+    assert (outcome.verdict, outcome.why) == (SKIP, "cannot install: no such wheel")
 
 
 def test_a_python_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ RELEASES = [f"2.{n}.0" for n in range(10)]
 
 def searched(
     folder: Path, verdicts: Callable[[int], str], ends: list[str] = RELEASES
-) -> tuple[Answer, list[str], list[int]]:
+) -> tuple[Bisection, list[str], list[int]]:
     """The answer, which releases were tried, and how many steps were left each time."""
     path = script(folder, "pass")
     tried: list[str] = []
@@ -147,7 +147,7 @@ def test_the_release_in_which_a_fault_came(tmp_path: Path) -> None:
     answer, tried, left = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
     assert (answer.before.torch, answer.after.torch) == ("2.5.0", "2.6.0")
     assert answer.specifier == ">=2.6.0,<=2.9.0"
-    assert answer.told().startswith("The fault shows since torch 2.6.0; 2.5.0 is as documented.")
+    assert answer.text().startswith("The fault shows since torch 2.6.0; 2.5.0 is as documented.")
     assert tried[:2] == ["2.0.0", "2.9.0"]  # both ends first
     assert len(tried) <= 6
     assert left[-1] == 0
@@ -156,14 +156,14 @@ def test_the_release_in_which_a_fault_came(tmp_path: Path) -> None:
 def test_the_release_that_mended_it(tmp_path: Path) -> None:
     answer, _, _ = searched(tmp_path, lambda n: SHOWS if n < 3 else HOLDS)
     assert answer.specifier == ">=2.0.0,<=2.2.0"
-    assert "shows up to torch 2.2.0" in answer.told()
+    assert "shows up to torch 2.2.0" in answer.text()
 
 
 def test_what_is_skipped_is_named(tmp_path: Path) -> None:
     answer, _, _ = searched(tmp_path, lambda n: SKIP if n in (0, 4, 5) else SHOWS if n >= 6 else HOLDS)
     assert answer.first == "2.1.0"
     assert [verdict.torch for verdict in answer.skipped] == ["2.4.0", "2.5.0"]
-    assert "2.4.0 (no wheel); 2.5.0 (no wheel)" in answer.told()
+    assert "2.4.0 (no wheel); 2.5.0 (no wheel)" in answer.text()
 
 
 def test_a_search_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def test_those_that_are_named(reports: Path) -> None:
 
 def test_what_is_new_is_told() -> None:
     before = of("2.9.0", case("aaaa"), case("bbbb", WARNED))
-    told = list(against(Path("old"), before, of("2.10.0", case("aaaa", WRONG), case("bbbb"))))
-    assert told == [
+    lines = list(against(Path("old"), before, of("2.10.0", case("aaaa", WRONG), case("bbbb"))))
+    assert lines == [
         "against torch 2.9.0+cpu (2026-11-21T04:40:00Z): 1 cause worse, 1 mended",
         "newly deviating: BW-01, wrong values, in 1 cases; for one see: hookcheck explain aaaa",
     ]

@@ -46,14 +46,14 @@ class Acting(Examiner):
 
 @pytest.fixture
 def children(tmp_path: Path) -> Iterator[Callable[..., Child]]:
-    made: list[Child] = []
+    all_children: list[Child] = []
 
     def child(examiner: Examiner, **settings: Any) -> Child:
-        made.append(Child(examiner, tmp_path / "scratch", **settings))
-        return made[-1]
+        all_children.append(Child(examiner, tmp_path / "scratch", **settings))
+        return all_children[-1]
 
     yield child
-    for each in made:
+    for each in all_children:
         each.close()
 
 

@@ -37,16 +37,16 @@ def run(reports: Path, workers: str, planted: bool) -> subprocess.CompletedProce
 
 def processes(mark: str) -> list[str]:
     """The processes that have ``mark`` in the environment that they were started with; none where there is no /proc."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if mark in (process / "environ").read_text(errors="replace"):
-                found.append((process / "cmdline").read_text(errors="replace"))
-    return found
+                commands.append((process / "cmdline").read_text(errors="replace"))
+    return commands
 
 
-def by_key(made: Record) -> dict[tuple[str, str], CaseResult]:
-    return {(case.topology, case.kind): case for case in made.cases if case.origin == "corpus"}
+def by_key(run_record: Record) -> dict[tuple[str, str], CaseResult]:
+    return {(case.topology, case.kind): case for case in run_record.cases if case.origin == "corpus"}
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +62,10 @@ def due() -> dict[tuple[str, str], tuple[str, str]]:
     ends = {name: (outcome, says) for name, (_, outcome, says) in DEATHS.items()}
     ends["exception"] = (CRASHED, "let out AssertionError: of hookcheck itself")
     chapter = {id: kind for kind in CHAPTERS for id in PROGRAMS}
-    found = {(id, KIND): ends[name] for id, name in IN_HOOK.items()}
-    found.update({(id, kind): ends[name] for id, name in IN_BUILD.items() for kind in KINDS})
-    found.update({(id, ""): ends[name] for id, name in PROGRAMS.items() if id in chapter})
-    return found
+    by_case = {(id, KIND): ends[name] for id, name in IN_HOOK.items()}
+    by_case.update({(id, kind): ends[name] for id, name in IN_BUILD.items() for kind in KINDS})
+    by_case.update({(id, ""): ends[name] for id, name in PROGRAMS.items() if id in chapter})
+    return by_case
 
 
 @pytest.mark.slow
@@ -73,9 +73,9 @@ def due() -> dict[tuple[str, str], tuple[str, str]]:
 def test_each_death_takes_one_case_along_and_no_other(sound: Record, tmp_path: Path, workers: str) -> None:
     result = run(tmp_path, workers, planted=True)
     assert result.returncode == 1, result.stdout + result.stderr
-    made = record(tmp_path / "partial")
-    assert made.footer.complete
-    before, after = by_key(sound), by_key(made)
+    run_record = record(tmp_path / "partial")
+    assert run_record.footer.complete
+    before, after = by_key(sound), by_key(run_record)
     assert before.keys() == after.keys()
     planted = due()
     for (id, kind), case in after.items():
@@ -85,16 +85,16 @@ def test_each_death_takes_one_case_along_and_no_other(sound: Record, tmp_path: P
             assert [d.ledger for d in case.deviations] == [d.ledger for d in before[id, kind].deviations]
         else:
             assert (case.outcome, end[1] in case.reason) == (end[0], True), case
-    assert made.footer.explored == sound.footer.explored
-    explored = [case for case in made.cases if case.origin == "exploration"]
+    assert run_record.footer.explored == sound.footer.explored
+    explored = [case for case in run_record.cases if case.origin == "exploration"]
     assert explored
     for case in explored:
         assert case.kind == KIND
         assert case.outcome in (CRASHED, TIMED_OUT)  # a crash takes long to tell on a machine that is busy
         assert DEATHS[strikes_explored(case.topology)][2] in case.reason
-    contents = {counterexample.topology for counterexample in made.counterexamples}
+    contents = {counterexample.topology for counterexample in run_record.counterexamples}
     assert {case.topology for case in explored} <= contents
     assert not [*tmp_path.glob(".partial-*")]
     assert not processes(str(tmp_path))
-    assert f"{sum(case.outcome == TIMED_OUT for case in made.cases)} timed out" in result.stdout
-    assert {case.outcome for case in made.cases} == {RAN, CRASHED, TIMED_OUT}
+    assert f"{sum(case.outcome == TIMED_OUT for case in run_record.cases)} timed out" in result.stdout
+    assert {case.outcome for case in run_record.cases} == {RAN, CRASHED, TIMED_OUT}

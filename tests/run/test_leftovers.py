@@ -25,7 +25,7 @@ from hookcheck.run.leftovers import NAME, hold, leftovers, reminders, remove_sup
 from hookcheck.run.plan import Request
 
 from .test_isolation import processes
-from .test_plan import LARGE, SMALL, asked, made, ran  # noqa: F401 -- a fixture
+from .test_plan import LARGE, SMALL, ask, asked, ran  # noqa: F401 -- a fixture
 from .test_plugin import command, environment, record
 
 TORCH = Torch("2.13.0+cpu", "0123abc", None)
@@ -147,19 +147,21 @@ def test_ctrl_c_leaves_a_record_that_says_so_and_a_run_to_go_on_with(tmp_path: P
     process.send_signal(signal.SIGINT)
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 2, output
-    made_of = record(tmp_path / "partial")
-    assert not made_of.footer.complete
-    assert made_of.footer.stopped == "interrupted by the user"
-    assert (made_of.header.label, [path.name for path in (tmp_path / "partial").iterdir()]) == (
+    run_record = record(tmp_path / "partial")
+    assert not run_record.footer.complete
+    assert run_record.footer.stopped == "interrupted by the user"
+    assert (run_record.header.label, [path.name for path in (tmp_path / "partial").iterdir()]) == (
         "cut-off",
         [f"torch-{torch.__version__.split('+')[0]}-cut-off-cpu.jsonl.gz"],
     )
-    done = [case for case in made_of.cases if case.outcome == RAN]
-    assert 100 <= seen <= len(done) < len(made_of.cases) == made_of.header.plan.cases
-    assert {(c.outcome, c.reason) for c in made_of.cases if c.outcome != RAN} >= {(NOT_RUN, "interrupted by the user")}
-    told = re.search(r"^go on with it: python -m pytest (.*)$", output, re.M)
-    assert told
-    assert shlex.split(told[1]) == [
+    done = [case for case in run_record.cases if case.outcome == RAN]
+    assert 100 <= seen <= len(done) < len(run_record.cases) == run_record.header.plan.cases
+    assert {(c.outcome, c.reason) for c in run_record.cases if c.outcome != RAN} >= {
+        (NOT_RUN, "interrupted by the user")
+    }
+    hint = re.search(r"^go on with it: python -m pytest (.*)$", output, re.M)
+    assert hint
+    assert shlex.split(hint[1]) == [
         *command(tmp_path, "-n0", *FAMILIES, "-q", chapters=("test_networks.py",))[3:],
         "--resume",
     ]
@@ -169,7 +171,7 @@ def test_ctrl_c_leaves_a_record_that_says_so_and_a_run_to_go_on_with(tmp_path: P
     assert result.returncode == 0, result.stdout
     whole = record(tmp_path / "partial")
     assert {case.outcome for case in whole.cases} == {RAN}
-    assert (whole.header.started, whole.header.label) == (made_of.header.started, "")
+    assert (whole.header.started, whole.header.label) == (run_record.header.started, "")
     assert not [*tmp_path.glob(".partial-*")]
 
 
@@ -200,8 +202,8 @@ def test_without_a_run_to_go_on_with_resume_is_refused_in_one_line(tmp_path: Pat
 
 def test_a_label_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
     with pytest.raises(HookcheckError, match=r"the label 'a/b' is no part of a file's name; use letters, digits"):
-        made(tmp_path, label="a/b")
-    assert made(tmp_path, label="patched-2").label == "patched-2"
+        ask(tmp_path, label="a/b")
+    assert ask(tmp_path, label="patched-2").label == "patched-2"
 
 
 def test_the_file_that_marks_a_run_says_what_it_is(asked: Request) -> None:  # noqa: F811

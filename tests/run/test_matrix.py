@@ -66,11 +66,11 @@ def test_a_record_that_stands_is_left(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_committed_records_are_current_only_with_todays_corpus_and_clauses() -> None:
     root = Path(__file__).parents[2]
-    made = module.read(root / "reports" / "records" / "torch-2.13.0-cpu.jsonl.gz")
-    corpus = {family: file.digest for family, file in made.header.plan.corpus.items()}
-    clauses = [clause.id for clause in made.header.plan.clauses]
-    assert module.is_current(made, corpus) == (clauses == [*module.CLAUSES])
-    assert not module.is_current(made, {**corpus, "single-node": "other"})
+    record = module.read(root / "reports" / "records" / "torch-2.13.0-cpu.jsonl.gz")
+    corpus = {family: file.digest for family, file in record.header.plan.corpus.items()}
+    clauses = [clause.id for clause in record.header.plan.clauses]
+    assert module.is_current(record, corpus) == (clauses == [*module.CLAUSES])
+    assert not module.is_current(record, {**corpus, "single-node": "other"})
 
 
 def test_releases_are_chosen_by_name_and_share() -> None:

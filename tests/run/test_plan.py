@@ -55,10 +55,10 @@ SMALL, LARGE, NEW = linear(1), linear(3), linear(2)
 def asked(tmp_path: Path) -> Request:
     """One hook kind on the two topologies of one family."""
     write(tmp_path / "corpus", "multi-node", [LARGE, SMALL])
-    return made(tmp_path, families=["multi-node"], kinds=["full_backward"])
+    return ask(tmp_path, families=["multi-node"], kinds=["full_backward"])
 
 
-def made(folder: Path, **changes: Any) -> Request:
+def ask(folder: Path, **changes: Any) -> Request:
     given: dict[str, Any] = {
         "families": [],
         "kinds": [],
@@ -92,13 +92,13 @@ def left(asked: Request, *results: CaseResult, topologies: tuple[Topology, ...] 
 
 
 def recorded(asked: Request, stopped: str = "") -> Record:
-    found = record(asked, "cpu", TORCH, stopped)
-    check(found.folded(), Path("record.jsonl"))
-    return found
+    run_record = record(asked, "cpu", TORCH, stopped)
+    check(run_record.folded(), Path("record.jsonl"))
+    return run_record
 
 
 def test_nothing_named_means_all(tmp_path: Path) -> None:
-    whole = made(tmp_path)
+    whole = ask(tmp_path)
     assert (whole.families, whole.kinds, whole.clauses) == (all_families(), all_kinds(), tuple(CLAUSES))
     assert whole.whole
     assert chosen(whole) == tuple(CLAUSES.values())
@@ -106,12 +106,12 @@ def test_nothing_named_means_all(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", [{"families": ["multi-node"]}, {"kinds": ["backward"]}, {"clauses": ["GI-01"]}])
 def test_a_part_is_not_the_whole(tmp_path: Path, part: dict[str, list[str]]) -> None:
-    assert not made(tmp_path, **part).whole
+    assert not ask(tmp_path, **part).whole
 
 
 @pytest.mark.parametrize(("device", "devices"), [("cpu", ("cpu",)), ("cuda", ("cuda",)), ("all", ("cpu", "cuda"))])
 def test_devices(tmp_path: Path, device: str, devices: tuple[str, ...]) -> None:
-    assert made(tmp_path, device=device).devices == devices
+    assert ask(tmp_path, device=device).devices == devices
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_devices(tmp_path: Path, device: str, devices: tuple[str, ...]) -> None:
 )
 def test_what_is_unknown_is_refused(tmp_path: Path, wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(HookcheckError, match=f"^{message}$"):
-        made(tmp_path, **wrong)
+        ask(tmp_path, **wrong)
 
 
 def test_a_worker_gets_the_request_as_it_was_made(asked: Request) -> None:
@@ -147,22 +147,22 @@ def test_a_session_is_the_share_of_one_worker(asked: Request) -> None:
 
 def test_what_is_missing_in_the_parts_was_left_out(asked: Request) -> None:
     left(asked, ran(SMALL))
-    found = recorded(asked)
-    assert {c.topology: (c.outcome, c.reason) for c in found.cases} == {
+    run_record = recorded(asked)
+    assert {c.topology: (c.outcome, c.reason) for c in run_record.cases} == {
         identify(SMALL): (RAN, ""),
         identify(LARGE): (NOT_RUN, LEFT_OUT),
     }
-    assert dict(found.footer.counts) == {
+    assert dict(run_record.footer.counts) == {
         "planned": 2, "ran": 1, "not offered": 0, "not run": 1, "crashed": 0, "timed out": 0,
     }  # fmt: skip
-    assert found.footer.complete
+    assert run_record.footer.complete
 
 
 def test_what_an_interrupted_run_did_not_reach_says_why(asked: Request) -> None:
     left(asked, ran(SMALL))
-    found = recorded(asked, "interrupted by the user")
-    assert [c.reason for c in found.cases if c.outcome == NOT_RUN] == ["interrupted by the user"]
-    assert (found.footer.complete, found.footer.stopped) == (False, "interrupted by the user")
+    run_record = recorded(asked, "interrupted by the user")
+    assert [c.reason for c in run_record.cases if c.outcome == NOT_RUN] == ["interrupted by the user"]
+    assert (run_record.footer.complete, run_record.footer.stopped) == (False, "interrupted by the user")
 
 
 def test_a_crash_in_one_part_outweighs_what_ran_in_another(asked: Request) -> None:
@@ -174,9 +174,9 @@ def test_a_crash_in_one_part_outweighs_what_ran_in_another(asked: Request) -> No
 def test_the_smallest_deviating_topology_is_kept_with_its_source(asked: Request) -> None:
     deviation = Deviation("GI-01", "net#0", "wrong values", "1", "2")
     left(asked, ran(SMALL), ran(LARGE, deviation))
-    (kept,) = recorded(asked).counterexamples
-    assert (kept.topology, kept.content) == (identify(LARGE), encode(LARGE))
-    assert "nn.Linear(3, 1)" in kept.source
+    (counterexample,) = recorded(asked).counterexamples
+    assert (counterexample.topology, counterexample.content) == (identify(LARGE), encode(LARGE))
+    assert "nn.Linear(3, 1)" in counterexample.source
 
 
 def test_a_topology_that_exploration_found_is_kept_if_it_is_smaller(asked: Request) -> None:
@@ -193,9 +193,9 @@ def test_the_smallest_that_the_ledger_does_not_explain_is_kept_too(asked: Reques
 
 def test_what_exploration_ran_is_not_planned_but_counted(asked: Request) -> None:
     left(asked, ran(SMALL), ran(LARGE), ran(NEW, origin="exploration"), topologies=(NEW,))
-    found = recorded(asked)
-    assert found.header.plan.cases == 2
-    assert found.footer.counts["planned"] == 3
+    run_record = recorded(asked)
+    assert run_record.header.plan.cases == 2
+    assert run_record.footer.counts["planned"] == 3
 
 
 def test_how_many_topologies_were_explored_is_added_up_over_the_workers(asked: Request) -> None:
@@ -209,10 +209,10 @@ def test_how_many_topologies_were_explored_is_added_up_over_the_workers(asked: R
 
 def test_a_record_stands_only_if_all_was_asked_for_and_all_was_run(tmp_path: Path, asked: Request) -> None:
     left(asked, ran(SMALL), ran(LARGE))
-    found = recorded(asked)
-    everything = made(tmp_path)
-    assert stands(everything, found)
-    assert not stands(asked, found)
+    run_record = recorded(asked)
+    everything = ask(tmp_path)
+    assert stands(everything, run_record)
+    assert not stands(asked, run_record)
     assert not stands(everything, recorded(asked, "interrupted by the user"))
     discard_parts(asked)
     assert not asked.parts.exists()

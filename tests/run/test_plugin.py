@@ -137,15 +137,15 @@ def test_a_run_of_a_part_keeps_its_record_apart(whole: tuple[Path, str]) -> None
 
 
 def test_all_that_was_planned_ran_or_is_accounted_for(whole: tuple[Path, str]) -> None:
-    made = record(whole[0] / "partial")
-    counts = dict(made.footer.counts)
-    assert counts == tally(made.cases)
-    assert counts.pop("planned") == sum(counts.values()) == len(made.cases)
-    corpus = [case for case in made.cases if case.origin == "corpus"]
-    assert len(corpus) == made.header.plan.cases == made.header.plan.corpus[FAMILY].count * len(KINDS)
-    assert {case.outcome for case in made.cases} == {RAN}
-    assert {case.origin for case in made.cases} == {"corpus"}
-    assert 0 < made.footer.explored <= 5
+    run_record = record(whole[0] / "partial")
+    counts = dict(run_record.footer.counts)
+    assert counts == tally(run_record.cases)
+    assert counts.pop("planned") == sum(counts.values()) == len(run_record.cases)
+    corpus = [case for case in run_record.cases if case.origin == "corpus"]
+    assert len(corpus) == run_record.header.plan.cases == run_record.header.plan.corpus[FAMILY].count * len(KINDS)
+    assert {case.outcome for case in run_record.cases} == {RAN}
+    assert {case.origin for case in run_record.cases} == {"corpus"}
+    assert 0 < run_record.footer.explored <= 5
 
 
 def test_every_setting_of_the_run_is_printed(whole: tuple[Path, str]) -> None:
@@ -172,10 +172,10 @@ def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: 
         command(tmp_path, "-n0", chapters=(id,)), env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
-    made = record(tmp_path / "partial")
-    ran = {(c.family, c.kind) for c in made.cases if c.outcome == RAN}
+    run_record = record(tmp_path / "partial")
+    ran = {(c.family, c.kind) for c in run_record.cases if c.outcome == RAN}
     assert ran == {(FAMILY, "full_backward")}
-    left_out = {(c.outcome, c.reason) for c in made.cases if (c.family, c.kind) not in ran}
+    left_out = {(c.outcome, c.reason) for c in run_record.cases if (c.family, c.kind) not in ran}
     assert left_out == {(NOT_RUN, "left out of this run by its selection of tests")}
 
 
@@ -214,9 +214,9 @@ def test_a_red_cell_shows_the_network_and_both_sides(tmp_path: Path) -> None:
     once = [line for line in result.stdout.splitlines() if line.startswith("GI-01 ") and ": wrong values at" in line]
     assert len(once) == 1
     assert f"{FAMILY} with global_full_backward" in result.stdout
-    made = record(reports / "partial")
-    explored = {c.topology for c in made.cases if c.origin == "exploration" and c.deviations}
-    sources = {c.topology: c.source for c in made.counterexamples}
+    run_record = record(reports / "partial")
+    explored = {c.topology for c in run_record.cases if c.origin == "exploration" and c.deviations}
+    sources = {c.topology: c.source for c in run_record.counterexamples}
     assert [id for id in explored if "net = nn.Linear(1, 1, bias=False)" in sources.get(id, "")]
 
 
@@ -257,8 +257,8 @@ def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Pat
         text=True,
         check=False,
     )
-    told = "FAILED ledger: never-seen says that GI-01 deviate under full_backward hooks, and no family shows it: narrow"
-    assert (told in result.stdout) is fails, result.stdout
+    line = "FAILED ledger: never-seen says that GI-01 deviate under full_backward hooks, and no family shows it: narrow"
+    assert (line in result.stdout) is fails, result.stdout
     assert result.returncode == (1 if fails else 0)
     assert (reports / ("records" if fails else "partial")).is_dir()
 

@@ -14,7 +14,7 @@ from hookcheck.report.archive import Archive, read_folder
 from hookcheck.report.causes import Cause, Example
 from hookcheck.report.drawing import report
 from hookcheck.repro.verify import SHOWS, here
-from hookcheck.run.reproduction import Made, drop_others, kept, kept_in, make, missing, reproductions
+from hookcheck.run.reproduction import Made, drop_others, kept_in, make, missing, reproductions, script_of
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import encode, identify
 
@@ -29,7 +29,7 @@ def cause(ledger: str = "legacy-linear-last-node", clause: str = "GI-01", topolo
     return Cause(clause, ledger, (seen.gap,), ("backward",), ("multi-node",), {0: 1}, example)
 
 
-def made(folder: Path, *causes: Cause) -> list[Made]:
+def write_scripts(folder: Path, *causes: Cause) -> list[Made]:
     return list(make(causes, folder, conformance_folder() / "corpus", VERSION))
 
 
@@ -40,7 +40,7 @@ def archived(folder: Path, *versions: str) -> Archive:
 
 
 def test_a_script_is_made_once_it_was_seen_to_fail_and_kept(tmp_path: Path) -> None:
-    (result,) = made(tmp_path, cause())
+    (result,) = write_scripts(tmp_path, cause())
     assert result.why == ""
     path = tmp_path / "GI-01" / "legacy-linear-last-node.py"
     assert [each.name for each in path.parent.iterdir()] == [path.name]
@@ -48,13 +48,15 @@ def test_a_script_is_made_once_it_was_seen_to_fail_and_kept(tmp_path: Path) -> N
     assert text.count("\n") == result.lines
     assert "hookcheck" not in text.partition("\n")[2]
     assert here(path, VERSION).verdict == SHOWS
-    assert kept(cause(), tmp_path) == text == reproductions(tmp_path)(cause())
+    assert script_of(cause(), tmp_path) == text == reproductions(tmp_path)(cause())
 
 
 def test_what_cannot_be_shown_here_leaves_no_file(tmp_path: Path) -> None:
-    (result,) = made(tmp_path, cause("legacy-container-addition"))
+    (result,) = write_scripts(tmp_path, cause("legacy-container-addition"))
     assert "for other causes than legacy-container-addition" in result.why
-    (result,) = made(tmp_path, replace(cause(), example=replace(cause().example, topology="f" * 16, network=None)))
+    (result,) = write_scripts(
+        tmp_path, replace(cause(), example=replace(cause().example, topology="f" * 16, network=None))
+    )
     assert "neither a record nor the corpus" in result.why
     assert not [*tmp_path.rglob("*.*")]
 
@@ -63,9 +65,9 @@ def test_a_script_of_another_network_is_not_shown(tmp_path: Path) -> None:
     path = tmp_path / "GI-01" / "legacy-linear-last-node.py"
     path.parent.mkdir()
     path.write_text(f"# torch 2.6.0: hookcheck repro {identify(LINEAR)} --clause GI-01 --kind backward\nimport torch\n")
-    assert kept(cause(), tmp_path).endswith("import torch\n")
-    assert kept(cause(topology="0" * 16), tmp_path) == ""
-    assert kept(cause("another"), tmp_path) == ""
+    assert script_of(cause(), tmp_path).endswith("import torch\n")
+    assert script_of(cause(topology="0" * 16), tmp_path) == ""
+    assert script_of(cause("another"), tmp_path) == ""
     drop_others([cause()], tmp_path)
     assert path.exists()
     drop_others([cause(topology="0" * 16)], tmp_path)

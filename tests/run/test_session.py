@@ -21,7 +21,7 @@ from hookcheck.programs.program import programs
 from hookcheck.record.lines import cases_of
 from hookcheck.record.parts import read_parts
 from hookcheck.run.examiner import Examiner, Lost, Task
-from hookcheck.run.items import Cell, Exploration
+from hookcheck.run.items import CellItem, Exploration
 from hookcheck.run.session import Session, Unexplained
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import decode, identify
@@ -102,8 +102,8 @@ def test_every_topology_is_run_with_every_hook_kind(shares: Shares) -> None:
 
 def test_every_result_is_in_the_part_file(shares: Shares) -> None:
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
-    kept = [case for line in shares.lines() for case in cases_of(line)]
-    assert sorted(kept, key=place) == sorted(results, key=place)
+    cases = [case for line in shares.lines() for case in cases_of(line)]
+    assert sorted(cases, key=place) == sorted(results, key=place)
 
 
 def place(case: CaseResult) -> tuple[int, int]:
@@ -121,9 +121,9 @@ def test_every_known_deviation_of_a_cell_has_evidence_and_not_every_topology_is_
     kinds = ("backward", "global_backward")
     known = replace(STALE, clauses=tuple(CLAUSES), families=(), kinds=kinds, instead=GAPS)
     results = shares.worker("gw0", kinds=kinds, ledgers={"cpu": Ledger((known,))}).replayed(FAMILY, "cpu")
-    found = {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations}
-    assert found == {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations if d.told}
-    assert {d.told for r in results for d in r.deviations} == {True, False}
+    deviations = {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations}
+    assert deviations == {(d.clause, r.kind, d.ledger) for r in results for d in r.deviations if d.worded}
+    assert {d.worded for r in results for d in r.deviations} == {True, False}
 
 
 def test_a_worker_that_takes_over_runs_only_what_is_left(shares: Shares) -> None:
@@ -140,8 +140,8 @@ def test_one_that_takes_over_in_the_middle_of_a_line_drops_it_and_goes_on_in_the
     part.write_bytes(part.read_bytes()[:-5])
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
     assert {r.outcome for r in results} == {RAN}
-    kept = [case for line in shares.lines() for case in cases_of(line)]
-    assert {(case.topology, case.kind) for case in kept} == {(id, kind) for id in IDS for kind in KINDS}
+    cases = [case for line in shares.lines() for case in cases_of(line)]
+    assert {(case.topology, case.kind) for case in cases} == {(id, kind) for id in IDS for kind in KINDS}
 
 
 @pytest.mark.parametrize("outcome", [CRASHED, TIMED_OUT])
@@ -187,8 +187,8 @@ def test_exploration_that_was_finished_is_not_done_again(shares: Shares) -> None
     assert runner.ids
 
 
-def cell(worker: Session, clause: str = "GI-01", kind: str = KINDS[0]) -> Cell:
-    return Cell(worker, clause, FAMILY, kind, "cpu")
+def cell(worker: Session, clause: str = "GI-01", kind: str = KINDS[0]) -> CellItem:
+    return CellItem(worker, clause, FAMILY, kind, "cpu")
 
 
 def test_a_cell_with_a_crash_fails_and_shows_the_network(shares: Shares) -> None:
@@ -292,10 +292,10 @@ def test_exploration_shrinks_a_fault_to_what_a_person_would_write(shares: Shares
     worker = shares.worker("gw0", kinds=(kind,), corpus={FAMILY: ()})
     with receiving(each(lambda g: g * 2)), pytest.raises(Unexplained) as caught:
         worker.explore(FAMILY, "cpu", 50)
-    (kept,) = [decode(line["content"]) for line in shares.lines() if line["type"] == "topology"][-1:]
-    assert kept.module == Linear(1, 1, bias=False)
-    assert [i.shape for i in kept.inputs if i.name == "x"] == [(1,)]
-    assert modules_source(kept).splitlines()[0] == "net = nn.Linear(1, 1, bias=False)"
+    (counterexample,) = [decode(line["content"]) for line in shares.lines() if line["type"] == "topology"][-1:]
+    assert counterexample.module == Linear(1, 1, bias=False)
+    assert [i.shape for i in counterexample.inputs if i.name == "x"] == [(1,)]
+    assert modules_source(counterexample).splitlines()[0] == "net = nn.Linear(1, 1, bias=False)"
     assert f"GI-01 ({FAMILY}, {kind}): wrong values at net#0" in str(caught.value)
     assert "net = nn.Linear(1, 1, bias=False)" in str(caught.value)
 
@@ -307,8 +307,8 @@ def test_exploration_reports_the_clause_that_it_found_first_when_shrinking(share
     worker = shares.worker("gw0", kinds=KINDS[:1], corpus={FAMILY: ()})
     with only_for(is_leaf), pytest.raises(Unexplained, match=r"BW-02 .*: not fired at net#0"):
         worker.explore(FAMILY, "cpu", 50)
-    (kept,) = [decode(line["content"]) for line in shares.lines() if line["type"] == "topology"][-1:]
-    assert modules_source(kept).splitlines()[0] == "net = nn.Sequential(nn.Linear(1, 1, bias=False))"
+    (counterexample,) = [decode(line["content"]) for line in shares.lines() if line["type"] == "topology"][-1:]
+    assert modules_source(counterexample).splitlines()[0] == "net = nn.Sequential(nn.Linear(1, 1, bias=False))"
 
 
 def test_an_exploration_that_finds_something_is_a_failed_item(shares: Shares) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import torch
-from faults.engine import each, receiving, told
+from faults.engine import calling, each, receiving
 from hypothesis import HealthCheck, Phase, find, given, seed, settings
 from hypothesis.statistics import collector
 
@@ -218,8 +218,8 @@ def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str)
     like_session = settings(database=None, phases=phases, max_examples=400)
     topologies = family_named(family).topologies()
     starts = [find(topologies, shows, settings=like_session, random=Random(number)) for number in range(4)]
-    others = [found for found in starts if found != written]
-    assert len(others) <= 1, "\n\n".join(source(found).script() for found in others)
+    others = [start for start in starts if start != written]
+    assert len(others) <= 1, "\n\n".join(source(start).script() for start in others)
 
 
 def doubled_again() -> AbstractContextManager[None]:
@@ -231,7 +231,7 @@ def doubled_again() -> AbstractContextManager[None]:
         seen.append(module)
         return hook(module, each(lambda g: g * 2)(grad_input) if again else grad_input, grad_output)
 
-    return told(call)
+    return calling(call)
 
 
 FAULTS: dict[str, tuple[str, Callable[[], AbstractContextManager[None]], Topology]] = {
@@ -272,8 +272,8 @@ def test_exploration_shrinks_a_fault_to_what_a_person_would_write(what: str, tmp
     finally:
         session.close()
     (line,) = [line for line in read_parts(tmp_path / "cpu") if line["type"] == "topology"]
-    found = decode(line["content"])
-    assert found == written, source(found).script()
+    counterexample = decode(line["content"])
+    assert counterexample == written, source(counterexample).script()
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -8,14 +8,14 @@ from hookcheck.scan.findings import Scanned
 from hookcheck.scan.fix import Fixed, fix
 from hookcheck.scan.registrations import registrations
 from hookcheck.scan.releases import allowed
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 HEAD = "import torch\nlayer = torch.nn.Linear(2, 2)\n"
 SAFE = f"{HEAD}h = layer.register_backward_hook( lambda m,gi,go: print(go) )  # so\n"
 
 
 def fixed(text: str, torch: str = "") -> Fixed:
-    source = Source("x.py", text.encode())
+    source = SourceFile("x.py", text.encode())
     return fix(Scanned(source, tuple(registrations(source)), allowed(torch) if torch else ()))
 
 

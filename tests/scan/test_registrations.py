@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hookcheck.scan.registrations import registrations
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 
 def kinds(text: str, head: str = HEAD) -> list[tuple[str, bool]]:
-    source = Source("program.py", (head + text).encode())
+    source = SourceFile("program.py", (head + text).encode())
     return [(r.kind, r.sure) for r in sorted(registrations(source), key=lambda r: r.node.lineno)]
 
 

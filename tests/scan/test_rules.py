@@ -13,7 +13,7 @@ from packaging.version import Version
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
-from hookcheck.scan.findings import Rule
+from hookcheck.scan.findings import ScanRule
 from hookcheck.scan.releases import allowed
 from hookcheck.scan.rules import RULES
 from hookcheck.scan.scanning import scan
@@ -30,23 +30,23 @@ def ids(text: str, torch: str = "") -> list[str]:
 
 
 @BOTH
-def test_a_rule_speaks_of_its_bad_example_and_no_other_rule_does(rule: Rule) -> None:
+def test_a_rule_speaks_of_its_bad_example_and_no_other_rule_does(rule: ScanRule) -> None:
     assert ids(rule.bad, rule.torch) == [rule.id]
 
 
 @BOTH
-def test_no_rule_speaks_of_a_good_example(rule: Rule) -> None:
+def test_no_rule_speaks_of_a_good_example(rule: ScanRule) -> None:
     assert ids(rule.good, rule.torch) == []
 
 
 @BOTH
-def test_examples_are_one_edited_line_apart(rule: Rule) -> None:
+def test_examples_are_one_edited_line_apart(rule: ScanRule) -> None:
     lines = difflib.ndiff(rule.bad.splitlines(), rule.good.splitlines())
     assert sorted(line[0] for line in lines if line[0] in "+-") == ["+", "-"]
 
 
 @BOTH
-def test_rules_are_stated_in_one_sentence_with_a_link(rule: Rule) -> None:
+def test_rules_are_stated_in_one_sentence_with_a_link(rule: ScanRule) -> None:
     assert rule.sentence.endswith(".")
     assert ". " not in rule.sentence
     assert rule.link.startswith("https://") or rule.id == "HKS100"
@@ -100,7 +100,7 @@ def on_layer(hook: str, call: str = "register_full_backward_hook", before: str =
 
 
 @pytest.mark.parametrize(
-    ("hook", "found"),
+    ("hook", "rules"),
     [
         ("lambda m, gi, go: gi[0]", ["HKS007"]),
         ("lambda m, gi, go: -gi[0].clamp(min=0)", ["HKS007"]),
@@ -112,8 +112,8 @@ def on_layer(hook: str, call: str = "register_full_backward_hook", before: str =
         ("lambda m, gi, go: gi[0] is None", []),
     ],
 )
-def test_one_tensor_where_a_tuple_is_due(hook: str, found: list[str]) -> None:
-    assert on_layer(hook) == found
+def test_one_tensor_where_a_tuple_is_due(hook: str, rules: list[str]) -> None:
+    assert on_layer(hook) == rules
 
 
 @pytest.mark.parametrize("call", ["register_forward_hook", "register_forward_pre_hook"])
@@ -122,7 +122,7 @@ def test_forward_hooks_may_return_a_tensor(call: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "hook", "found"),
+    ("before", "hook", "rules"),
     [
         ("def f(a, b): ...", "f", ["HKS005"]),
         ("def f(a, b, c): ...", "f", []),
@@ -143,15 +143,15 @@ def test_forward_hooks_may_return_a_tensor(call: str) -> None:
         ("from elsewhere import f", "f", []),
     ],
 )
-def test_what_a_hook_takes(before: str, hook: str, found: list[str]) -> None:
-    assert on_layer(hook, before=before) == found
+def test_what_a_hook_takes(before: str, hook: str, rules: list[str]) -> None:
+    assert on_layer(hook, before=before) == rules
 
 
 @pytest.mark.parametrize(
-    ("option", "found"), [("", ["HKS005"]), (", with_kwargs=True", []), (", with_kwargs=flag", []), (", **more", [])]
+    ("option", "rules"), [("", ["HKS005"]), (", with_kwargs=True", []), (", with_kwargs=flag", []), (", **more", [])]
 )
-def test_options_change_what_a_hook_takes(option: str, found: list[str]) -> None:
-    assert on_layer(f"lambda m, args, kwargs, out: None{option}", "register_forward_hook") == found
+def test_options_change_what_a_hook_takes(option: str, rules: list[str]) -> None:
+    assert on_layer(f"lambda m, args, kwargs, out: None{option}", "register_forward_hook") == rules
 
 
 def test_methods_of_a_class_are_hooks() -> None:
@@ -161,18 +161,18 @@ def test_methods_of_a_class_are_hooks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "found"), [("hasattr(w, 'register_post_accumulate_grad_hook')", []), ("torch.version > (2, 1)", []),
+    ("test", "rules"), [("hasattr(w, 'register_post_accumulate_grad_hook')", []), ("torch.version > (2, 1)", []),
     ("ready", ["HKS003"])],
 )  # fmt: skip
-def test_a_program_may_ask_before_it_uses_what_is_new(test: str, found: list[str]) -> None:
+def test_a_program_may_ask_before_it_uses_what_is_new(test: str, rules: list[str]) -> None:
     text = f"{HEAD}w = torch.ones(2, requires_grad=True)\nif {test}:\n"
     text += "    h = w.register_post_accumulate_grad_hook(print)\n"
-    assert ids(text, ">=2.0,<2.16") == found
+    assert ids(text, ">=2.0,<2.16") == rules
     assert ids(text, ">=2.1") == []
 
 
 @pytest.mark.parametrize(
-    ("place", "found"),
+    ("place", "rules"),
     [
         ("def f(m: nn.Module):\n    m.register_forward_hook(print)", ["HKS009"]),
         ("def f(m: nn.Module):\n    for c in m.modules():\n        c.register_forward_hook(print)", ["HKS009"]),
@@ -186,25 +186,25 @@ def test_a_program_may_ask_before_it_uses_what_is_new(test: str, found: list[str
         ("class N(nn.Module):\n    def watch(self):\n        self.register_forward_hook(print)", ["HKS009"]),
     ],
 )
-def test_dropped_handles(place: str, found: list[str]) -> None:
-    assert ids(f"{HEAD}{place}\n") == found
+def test_dropped_handles(place: str, rules: list[str]) -> None:
+    assert ids(f"{HEAD}{place}\n") == rules
 
 
 @pytest.mark.parametrize(
-    ("end", "found"),
+    ("end", "rules"),
     [
         ("torch.jit.script(layer)", ["HKS008"]),
         ("h.remove()\ntorch.save(layer, 'x')", []),
         ("torch.save(other, 'x')", []),
     ],
 )
-def test_lambdas_on_what_is_saved(end: str, found: list[str]) -> None:
+def test_lambdas_on_what_is_saved(end: str, rules: list[str]) -> None:
     text = f"{HEAD}layer = nn.Linear(2, 2)\nother = nn.Linear(2, 2)\n"
-    assert ids(f"{text}h = layer.register_forward_hook(lambda m, a, o: None)\n{end}\n") == found
+    assert ids(f"{text}h = layer.register_forward_hook(lambda m, a, o: None)\n{end}\n") == rules
 
 
 @pytest.mark.parametrize(
-    ("use", "found"),
+    ("use", "rules"),
     [
         ("layer._buffers", []),
         ("self._forward_hooks", []),
@@ -212,11 +212,11 @@ def test_lambdas_on_what_is_saved(end: str, found: list[str]) -> None:
         ("torch.nn.modules.module._global_forward_hooks", ["HKS002"]),
     ],
 )
-def test_private_names(use: str, found: list[str]) -> None:
+def test_private_names(use: str, rules: list[str]) -> None:
     before = (
         "class Mine:\n    def __init__(self):\n        self._forward_hooks = []\n" if use.startswith("self") else ""
     )
-    assert ids(f"{HEAD}{before}\nprint({use})\n") == found
+    assert ids(f"{HEAD}{before}\nprint({use})\n") == rules
 
 
 @pytest.mark.parametrize(("home", "found"), [("torch.nn.modules.module", ["HKS002"]), ("mine", [])])
@@ -233,7 +233,7 @@ class Net(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "rules"),
     [
         (FIELD, ["HKS011"]),
         (FIELD.replace("True", "False"), []),
@@ -242,8 +242,8 @@ class Net(nn.Module):
         ("h = nn.ReLU(inplace=True).register_full_backward_pre_hook(print)\n", ["HKS011"]),
     ],
 )
-def test_modules_that_work_in_place(text: str, found: list[str]) -> None:
-    assert ids(HEAD + text) == found
+def test_modules_that_work_in_place(text: str, rules: list[str]) -> None:
+    assert ids(HEAD + text) == rules
 
 
 def test_a_name_that_is_bound_twice_in_a_hook_is_not_judged() -> None:

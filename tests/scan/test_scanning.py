@@ -27,7 +27,7 @@ def ids(text: str, rules: frozenset[str] = EVERY) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("comment", "found"),
+    ("comment", "rules"),
     [
         ("", ["HKS001"]),
         ("  # hookcheck: ignore", []),
@@ -40,16 +40,16 @@ def ids(text: str, rules: frozenset[str] = EVERY) -> list[str]:
         ("\ntext = '# hookcheck: ignore'", ["HKS001"]),
     ],
 )
-def test_comments(comment: str, found: list[str]) -> None:
-    assert ids(f"{LINE}{comment}\n") == found
+def test_comments(comment: str, rules: list[str]) -> None:
+    assert ids(f"{LINE}{comment}\n") == rules
 
 
 def notebook(*cells: str, indent: int | None = 1, language: str = "python") -> bytes:
-    made = [
+    entries = [
         {"cell_type": kind, "outputs": [{"text": [LINE]}], "source": source.splitlines(keepends=True)}
         for kind, source in [("markdown", "# Hooks"), *(("code", cell) for cell in cells)]
     ]
-    text = {"cells": made, "metadata": {"language_info": {"name": language}}, "nbformat": 4}
+    text = {"cells": entries, "metadata": {"language_info": {"name": language}}, "nbformat": 4}
     return json.dumps(text, indent=indent, ensure_ascii=False).encode()
 
 
@@ -60,11 +60,11 @@ def of_notebook(data: bytes) -> Result:
 @pytest.mark.parametrize("magic", ["%matplotlib inline", "!pip list", "layer?", "files = !ls", "%%time", "x = 100 % 7"])
 def test_notebooks_are_scanned_at_the_lines_of_their_file(magic: str) -> None:
     data = notebook("", f"{magic}\n{LINE}", "x = 1  # hookcheck: ignore[HKS001]")
-    found = of_notebook(data).findings
-    assert [finding.rule for finding in found] == ["HKS001", "HKS100"]
+    findings = of_notebook(data).findings
+    assert [finding.rule for finding in findings] == ["HKS001", "HKS100"]
     lines = data.decode().split("\n")
-    assert "layer.register_backward_hook(print)" in lines[found[0].line - 1]
-    assert "hookcheck: ignore" in lines[found[1].line - 1]
+    assert "layer.register_backward_hook(print)" in lines[findings[0].line - 1]
+    assert "hookcheck: ignore" in lines[findings[1].line - 1]
 
 
 def test_what_of_a_notebook_is_no_python_is_left_out() -> None:
@@ -103,8 +103,8 @@ def test_files(tmp_path: Path) -> None:
     for name in ("a.py", "b/c.pyi", "b/d.txt", ".git/e.py", "env/pyvenv.cfg", "env/f.py", "b/__pycache__/g.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    found = [Path(name).relative_to(tmp_path).as_posix() for name in files([str(tmp_path), str(tmp_path / "a.py")])]
-    assert found == ["a.py", "b/c.pyi"]
+    paths = [Path(name).relative_to(tmp_path).as_posix() for name in files([str(tmp_path), str(tmp_path / "a.py")])]
+    assert paths == ["a.py", "b/c.pyi"]
     assert files([str(tmp_path / "b/d.txt"), "-"]) == [str(tmp_path / "b/d.txt"), "-"]
     assert len(files([str(tmp_path / "env")])) == 1  # it was asked for
     with pytest.raises(HookcheckError, match="not there"):

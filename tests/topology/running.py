@@ -33,7 +33,7 @@ def scripted(topology: Topology) -> Names:
     return names
 
 
-def made(topology: Topology, names: Names) -> Names:
+def values_of_main(topology: Topology, names: Names) -> Names:
     """What main has named: inputs, outputs, losses and leaks."""
     hidden = {"torch", "nn", "net"}
     return {k: v for k, v in names.items() if k not in hidden and k[:2] != "__" and not callable(v)}
@@ -91,9 +91,9 @@ def agrees(observed: Any, expected: Any, oracle: Expected) -> bool:
     return type(observed) is type(expected) and bool(observed == expected)
 
 
-def _number(found: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _number(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A mask as numbers, which can be subtracted; all else as it is."""
-    return found.astype(int) if found.dtype == bool else found
+    return numbers.astype(int) if numbers.dtype == bool else numbers
 
 
 def array(tensor: Any) -> np.ndarray[Any, Any]:

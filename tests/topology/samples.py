@@ -85,7 +85,7 @@ def given_back(*, by: str, reached: Ref) -> Topology:
     return replace(plain(calling(("x",), FC, gives=gives)), main=(CALLED, Backward((reached,), (V,))))
 
 
-HAND_MADE = {
+SAMPLES = {
     "small": SMALL,
     "convolution": plain(
         Sequential((Conv2d(2, 2, (2, 1), padding=(1, 0), groups=2), ReLU(), Flatten())), (1, 2, 2, 2), (1, 12)

@@ -24,15 +24,15 @@ DRAWING = settings(
 @cache
 def drawn(family: Family) -> tuple[Topology, ...]:
     """200 members, the same in every run; the health checks say so if many draws are thrown away."""
-    found: list[Topology] = []
+    members: list[Topology] = []
 
     @settings(DRAWING, max_examples=200)
     @given(family())
     def collect(topology: Topology) -> None:
-        found.append(topology)
+        members.append(topology)
 
     collect()
-    return tuple(found)
+    return tuple(members)
 
 
 def reaches(family: Family, condition: Callable[[Topology], bool]) -> bool:

@@ -53,8 +53,8 @@ def test_torch_takes_what_a_layer_is_called_with_by_those_names(name: str) -> No
 
 def unanswered() -> set[str]:
     """The public modules of the torch that is installed that are neither covered nor excused."""
-    offered = {name: found for name, found in vars(torch.nn).items() if not name.startswith("_")}
-    modules = {n for n, found in offered.items() if isinstance(found, type) and issubclass(found, torch.nn.Module)}
+    offered = {name: value for name, value in vars(torch.nn).items() if not name.startswith("_")}
+    modules = {n for n, value in offered.items() if isinstance(value, type) and issubclass(value, torch.nn.Module)}
     assert len(modules) > 100
     return modules - layer_classes().keys() - EXCUSED.keys()
 
@@ -84,13 +84,13 @@ ALIKE = {
 
 
 def test_every_setting_of_a_layer_has_several_values_in_the_corpus() -> None:
-    found: dict[tuple[str, str], set[object]] = {}
+    by_setting: dict[tuple[str, str], set[object]] = {}
     for family in FAMILIES:
         for topology in read(conformance_folder() / "corpus", family):
             for layer in (module for _, module in model.walk(topology.module) if isinstance(module, Layer)):
                 for f in fields(layer):  # type: ignore[arg-type]  # every layer is a dataclass
-                    found.setdefault((type(layer).__name__, f.name), set()).add(getattr(layer, f.name))
-    alone = {each for each, values in found.items() if len(values) < 2}
+                    by_setting.setdefault((type(layer).__name__, f.name), set()).add(getattr(layer, f.name))
+    alone = {each for each, values in by_setting.items() if len(values) < 2}
     assert {name for _, name in alone} == set(ALIKE)
     assert {layer for layer, name in alone if name in ("inplace", "padding_mode", "dropout", "unbatched")} == {
         "AlphaDropout", "FeatureAlphaDropout", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "NLLLoss2d",

@@ -16,7 +16,7 @@ from hookcheck.topology.model import Call, Topology
 from hookcheck.topology.tree import Literal
 
 from .arbitrary import TOPOLOGIES
-from .samples import HAND_MADE, SMALL, X
+from .samples import SAMPLES, SMALL, X
 
 WRITTEN = (
     '{"inputs":[{"name":"x","requires_grad":true,"shape":[2],"type":"Input"},{"name":"v","shape":[1],"type":"Input"}],'
@@ -35,7 +35,7 @@ def survives(topology: Topology) -> None:
     assert identify(again) == identify(topology)
 
 
-@pytest.mark.parametrize("topology", HAND_MADE.values(), ids=HAND_MADE)
+@pytest.mark.parametrize("topology", SAMPLES.values(), ids=SAMPLES)
 def test_hand_made_topologies_survive_writing_and_reading(topology: Topology) -> None:
     survives(topology)
 
@@ -75,7 +75,7 @@ def test_the_order_of_fields_does_not_change_the_id() -> None:
 
 def test_any_change_of_content_changes_the_id() -> None:
     changed = [
-        *HAND_MADE.values(),
+        *SAMPLES.values(),
         replace(SMALL, seed=1),
         replace(SMALL, training=False),
         replace(SMALL, device="cpu"),

@@ -10,9 +10,9 @@ from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import CorpusError, digest, read, write
 from hookcheck.topology.model import Topology
 
-from .samples import HAND_MADE, SMALL
+from .samples import SAMPLES, SMALL
 
-SEVERAL = tuple(HAND_MADE.values())
+SEVERAL = tuple(SAMPLES.values())
 
 
 def lines(folder: Path, content: Sequence[str]) -> Path:

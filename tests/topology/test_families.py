@@ -40,7 +40,7 @@ from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 from . import test_families_passes, test_families_values, test_families_wiring
-from .running import agrees, array, assert_same, built, gradients, made, scripted, tensors
+from .running import agrees, array, assert_same, built, gradients, scripted, tensors, values_of_main
 from .samples import runnable
 
 FIVE = ("single-node", "multi-node", "no-grad-input", "intermediate-loss", "no-grad-evaluation")
@@ -57,7 +57,7 @@ def test_every_topology_runs_and_the_oracle_agrees_with_torch(family: Family, da
     topology = runnable(data.draw(family.topologies()))
     names, expected = built(topology), Expected(topology, values(topology))
 
-    observed = dict(tensors(made(topology, names)))
+    observed = dict(tensors(values_of_main(topology, names)))
     for name, value in tensors({k: v for k, v in expected.trace.names.items() if k != "leaked" or v}):
         assert agrees(observed.pop(name), value, expected), name
     assert not observed
@@ -77,7 +77,7 @@ def test_every_topology_runs_and_the_oracle_agrees_with_torch(family: Family, da
 def test_the_script_of_every_topology_gives_the_same_bits(family: Family, data: st.DataObject) -> None:
     topology = runnable(data.draw(family.topologies()))
     ours, theirs = built(topology), scripted(topology)
-    assert_same(made(topology, ours), made(topology, theirs))
+    assert_same(values_of_main(topology, ours), values_of_main(topology, theirs))
     assert_same(gradients(topology, ours), gradients(topology, theirs))
 
 
@@ -122,10 +122,10 @@ PROMISES: dict[str, Callable[[Topology], bool]] = {
 def test_every_topology_keeps_the_promise_of_its_family(family: Family) -> None:
     @settings(examples, max_examples=100)
     @given(family.topologies())
-    def kept(topology: Topology) -> None:
+    def check(topology: Topology) -> None:
         assert PROMISES[family.name](topology)
 
-    kept()
+    check()
 
 
 def smallest(name: str, condition: Callable[[Topology], bool]) -> Topology:
@@ -169,9 +169,9 @@ def test_the_minimal_member_is_what_a_person_would_write(family: Family) -> None
 
 @every
 def test_a_counterexample_shrinks_to_few_small_layers(family: Family) -> None:
-    found = smallest(family.name, lambda t: any(getattr(module, "bias", False) for module in modules(t)))
-    assert len(modules(found)) <= 2, source(found).script()
-    assert size(found)[1] <= size(MINIMAL[family.name])[1] + 2, source(found).script()
+    counterexample = smallest(family.name, lambda t: any(getattr(module, "bias", False) for module in modules(t)))
+    assert len(modules(counterexample)) <= 2, source(counterexample).script()
+    assert size(counterexample)[1] <= size(MINIMAL[family.name])[1] + 2, source(counterexample).script()
 
 
 def dimensions(count: int) -> Callable[[Topology], bool]:

@@ -129,7 +129,7 @@ def labels(backward: Backward) -> tuple[tuple[Ref, ...], tuple[Ref, ...]]:
 def mixed(topology: Topology) -> list[str]:
     """The paths of calls of which some tensor arguments require grad and some do not."""
     flags = [(c.path, {t.requires_grad for t in c.args if t is not None}) for c in worked_out(topology).trace.calls]
-    return [path for path, found in flags if len(found) == 2]
+    return [path for path, requires in flags if len(requires) == 2]
 
 
 def orders(topology: Topology) -> set[tuple[bool, ...]]:
@@ -138,21 +138,21 @@ def orders(topology: Topology) -> set[tuple[bool, ...]]:
 
 def special(topology: Topology) -> set[tuple[int, ...]]:
     """The shapes without dimensions or elements among the tensors that modules take and give."""
-    found = {t.array.shape for c in worked_out(topology).trace.calls for t in (*c.args, *c.outputs) if t is not None}
-    return {shape for shape in found if not all(shape) or not shape}
+    shapes = {t.array.shape for c in worked_out(topology).trace.calls for t in (*c.args, *c.outputs) if t is not None}
+    return {shape for shape in shapes if not all(shape) or not shape}
 
 
 def broadcasts(topology: Topology) -> set[str]:
     """The names of the operations whose operands are of different shapes."""
     nodes = [n for n in worked_out(topology).trace.nodes if n.primitive is not None]
     names = {"Add", "Mul", "Sub", "Maximum", "Minimum", "Div", "Expand"}
-    found = set()
+    operations = set()
     for node in nodes:
         name = type(node.primitive).__name__
         different = len({t.array.shape for t in (*node.inputs,)} | set(node.shapes)) > 1
         if name in names and different:
-            found.add(name)
-    return found
+            operations.add(name)
+    return operations
 
 
 def dtypes(topology: Topology) -> set[str]:
@@ -237,10 +237,10 @@ def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) -> None:
-    found = drawn(family.topologies)
-    assert {bool(b.cotangents) for t in found for b in (*backwards(t), *grads(t))} == {True, False}
-    assert family in (context, compiled) or {"float64", "float32"} <= {t.dtype for t in found}
-    assert {t.training for t in found} == ({True} if family is train_eval else {True, False})
+    topologies = drawn(family.topologies)
+    assert {bool(b.cotangents) for t in topologies for b in (*backwards(t), *grads(t))} == {True, False}
+    assert family in (context, compiled) or {"float64", "float32"} <= {t.dtype for t in topologies}
+    assert {t.training for t in topologies} == ({True} if family is train_eval else {True, False})
 
 
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [

@@ -76,7 +76,7 @@ def calls(topology: Topology) -> Iterator[Call]:
     return (statement for statement in statements(topology) if isinstance(statement, Call))
 
 
-def own_calls(topology: Topology) -> Iterator[Call]:
+def composite_calls(topology: Topology) -> Iterator[Call]:
     """The calls of modules of our own, where torch's layers have no part in how arguments are passed."""
     kinds = dict(walk(topology.module))
     for path, module in kinds.items():
@@ -89,16 +89,16 @@ def own_calls(topology: Topology) -> Iterator[Call]:
 
 
 def passed(topology: Topology) -> Iterator[Tree]:
-    for call in own_calls(topology):
+    for call in composite_calls(topology):
         yield from (*call.args, *(tree for _, tree in call.kwargs))
 
 
 def lost(topology: Topology) -> tuple[Ref, ...]:
     """What the loss is on: roots of backward, or what their products are of."""
-    made = {s.out: s.args[0] for s in topology.main if isinstance(s, Apply)}
+    operands = {s.out: s.args[0] for s in topology.main if isinstance(s, Apply)}
 
     def origin(ref: Ref) -> Ref:
-        return origin(made[ref.name]) if ref.name in made else ref
+        return origin(operands[ref.name]) if ref.name in operands else ref
 
     return tuple(origin(ref) for s in topology.main if isinstance(s, Backward) for ref in s.outputs)
 
@@ -219,11 +219,11 @@ def nested(trees: Callable[[Topology], Iterator[Tree]]) -> Condition:
 
 
 def by_keyword(kind: type) -> Condition:
-    return lambda t: any(isinstance(tree, kind) for call in own_calls(t) for _, tree in call.kwargs)
+    return lambda t: any(isinstance(tree, kind) for call in composite_calls(t) for _, tree in call.kwargs)
 
 
 def by_position(kind: type) -> Condition:
-    return lambda t: any(isinstance(tree, kind) for call in own_calls(t) for tree in call.args)
+    return lambda t: any(isinstance(tree, kind) for call in composite_calls(t) for tree in call.args)
 
 
 def held_in(kind: str) -> Condition:
@@ -236,13 +236,15 @@ def keyword_only(topology: Topology) -> bool:
 
 def keyword_that_could_be_positional(topology: Topology) -> bool:
     only = {name for _, m in walk(topology.module) if isinstance(m, Composite) for name in m.keywords}
-    return any(key not in only for call in own_calls(topology) for key, tree in call.kwargs if isinstance(tree, Ref))
+    return any(
+        key not in only for call in composite_calls(topology) for key, tree in call.kwargs if isinstance(tree, Ref)
+    )
 
 
 def flags(topology: Topology, keyword: bool) -> list[bool]:
     """Whether each input that is passed by keyword, or by position, requires grad."""
     grads = {i.name: i.requires_grad for i in topology.inputs if i.name.startswith("x")}
-    trees = [call.kwargs if keyword else enumerate(call.args) for call in own_calls(topology)]
+    trees = [call.kwargs if keyword else enumerate(call.args) for call in composite_calls(topology)]
     return [grads[tree.name] for pairs in trees for _, tree in pairs if isinstance(tree, Ref) and tree.name in grads]
 
 
@@ -255,7 +257,7 @@ def around(places: Callable[[list[bool]], bool]) -> Condition:
     """Where literals lie among positional tensors: each call as a list, True for a literal."""
     return lambda t: any(
         places([isinstance(tree, Literal) for tree in call.args if isinstance(tree, Literal) or tree.name[0] == "x"])  # type: ignore[union-attr]
-        for call in own_calls(t)
+        for call in composite_calls(t)
     )
 
 
@@ -271,13 +273,13 @@ def passed_on_literal(topology: Topology) -> bool:
 @pytest.mark.parametrize("name", TENSORS)
 def test_tensors_of_every_class_are_drawn_wherever_they_can_be(name: str) -> None:
     """As an input that requires grad and one that does not, made inside, and as a parameter."""
-    found = TENSORS[name]
+    tensor_kind = TENSORS[name]
     assert reaches(tensor_class.topologies, lambda t: any(i.tensor == name and not i.requires_grad for i in t.inputs))
-    if not found.constant:
+    if not tensor_kind.constant:
         assert reaches(tensor_class.topologies, lambda t: any(i.tensor == name and i.requires_grad for i in t.inputs))
-    if not found.constant and not found.leaf:
+    if not tensor_kind.constant and not tensor_kind.leaf:
         assert reaches(tensor_class.topologies, lambda t: any(getattr(s, "tensor", "") == name for s in steps(t)))
-    if found.parameter:
+    if tensor_kind.parameter:
         assert reaches(tensor_class.topologies, lambda t: name in dict(t.classes).values())
 
 
@@ -304,13 +306,13 @@ def written_after(names: tuple[str, ...]) -> Condition:
     def follows(topology: Topology) -> bool:
         kinds = dict(walk(topology.module))
         for path, module in kinds.items():
-            made: dict[str, str] = {}
+            producers: dict[str, str] = {}
             for s in module.body if isinstance(module, Composite) else ():
                 if isinstance(s, Call) and s.args and isinstance(s.args[0], Ref):
                     layer = kinds[f"{path}.{s.target}" if path else s.target]
-                    if made.get(s.args[0].name) in names and isinstance(layer, SingleStep) and layer.writes:
+                    if producers.get(s.args[0].name) in names and isinstance(layer, SingleStep) and layer.writes:
                         return True
-                    made[s.out] = type(layer).__name__
+                    producers[s.out] = type(layer).__name__
         return False
 
     return follows
@@ -376,7 +378,7 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
     (keyword_input, "keyword-only", keyword_only),
     (keyword_input, "could be positional", keyword_that_could_be_positional),
     (keyword_input, "alone", lambda t: any(call.kwargs and not call.args for call in calls(t))),
-    (keyword_input, "beside positional ones", lambda t: any(call.kwargs and call.args for call in own_calls(t))),
+    (keyword_input, "beside positional ones", lambda t: any(call.kwargs and call.args for call in composite_calls(t))),
     (keyword_input, "alone in requiring grad", only_the_keyword_requires_grad),
     (keyword_input, "of a layer of torch", lambda t: any(dict(c.kwargs).get("input") for c in calls(t))),
     *[(view, name, named(name)) for name in (*view.VIEWS, "View")],
@@ -416,6 +418,6 @@ def test_every_variation_is_drawn(family: ModuleType, name: str, condition: Cond
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_modes_and_dtypes_are_drawn(family: ModuleType, training: bool, dtype: str) -> None:
-    found = drawn(family.topologies)
-    assert any(t.dtype == dtype for t in found)
-    assert family is inplace or any(t.training is training for t in found)
+    topologies = drawn(family.topologies)
+    assert any(t.dtype == dtype for t in topologies)
+    assert family is inplace or any(t.training is training for t in topologies)

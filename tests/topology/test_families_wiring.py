@@ -90,27 +90,27 @@ def merges(statement: Statement, ends: tuple[str, ...]) -> bool:
     return isinstance(statement, Apply) and type(statement.op).__name__ in ends and len(statement.args) > 1
 
 
-def made_of(composite: Composite, ref: Ref) -> set[str]:
+def dependencies(composite: Composite, ref: Ref) -> set[str]:
     """The arguments of a module on which a value of its body depends."""
     for statement in composite.body:
         if isinstance(statement, (Call, Apply)) and statement.out == ref.name:
-            return set().union(*(made_of(composite, arg) for arg in named(statement)))
+            return set().union(*(dependencies(composite, arg) for arg in named(statement)))
         if isinstance(statement, Recurse) and statement.out == ref.name:
-            return made_of(composite, statement.value)
+            return dependencies(composite, statement.value)
     return {ref.name}
 
 
 def skips(composite: Composite) -> bool:
     """Whether a sum or a concatenation has one operand made of the module's input, and another one made of it too."""
     ends = [s for s in composite.body if merges(s, ("Add", "Cat"))]
-    return any(sum("x" in made_of(composite, ref) for ref in named(end)) > 1 for end in ends)
+    return any(sum("x" in dependencies(composite, ref) for ref in named(end)) > 1 for end in ends)
 
 
 def branches(topology: Topology) -> bool:
     """Whether a value that is read twice or more meets itself in one operation."""
     ends = ("Add", "Mul", "Maximum", "Cat", "Stack", "MatMul")
     return any(
-        any(sum("x" in made_of(body, ref) for ref in named(s)) > 1 for s in body.body if merges(s, ends))
+        any(sum("x" in dependencies(body, ref) for ref in named(s)) > 1 for s in body.body if merges(s, ends))
         for body in bodies(topology)
     )
 
@@ -125,10 +125,10 @@ def called_often(topology: Topology) -> bool:
 
 def shares_a_parameter(topology: Topology) -> bool:
     tied = any(not isinstance(dict(walk(topology.module)).get(target), Layer) for target, _ in topology.ties)
-    own = any(uses(body, name) > 1 for body in bodies(topology) for name in held(body))
+    reuse = any(uses(body, name) > 1 for body in bodies(topology) for name in held(body))
     layers = {path: module for path, module in walk(topology.module) if isinstance(module, Layer)}
     borrowed = any(name.split(".")[1] in dict(body.children) for body in bodies(topology) for name in held(body))
-    return bool(layers or own) and (tied or own or borrowed)
+    return bool(layers or reuse) and (tied or reuse or borrowed)
 
 
 def takes_several(topology: Topology) -> bool:
@@ -143,7 +143,7 @@ def ignores(composite: Composite) -> bool:
 
 def passes(call: CallTrace) -> bool:
     """Whether an output holds the very numbers of an argument: no step has copied them."""
-    return any(o is not None and a is not None and o.array is a.array for o in call.made for a in call.args)
+    return any(o is not None and a is not None and o.array is a.array for o in call.outputs_inside for a in call.args)
 
 
 PROMISES: dict[str, Callable[[Topology], bool]] = {
@@ -172,7 +172,7 @@ def losses(t: Topology) -> int:
 
 
 def outputs(t: Topology) -> int:
-    return len(calls(t)[0].made)
+    return len(calls(t)[0].outputs_inside)
 
 
 def flags(t: Topology) -> list[bool]:

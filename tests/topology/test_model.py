@@ -29,7 +29,7 @@ from hookcheck.topology.model import (
 from hookcheck.topology.ops import Sum
 from hookcheck.topology.tree import Literal
 
-from .samples import CALLED, HAND_MADE, SMALL, X, Y, plain
+from .samples import CALLED, SAMPLES, SMALL, X, Y, plain
 
 
 @pytest.mark.parametrize("values", [(1, True, 1.0), (0, False, 0.0, -0.0), (None, "None"), ("1", 1)])
@@ -48,9 +48,9 @@ def test_walk_goes_parents_first_by_dotted_path() -> None:
 
 
 def test_statements_are_those_of_main_and_of_every_body_however_deep() -> None:
-    kinds = [type(s) for s in statements(HAND_MADE["grad modes"])]
+    kinds = [type(s) for s in statements(SAMPLES["grad modes"])]
     assert kinds == [Within, Call, Within, Call, Backward, Call, Within, Call]
-    assert sum(isinstance(s, Leak) for s in statements(HAND_MADE["leak"])) == 1
+    assert sum(isinstance(s, Leak) for s in statements(SAMPLES["leak"])) == 1
 
 
 def within(mode: str) -> Topology:
@@ -72,7 +72,7 @@ def test_a_grad_mode_inside_a_body_is_needed_too() -> None:
 
 
 def test_backward_with_respect_to_chosen_leaves_came_with_torch_1_8() -> None:
-    assert needs(HAND_MADE["gradient of the input alone"])[0] == "1.8"
+    assert needs(SAMPLES["gradient of the input alone"])[0] == "1.8"
     assert needs(SMALL)[0] == "1.7"
 
 

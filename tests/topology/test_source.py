@@ -20,10 +20,10 @@ from hookcheck.topology.source import expression, literal, source
 from hookcheck.topology.tree import Literal, Pack, Ref
 from hookcheck.topology.values import draw, values
 
-from .running import agrees, array, assert_same, built, gradients, made, scripted, tensors
-from .samples import CALLED, HAND_MADE, SMALL, X, plain
+from .running import agrees, array, assert_same, built, gradients, scripted, tensors, values_of_main
+from .samples import CALLED, SAMPLES, SMALL, X, plain
 
-every = pytest.mark.parametrize("topology", HAND_MADE.values(), ids=HAND_MADE)
+every = pytest.mark.parametrize("topology", SAMPLES.values(), ids=SAMPLES)
 
 
 def test_a_script_reads_as_a_person_would_write_it() -> None:
@@ -74,7 +74,7 @@ def main_of(topology: Topology) -> list[str]:
 
 
 def test_each_statement_has_its_line() -> None:
-    assert main_of(HAND_MADE["several forwards and backwards"]) == [
+    assert main_of(SAMPLES["several forwards and backwards"]) == [
         "y = net(x)",
         "z = net(y)",
         "y.backward(v, retain_graph=True)",
@@ -84,15 +84,15 @@ def test_each_statement_has_its_line() -> None:
         "l.backward(retain_graph=True)",
         "torch.autograd.backward([l, m])",
     ]
-    assert main_of(HAND_MADE["leak"]) == [
+    assert main_of(SAMPLES["leak"]) == [
         "leaked = {}",
         "y = net(x)",
         "torch.autograd.backward([leaked['h'], y], [v, v])",
     ]
-    assert main_of(HAND_MADE["keyword arguments"])[0] == "y = net(x, factor=w, bias=b)"
-    assert "    def forward(self, x, *, factor, bias):" in source(HAND_MADE["keyword arguments"]).modules.splitlines()
-    assert main_of(HAND_MADE["gradient of the input alone"])[1] == "y.backward(v, inputs=[x], retain_graph=True)"
-    assert main_of(HAND_MADE["grad modes"]) == [
+    assert main_of(SAMPLES["keyword arguments"])[0] == "y = net(x, factor=w, bias=b)"
+    assert "    def forward(self, x, *, factor, bias):" in source(SAMPLES["keyword arguments"]).modules.splitlines()
+    assert main_of(SAMPLES["gradient of the input alone"])[1] == "y.backward(v, inputs=[x], retain_graph=True)"
+    assert main_of(SAMPLES["grad modes"]) == [
         "with torch.no_grad():",
         "    y = net(x)",
         "    with torch.enable_grad():",
@@ -102,7 +102,7 @@ def test_each_statement_has_its_line() -> None:
 
 
 def test_newer_statements_have_their_lines_too() -> None:
-    assert main_of(HAND_MADE["train and eval"]) == [
+    assert main_of(SAMPLES["train and eval"]) == [
         "y = net(x)",
         "z = net(y)",
         "net.eval()",
@@ -111,22 +111,22 @@ def test_newer_statements_have_their_lines_too() -> None:
         "net.train()",
         "w.backward(v)",
     ]
-    assert main_of(HAND_MADE["gradients of leaves, parameters and intermediates"])[2:] == [
+    assert main_of(SAMPLES["gradients of leaves, parameters and intermediates"])[2:] == [
         "g = torch.autograd.grad([z, y], [x, net[0].weight, y, u], [v, v], retain_graph=True, allow_unused=True)",
         "p = g[0] * x",
         "p.backward(v)",
         "z.backward(v, inputs=[net[1].bias])",
     ]
-    assert main_of(HAND_MADE["gradient of a gradient"])[1] == (
+    assert main_of(SAMPLES["gradient of a gradient"])[1] == (
         "g = torch.autograd.grad([y], [x, net[2].weight], [v], create_graph=True, allow_unused=True)"
     )
-    assert main_of(HAND_MADE["backward that records itself"])[1] == "y.backward(v, create_graph=True)"
-    lines = source(HAND_MADE["recursion"]).modules.splitlines()
+    assert main_of(SAMPLES["backward that records itself"])[1] == "y.backward(v, create_graph=True)"
+    lines = source(SAMPLES["recursion"]).modules.splitlines()
     assert "        z = self(h, depth - 1) if depth else h" in lines
 
 
 def test_containers_of_parameters_and_modules_are_constructed() -> None:
-    lines = source(HAND_MADE["own parameters and those of children"]).modules.splitlines()
+    lines = source(SAMPLES["own parameters and those of children"]).modules.splitlines()
     assert [line.strip() for line in lines if line.strip().startswith("self.") or " = self" in line] == [
         "self.w = nn.Parameter(torch.zeros((3,)))",
         "self.unused = nn.Parameter(torch.zeros((0, 2)))",
@@ -141,14 +141,14 @@ def test_containers_of_parameters_and_modules_are_constructed() -> None:
 
 
 def test_the_classes_of_containers_are_defined_once() -> None:
-    text = source(HAND_MADE["dataclass and namedtuple arguments"]).script()
+    text = source(SAMPLES["dataclass and namedtuple arguments"]).script()
     assert text.count("CDTuple = namedtuple('CDTuple', ['c', 'd'])") == 1
     assert text.count("@dataclass\nclass ABData:\n    a: object\n    b: object\n") == 1
     assert "y = net(ABData(x, 'no tensor'), (None, CDTuple(x, 0.5)))" in text
 
 
 def test_the_lines_after_construction_tie_switch_mode_convert_and_freeze() -> None:
-    topology = replace(HAND_MADE["nested sequential"], ties=(("1.0", "0.0"),), frozen=("0.0.bias",), training=False)
+    topology = replace(SAMPLES["nested sequential"], ties=(("1.0", "0.0"),), frozen=("0.0.bias",), training=False)
     assert source(topology).modules.splitlines() == [
         "net = nn.Sequential(nn.Sequential(nn.Linear(3, 3), nn.Sigmoid()), nn.Sequential(nn.Linear(3, 3)))",
         "net[1][0] = net[0][0]",
@@ -175,7 +175,7 @@ def test_classes_that_are_different_have_different_names_and_equal_ones_share_th
     text = source(plain(net)).modules
     assert text.count("class ") == 3
     assert "self.again = Block()" in text
-    assert_same(made(plain(net), scripted(plain(net))), made(plain(net), built(plain(net))))
+    assert_same(values_of_main(plain(net), scripted(plain(net))), values_of_main(plain(net), built(plain(net))))
 
 
 def test_expressions() -> None:
@@ -201,13 +201,13 @@ def test_a_printed_array_is_the_array() -> None:
 @every
 def test_the_script_and_the_built_module_give_the_same_bits(topology: Topology) -> None:
     ours, theirs = built(topology), scripted(topology)
-    assert_same(made(topology, ours), made(topology, theirs))
+    assert_same(values_of_main(topology, ours), values_of_main(topology, theirs))
     assert_same(gradients(topology, ours), gradients(topology, theirs))
 
 
 @every
 def test_the_oracle_sees_the_values_that_torch_computes(topology: Topology) -> None:
-    observed = dict(tensors(made(topology, built(topology))))
+    observed = dict(tensors(values_of_main(topology, built(topology))))
     oracle = Expected(topology, values(topology))
     expected = dict(tensors({k: v for k, v in oracle.trace.names.items() if k != "leaked" or v}))
     assert observed.keys() == expected.keys()
@@ -225,7 +225,7 @@ def test_the_oracle_sees_the_gradients_that_torch_leaves(topology: Topology) -> 
 
 
 def test_scripts_need_nothing_but_torch(tmp_path: Path) -> None:
-    for number, topology in enumerate(HAND_MADE.values()):
+    for number, topology in enumerate(SAMPLES.values()):
         (tmp_path / f"{number}.py").write_text(source(topology).script(), encoding="utf-8")
     driver = tmp_path / "driver.py"
     driver.write_text(
@@ -243,24 +243,24 @@ assert "hookcheck" not in sys.modules
 """,
         encoding="utf-8",
     )
-    command = [sys.executable, "-I", str(driver), str(len(HAND_MADE))]
+    command = [sys.executable, "-I", str(driver), str(len(SAMPLES))]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 0, run.stderr
     shown = [ast.literal_eval(line) for line in run.stdout.splitlines()]
-    for topology, seen in zip(HAND_MADE.values(), shown):
+    for topology, seen in zip(SAMPLES.values(), shown):
         ours = gradients(topology, built(topology))
         assert seen == {k: None if ours[k] is None else ours[k].tolist() for k in seen}
-    assert len(shown) == len(HAND_MADE)
+    assert len(shown) == len(SAMPLES)
 
 
 def test_a_tied_module_is_one_object() -> None:
-    net = build(HAND_MADE["shared module"], values(HAND_MADE["shared module"])).module
+    net = build(SAMPLES["shared module"], values(SAMPLES["shared module"])).module
     assert net.b is net.a
     assert [name for name, _ in net.named_modules()] == ["", "a"]
 
 
 def test_a_tied_parameter_is_one_object_in_two_modules() -> None:
-    net: Any = build(HAND_MADE["shared parameter"], values(HAND_MADE["shared parameter"])).module
+    net: Any = build(SAMPLES["shared parameter"], values(SAMPLES["shared parameter"])).module
     assert net.b is not net.a
     assert net.b.weight is net.a.weight
     assert net.b.bias is not net.a.bias
@@ -268,7 +268,7 @@ def test_a_tied_parameter_is_one_object_in_two_modules() -> None:
 
 
 def test_a_built_module_holds_the_drawn_numbers_in_its_dtype_mode_and_device() -> None:
-    topology = HAND_MADE["float32 in eval mode"]
+    topology = SAMPLES["float32 in eval mode"]
     ready = build(topology, values(topology))
     assert not ready.module.training
     held = {**dict(ready.module.named_parameters()), **ready.inputs}
@@ -288,7 +288,7 @@ def test_inputs_are_leaves_that_require_grad_where_they_should() -> None:
 
 
 def test_frozen_parameters_require_no_grad() -> None:
-    topology = HAND_MADE["frozen"]
+    topology = SAMPLES["frozen"]
     net = build(topology, values(topology)).module
     assert [name for name, p in net.named_parameters() if not p.requires_grad] == ["0.weight", "1.bias"]
 

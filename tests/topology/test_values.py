@@ -15,7 +15,7 @@ from hookcheck.topology.layers.adjustable import Softplus
 from hookcheck.topology.model import Input
 from hookcheck.topology.values import DOMAINS, WHOLE, draw, parameter_shapes, values
 
-from .samples import HAND_MADE, SMALL, twin
+from .samples import SAMPLES, SMALL, twin
 
 SHAPES = st.lists(st.integers(0, 5), max_size=4).map(tuple)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -31,8 +31,8 @@ def test_the_stream_is_frozen() -> None:
 
 def multiples(numbers: np.ndarray[Any, Any], unit: int) -> list[float]:
     """``numbers`` in units of 1/unit."""
-    found: list[float] = (numbers * unit).ravel().tolist()
-    return found
+    units: list[float] = (numbers * unit).ravel().tolist()
+    return units
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ class TestGrids:
     ) -> None:
         numbers = draw(seed, name, shape, domain)
         assert (numbers.shape, numbers.dtype) == (shape, np.float64)
-        found = multiples(numbers, unit)
-        assert set(found) <= set(grid)
-        assert len(set(found)) == min(len(found), len(grid))
+        units = multiples(numbers, unit)
+        assert set(units) <= set(grid)
+        assert len(set(units)) == min(len(units), len(grid))
 
     def test_every_number_that_is_allowed_is_drawn(self, domain: str, unit: int, grid: range) -> None:
         assert sorted(multiples(draw(0, "x", (len(grid),), domain), unit)) == list(grid)
@@ -162,12 +162,12 @@ def test_the_domains_of_whole_numbers_are_those_that_hold_no_floating_ones() -> 
 
 
 def test_a_complex_topology_has_complex_parameters_and_inputs_and_real_ones_beside() -> None:
-    found = values(HAND_MADE["complex64 beside real"])
-    assert {name: array.dtype.kind for name, array in found.items()} == {
+    numbers = values(SAMPLES["complex64 beside real"])
+    assert {name: array.dtype.kind for name, array in numbers.items()} == {
         "weight": "c", "bias": "c", "x": "c", "w": "f", "v": "c"
     }  # fmt: skip
-    assert {*multiples(found["x"].real, 32), *multiples(found["x"].imag, 32)} <= set(range(-95, 97, 2))
-    assert not np.array_equal(found["x"].real, found["x"].imag)
+    assert {*multiples(numbers["x"].real, 32), *multiples(numbers["x"].imag, 32)} <= set(range(-95, 97, 2))
+    assert not np.array_equal(numbers["x"].real, numbers["x"].imag)
 
 
 def test_a_tensor_keeps_its_numbers_whatever_else_the_topology_holds() -> None:
@@ -183,7 +183,7 @@ def test_names_and_seeds_give_numbers_of_their_own() -> None:
 
 
 def test_parameters_come_by_dotted_path_in_the_order_of_torch() -> None:
-    assert parameter_shapes(HAND_MADE["nested sequential"]) == {
+    assert parameter_shapes(SAMPLES["nested sequential"]) == {
         "0.0.weight": (3, 3),
         "0.0.bias": (3,),
         "1.0.weight": (3, 3),
@@ -198,7 +198,7 @@ def test_what_a_tie_replaces_has_no_numbers_of_its_own() -> None:
 
 
 def test_parameters_of_containers_and_of_the_module_itself_come_as_torch_lists_them() -> None:
-    topology = HAND_MADE["own parameters and those of children"]
+    topology = SAMPLES["own parameters and those of children"]
     net = build(topology, values(topology)).module
     assert parameter_shapes(topology) == {name: tuple(p.shape) for name, p in net.named_parameters()}
     assert list(parameter_shapes(topology)) == [name for name, _ in net.named_parameters()]

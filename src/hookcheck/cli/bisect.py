@@ -67,17 +67,17 @@ def bisect(
     answer = searched(known[low : high + 1], attempt, memory, _said, named=bool(good and bad))
     if find_fix is (answer.after.verdict == scripts.SHOWS):
         wanted = "a fix" if find_fix else "its beginning; with --find-fix it is searched the other way round"
-        raise HookcheckError(f"{answer.told()} That is not {wanted}")
+        raise HookcheckError(f"{answer.text()} That is not {wanted}")
     row = {
         "before": answer.before.torch,
         "after": answer.after.torch,
         "skipped": [verdict.torch for verdict in answer.skipped],
         "specifier": answer.specifier,
-        "text": answer.told(),
+        "text": answer.text(),
     }
-    show([row], shape, lambda: f"{answer.specifier}\n\n{answer.told()}")
+    show([row], shape, lambda: f"{answer.specifier}\n\n{answer.text()}")
 
 
 def _said(verdict: Verdict, left: int) -> None:
     steps = "the last step" if left < 1 else f"at most {left} more step{'s' if left > 1 else ''}"
-    click.echo(f"torch {verdict.torch}: {verdict.told()} ({steps})", err=True)
+    click.echo(f"torch {verdict.torch}: {verdict.text()} ({steps})", err=True)

@@ -120,10 +120,10 @@ def check(
         raise HookcheckError("--with is for the environments of --torch: name two releases, or leave it out")
     installed_torch()
     from hookcheck.models.check import check_module
-    from hookcheck.models.parametrize import made
+    from hookcheck.models.parametrize import call_make
     from hookcheck.models.result import KNOWN, NEW
 
-    model, args, kwargs = made(_named(target))
+    model, args, kwargs = call_make(_named(target))
     with _bar() as progress:
         result = check_module(
             model, args, kwargs,
@@ -152,15 +152,15 @@ def _across(target: str, torches: str, packages: str, options: list[str], shape:
     from hookcheck.models.across import across
 
     names = [name.strip() for name in torches.split(",") if name.strip()]
-    found = across(
+    comparison = across(
         target, names, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
     )
     if shape == "json":
-        for difference in found.differences:
+        for difference in comparison.differences:
             click.echo(json.dumps({"what": "difference", **asdict(difference)}))
     else:
-        click.echo(str(found))
-    return DEVIATES if found.worse else FINE
+        click.echo(str(comparison))
+    return DEVIATES if comparison.worse else FINE
 
 
 def requirements(packages: str) -> list[str]:

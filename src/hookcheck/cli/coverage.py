@@ -44,7 +44,7 @@ def _of_networks(shape: str) -> None:
     from rich.console import Group
 
     from hookcheck.coverage.pairs import covered
-    from hookcheck.coverage.told import columns, counts, missing, summary
+    from hookcheck.coverage.sentences import columns, counts, missing, summary
     from hookcheck.suite import conformance_folder
     from hookcheck.topology.corpus import read
     from hookcheck.topology.families import FAMILIES
@@ -65,12 +65,12 @@ def _of_situations(shape: str) -> None:
     from hookcheck.programs.situations.corpus import read
     from hookcheck.programs.situations.met import counts, meetings, reasons
 
-    found = tuple(meetings(read()))
+    rows = tuple(meetings(read()))
     show(
-        (meeting.row for meeting in found),
+        (meeting.row for meeting in rows),
         shape,
         lambda: Group(
-            table(counts(found), ("axes", "reached", "ruled out", "possible")),
-            table(reasons(found), ("reason", "choices")),
+            table(counts(rows), ("axes", "reached", "ruled out", "possible")),
+            table(reasons(rows), ("reason", "choices")),
         ),
     )

@@ -104,7 +104,7 @@ def _disk(reports: Path) -> tuple[str, str, str]:
 
 
 def _uv() -> tuple[str, str, str]:
-    found = shutil.which("uv")
-    if found:
-        return "uv", "fine", f"at {found}, for environments of `hookcheck upgrade`"
+    path = shutil.which("uv")
+    if path:
+        return "uv", "fine", f"at {path}, for environments of `hookcheck upgrade`"
     return "uv", "note", "missing; `hookcheck upgrade` needs it for releases that have no record: pip install uv"

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hookcheck.cli.frame import REPORTS, command
-from hookcheck.cli.index import Index, index
+from hookcheck.cli.index import NameIndex, index
 from hookcheck.cli.names import listed, nearest
 from hookcheck.cli.output import CLAUSE_FIELDS, Row, fields, sheet, show
 from hookcheck.cli.support import statements, support_data
@@ -132,12 +132,12 @@ def _words(name: str, value: Any) -> Any:
     from hookcheck.report.statement import period
 
     clauses = (f"{row['clause']} with " if name == "changed" else "" for row in value)
-    told = (f"{c}{row['kind']} ({row['device']}): {row['state']} {period(row)}" for c, row in zip(clauses, value))
+    sentences = (f"{c}{row['kind']} ({row['device']}): {row['state']} {period(row)}" for c, row in zip(clauses, value))
     notes = (f"; {row['note']}" if row["note"] else "" for row in value)
-    return "\n".join(f"{head}{note}" for head, note in zip(told, notes))
+    return "\n".join(f"{head}{note}" for head, note in zip(sentences, notes))
 
 
-def _names(known: Index) -> Iterator[str]:
+def _names(known: NameIndex) -> Iterator[str]:
     yield from (clause["id"] for clause in known["clauses"])
     yield from (entry["id"] for entry in known["ledger"])
     yield KEPT_OUT
@@ -151,7 +151,7 @@ def _releases() -> dict[str, Any]:
     return {release.torch: release for release in releases()}
 
 
-def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
+def _named(id: str, known: NameIndex, reports: Path) -> Iterator[Row]:
     """What has this name, or cites the upstream issue that it is: a word may be a kind and a chapter."""
     said = list(statements(_data(reports)))
     for clause in known["clauses"]:
@@ -175,7 +175,7 @@ def _named(id: str, known: Index, reports: Path) -> Iterator[Row]:
     if id in _releases():
         yield _release(id, said)
     if id == KEPT_OUT:
-        yield from ({"what": "kept out", **kept} for kept in known["kept_out"])
+        yield from ({"what": "kept out", **exclusion} for exclusion in known["kept_out"])
 
 
 def _cites(source: str, id: str) -> bool:
@@ -210,7 +210,7 @@ def _family(name: str, statement: str, said: list[Row]) -> Row:
     }  # fmt: skip
 
 
-def _kind(name: str, known: Index, said: list[Row]) -> Row:
+def _kind(name: str, known: NameIndex, said: list[Row]) -> Row:
     about = {field: known["kinds"][name][field] for field in ("register", "scope", "call", "since", "acts")}
     clauses = {clause["id"] for clause in known["clauses"] if name in clause["hooks"]}
     programs = {clause["id"] for clause in known["clauses"] if clause["program"]} & clauses
@@ -247,14 +247,14 @@ def _topology(id: str, reports: Path) -> Row:
     from hookcheck.topology.model import needs
     from hookcheck.topology.source import source
 
-    found = find(id, conformance_folder() / "corpus", reports)
-    since, thing = needs(found.topology)
+    match = find(id, conformance_folder() / "corpus", reports)
+    since, thing = needs(match.topology)
     return {
         "what": "topology",
-        "id": identify(found.topology),
-        "where": found.where,
-        "device": found.topology.device,
+        "id": identify(match.topology),
+        "where": match.where,
+        "device": match.topology.device,
         "since": since,
         "needs": thing,
-        "script": source(found.topology).script(),
+        "script": source(match.topology).script(),
     }

@@ -20,7 +20,7 @@ from hookcheck import __version__
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
-class Index(TypedDict):
+class NameIndex(TypedDict):
     """The names that there are, each list in the order in which its things are declared.
 
     ``clauses`` have the fields of `hookcheck.contract.clause.described`, their ``chapter``, whether they are a
@@ -41,21 +41,21 @@ class Index(TypedDict):
     layers: dict[str, str]
 
 
-def index() -> Index:
+def index() -> NameIndex:
     """The index of this hookcheck, from the cache where that is of these very files."""
     key, path = _key(), _path()
     with contextlib.suppress(OSError, ValueError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["key"] == key:
-            found: Index = kept["index"]
-            return found
-    made = _made()
+        cached = json.loads(path.read_text(encoding="utf-8"))
+        if cached["key"] == key:
+            content: NameIndex = cached["index"]
+            return content
+    built = _build()
     with contextlib.suppress(OSError):  # without a cache it is only slower
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-        unfinished.write_text(json.dumps({"key": key, "index": made}), encoding="utf-8")
+        unfinished.write_text(json.dumps({"key": key, "index": built}), encoding="utf-8")
         unfinished.replace(path)
-    return made
+    return built
 
 
 def _path() -> Path:
@@ -74,8 +74,8 @@ def _key() -> str:
 
 
 def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    with os.scandir(folder) as found:
-        for item in found:
+    with os.scandir(folder) as entries:
+        for item in entries:
             if item.is_dir(follow_symlinks=False):
                 if item.name not in ("__pycache__", "reports"):
                     yield from _files(item.path)
@@ -84,7 +84,7 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
                 yield item.path, stat.st_size, stat.st_mtime_ns
 
 
-def _made() -> Index:
+def _build() -> NameIndex:
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.contract.claims import answers, claims
     from hookcheck.contract.clause import CLAUSES, described
@@ -112,8 +112,8 @@ def _made() -> Index:
         ],
         "left_out": LEFT_OUT,
         "kept_out": [
-            {"id": place, "why": kept.why, "clauses": list(kept.clauses), "entries": list(kept.entries)}
-            for place, kept in KEPT_OUT.items()
+            {"id": place, "why": exclusion.why, "clauses": list(exclusion.clauses), "entries": list(exclusion.entries)}
+            for place, exclusion in KEPT_OUT.items()
         ],
         "ledger": [_entry(entry) for entry in ledger],
         "claims": [

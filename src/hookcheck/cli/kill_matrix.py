@@ -76,10 +76,10 @@ def kill_matrix(branches: bool, keep: Path | None, shape: str) -> int:
     def pretty() -> RenderableType:
         from rich.console import Group
 
-        found = list(rows())
-        entries = [row for row in found if row["entry"]]
+        listed = list(rows())
+        entries = [row for row in listed if row["entry"]]
         excusing = [row for row in entries if row["excused"]]
-        others = [row for row in found if not row["entry"]]
+        others = [row for row in listed if not row["entry"]]
         total = f"{len(entries)} entries of the ledger, of which {len(excusing)} excuse a fault"
         return Group(
             table(others, ("fault", "clauses", "reason")),
@@ -98,7 +98,7 @@ def _branches(shape: str, keep: Path | None) -> int:
 
     on_branches, unseen = import_module("faults.on_branches"), import_module("faults.unseen_branches")
     results = on_branches.Kept(keep)
-    total, found = 0, list[Row]()
+    total, missed = 0, list[Row]()
 
     def rows() -> Iterator[Row]:
         nonlocal total
@@ -109,7 +109,7 @@ def _branches(shape: str, keep: Path | None) -> int:
                 row = {"branch": branch, "seen": seen, "reason": "" if seen else unseen.reason(branch)}
                 total += 1
                 if not seen:
-                    found.append(row)
+                    missed.append(row)
                 yield row
 
     def pretty() -> RenderableType:
@@ -117,10 +117,10 @@ def _branches(shape: str, keep: Path | None) -> int:
 
         for _ in rows():
             pass
-        return Group(table(found, ("branch", "reason")), f"{total} branches, of which nothing sees {len(found)}")
+        return Group(table(missed, ("branch", "reason")), f"{total} branches, of which nothing sees {len(missed)}")
 
     show(rows(), shape, pretty)
-    return DEVIATES if any(not row["reason"] for row in found) else FINE
+    return DEVIATES if any(not row["reason"] for row in missed) else FINE
 
 
 _BLANK: Row = {"fault": "", "clauses": [], "reason": "", "entry": "", "excused": []}

@@ -39,8 +39,8 @@ def offered() -> frozenset[str]:
 
     The source is read, since importing torch takes seconds. A class that has no base is no module.
     """
-    found = find_spec("torch")
-    folder = Path(found.origin).with_name("nn") / "modules" if found and found.origin else None
+    spec = find_spec("torch")
+    folder = Path(spec.origin).with_name("nn") / "modules" if spec and spec.origin else None
     if folder is None or not (folder / "__init__.py").is_file():
         return frozenset()
     body = _parsed(folder / "__init__.py")

@@ -44,11 +44,11 @@ def record_path(name: str, reports: Path) -> Path:
     if Path(name).is_file() or "/" in name or ".jsonl" in name:
         return Path(name)
     by_version = records_by_version(reports)
-    found = by_version.get(full_version(build_version(name), by_version), [])
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise HookcheckError(f"torch {name} has several records: name the file, {' or '.join(map(str, found))}")
+    paths = by_version.get(full_version(build_version(name), by_version), [])
+    if len(paths) == 1:
+        return paths[0]
+    if paths:
+        raise HookcheckError(f"torch {name} has several records: name the file, {' or '.join(map(str, paths))}")
     known = ", ".join(in_order(by_version))
     raise HookcheckError(
         f"{name!r} is no file, and no version with a record in {reports / 'records'}, which has "

@@ -30,12 +30,12 @@ def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     from hookcheck.run.reproduction import kept_in, reproductions
 
     faults: list[str] = []
-    kept = kept_in(records)
+    scripts_folder = kept_in(records)
     if scripts:
-        _make_scripts(records, kept)
+        _make_scripts(records, scripts_folder)
     with saying() as say:
         paths = report(
-            records, output, load(), reproductions(kept), lambda f: faults.append(f"{f.file}: {f.text}"), say
+            records, output, load(), reproductions(scripts_folder), lambda f: faults.append(f"{f.file}: {f.text}"), say
         )
     rows = [{"file": str(path)} for path in paths]
     show(rows, shape, lambda: "\n".join(row["file"] for row in rows))
@@ -56,12 +56,12 @@ def _make_scripts(records: Path, folder: Path) -> None:
     version = public_version(str(torch.__version__))
     with saying() as say:
         archive = read_folder(records, say)
-    found = [cause for those in causes(archive).values() for cause in those]
-    drop_others(found, folder)
-    here, elsewhere = missing(archive, found, folder, version)
-    for number, made in enumerate(make(here, folder, conformance_folder() / "corpus", version), 1):
-        end = f"no script: {made.why}" if made.why else f"{made.lines} lines"
-        click.echo(f"script {number} of {len(here)}: {made.cause.clause} {made.cause.name}: {end}", err=True)
+    every = [cause for those in causes(archive).values() for cause in those]
+    drop_others(every, folder)
+    here, elsewhere = missing(archive, every, folder, version)
+    for number, script in enumerate(make(here, folder, conformance_folder() / "corpus", version), 1):
+        end = f"no script: {script.why}" if script.why else f"{script.lines} lines"
+        click.echo(f"script {number} of {len(here)}: {script.cause.clause} {script.cause.name}: {end}", err=True)
     if elsewhere:
         click.echo(
             f"hookcheck: torch {version} does not show {len(elsewhere)} more; run the same on a release that does",

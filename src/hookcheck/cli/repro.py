@@ -64,28 +64,28 @@ def repro(
         release_named(name)
     if others:
         uv()
-    found = _found(case, record, clause_id, kind, device, reports)
-    folder = output or Path(f"{found.clause.id}-{found.case[:8]}" if found.case != found.clause.id else found.case)
-    found = reporting.verified(found, folder, others, runs, limit, _said)
-    reporting.write(found, folder, reports / "records")
+    report = _report(case, record, clause_id, kind, device, reports)
+    folder = output or Path(f"{report.clause.id}-{report.case[:8]}" if report.case != report.clause.id else report.case)
+    report = reporting.verified(report, folder, others, runs, limit, _said)
+    reporting.write(report, folder, reports / "records")
     row = {
         "folder": str(folder),
-        "title": found.title,
-        "clause": found.clause.id,
-        "kind": found.kind,
-        "case": found.case,
-        "lines": found.script.count("\n"),
-        "verdicts": [{"torch": verdict.torch, "verdict": verdict.told()} for verdict in found.verdicts],
+        "title": report.title,
+        "clause": report.clause.id,
+        "kind": report.kind,
+        "case": report.case,
+        "lines": report.script.count("\n"),
+        "verdicts": [{"torch": verdict.torch, "verdict": verdict.text()} for verdict in report.verdicts],
     }
-    ran = "\n".join(f"torch {verdict.torch}: {verdict.told()}" for verdict in found.verdicts)
+    ran = "\n".join(f"torch {verdict.torch}: {verdict.text()}" for verdict in report.verdicts)
     show(
         [row],
         shape,
-        lambda: f"{found.title}\n{ran}\n{folder / 'repro.py'} ({row['lines']} lines)\n{folder / 'issue.md'}",
+        lambda: f"{report.title}\n{ran}\n{folder / 'repro.py'} ({row['lines']} lines)\n{folder / 'issue.md'}",
     )
 
 
-def _found(
+def _report(
     case: str, record: Path | None, clause_id: str | None, kind: str | None, device: str | None, reports: Path
 ) -> Report:
     """The report that is meant, its script not run yet."""
@@ -147,8 +147,8 @@ def _by_topology(case: str, clause_id: str | None, kind: str | None, reports: Pa
     if isinstance(clause, Program):
         raise HookcheckError(f"{clause_id} is a program, which runs on no topology: hookcheck repro {clause_id}")
     kind_named(kind)
-    found = find(case, conformance_folder() / "corpus", reports)
-    return Wanted(found.topology, found.where, found.where, clause.id, kind)
+    match = find(case, conformance_folder() / "corpus", reports)
+    return Wanted(match.topology, match.where, match.where, clause.id, kind)
 
 
 def _said(text: str) -> None:

@@ -121,21 +121,21 @@ def _show_findings(results: list[Result], shape: str) -> None:
     from hookcheck.scan import writing
     from hookcheck.scan.rules import RULES
 
-    found = [finding for result in results for finding in result.findings]
+    findings = [finding for result in results for finding in result.findings]
     if shape == "sarif":
         click.echo(json.dumps(writing.sarif(results), indent=2))
         return
     if shape == "json":
-        for finding in found:
+        for finding in findings:
             click.echo(json.dumps(writing.finding_row(finding)))
-    for finding in found if shape == "github" else ():
+    for finding in findings if shape == "github" else ():
         click.echo(writing.github_line(finding))
-    for finding in found if shape == "pretty" else ():
+    for finding in findings if shape == "pretty" else ():
         click.echo(
             writing.finding_line(finding).replace(finding.rule, click.style(finding.rule, fg="red", bold=True), 1)
         )
-    for id in sorted({finding.rule for finding in found}) if shape == "pretty" else ():
-        click.echo(wrapped(writing.rule_text(RULES[id], found)))
+    for id in sorted({finding.rule for finding in findings}) if shape == "pretty" else ():
+        click.echo(wrapped(writing.rule_text(RULES[id], findings)))
     _show_rest(results, shape, False)
 
 

@@ -39,21 +39,21 @@ def summary(record: str, reports: Path, shape: str) -> int:
     from hookcheck.report.summary import summary as sentences
 
     path = record_path(record, reports)
-    made = read(path)
-    new, verdicts = new_causes(made), [cell.verdict for cell in made.cells()]
+    content = read(path)
+    new, verdicts = new_causes(content), [cell.verdict for cell in content.cells()]
     row = {
         "record": str(path),
-        "torch": made.header.torch.version,
-        "device": made.header.device,
-        "made": made.header.started,
-        "hookcheck": made.header.hookcheck,
-        "complete": made.footer.complete,
-        "stopped": made.footer.stopped,
+        "torch": content.header.torch.version,
+        "device": content.header.device,
+        "made": content.header.started,
+        "hookcheck": content.header.hookcheck,
+        "complete": content.footer.complete,
+        "stopped": content.footer.stopped,
         "verdicts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
-        "counts": dict(made.footer.counts),
-        "explored": made.footer.explored,
+        "counts": dict(content.footer.counts),
+        "explored": content.footer.explored,
         "new": [asdict(cause) for cause in new],
     }
-    text = markdown_summary(made) if shape == "markdown" else "\n".join(sentences(made, width()))
+    text = markdown_summary(content) if shape == "markdown" else "\n".join(sentences(content, width()))
     show([row], "json" if shape == "json" else "pretty", lambda: text)
     return DEVIATES if new else FINE

@@ -107,14 +107,14 @@ def statements(data: Mapping[str, Any]) -> Iterator[Row]:
 def _rows(data: Mapping[str, Any], kinds: tuple[str, ...], since: str | None, until: str | None) -> Iterator[Row]:
     first, last = _version(since), _version(until)
     programs = programs_of(kinds)
-    found = [
+    rows = [
         row
         for row in statements(data)
         if (not kinds or row["kind"] in kinds or row["clause"] in programs)
         and (first is None or _version(row["last"]) >= first)
         and (last is None or _version(row["since"]) <= last)
     ]
-    yield from sorted(found, key=lambda row: _ORDER.index(row["state"]))
+    yield from sorted(rows, key=lambda row: _ORDER.index(row["state"]))
 
 
 def _version(text: str | None) -> Any:

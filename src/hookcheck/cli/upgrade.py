@@ -125,8 +125,8 @@ def upgrade(
         ledger={entry["id"]: entry for entry in known["ledger"]},
         hooks={clause["id"]: clause["hooks"] for clause in known["clauses"] if clause["program"]},
     )
-    own = _own(target, before, after, packages, kinds) if target else None
-    answer = answered(before, after, comparison, kinds, facts, own)
+    model_changes = _model_changes(target, before, after, packages, kinds) if target else None
+    answer = answered(before, after, comparison, kinds, facts, model_changes)
     sites = list(_sites(code, answer, facts.hooks)) if code else None
     show(_rows(answer, sites or ()), "json" if shape == "json" else "pretty", lambda: _page(answer, sites, shape))
     return {NOT_SAFE: DEVIATES, CANNOT_TELL: WRONG_INPUT}.get(answer.verdict, FINE)
@@ -169,7 +169,9 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
     return name
 
 
-def _own(target: str, before: Record, after: Record, packages: str, kinds: tuple[str, ...]) -> tuple[OwnChange, ...]:
+def _model_changes(
+    target: str, before: Record, after: Record, packages: str, kinds: tuple[str, ...]
+) -> tuple[OwnChange, ...]:
     """What is otherwise for hooks on the user's model; each release has its own environment where it is not here."""
     from hookcheck.cli.check import requirements
     from hookcheck.models.across import across
@@ -178,10 +180,10 @@ def _own(target: str, before: Record, after: Record, packages: str, kinds: tuple
 
     torches = [public_version(record.header.torch.version) for record in (before, after)]
     options = [word for kind in kinds for word in ("--kinds", kind)]
-    found = across(
+    comparison = across(
         target, torches, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
     )
-    return tuple(OwnChange(each.worse, each.cost, str(each)) for each in found.differences)
+    return tuple(OwnChange(each.worse, each.cost, str(each)) for each in comparison.differences)
 
 
 def _page(answer: Upgrade, sites: list[Row] | None, shape: str) -> Any:
@@ -221,8 +223,8 @@ def _rows(answer: Upgrade, sites: Any) -> Iterator[Row]:
     for kind, counts in answer.counts.items():
         for context, (ran, worse) in counts.items():
             yield {"what": "count", "kind": kind, "context": context, "ran": ran, "worse": worse}
-    for own in answer.own or ():
-        yield {"what": "own model", "worse": own.worse, "cost": own.cost, "text": own.text}
+    for model_change in answer.model_changes or ():
+        yield {"what": "own model", "worse": model_change.worse, "cost": model_change.cost, "text": model_change.text}
     for each in answer.answers:
         yield {"what": "answer", "question": each.question, "lines": list(each.lines)}
     yield from sites

@@ -62,11 +62,11 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
         release_named(name)
     if any(name != here.partition("+")[0] for name in names):
         uv()
-    found = []
+    verdicts = []
     for name in names:
         click.echo(f"torch {name} …", err=True)
-        found.append(scripts.on(script, name, runs, limit, here))
-    rows = [{**vars(verdict)} for verdict in found]
-    drawn = [{"torch": v.torch, "verdict": v.told()} for v in found]
+        verdicts.append(scripts.on(script, name, runs, limit, here))
+    rows = [{**vars(verdict)} for verdict in verdicts]
+    drawn = [{"torch": v.torch, "verdict": v.text()} for v in verdicts]
     show(rows, shape, lambda: table(drawn, ("torch", "verdict")))
-    return DEVIATES if any(verdict.verdict == scripts.SHOWS for verdict in found) else FINE
+    return DEVIATES if any(verdict.verdict == scripts.SHOWS for verdict in verdicts) else FINE

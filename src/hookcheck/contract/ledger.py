@@ -94,9 +94,9 @@ BOTH = " + "
 """Between words of a feature that a subject must have together."""
 
 
-def _has(found: frozenset[str], words: tuple[str, ...]) -> bool:
-    """Whether one of the ``words`` is among those ``found``, or all that one is made of."""
-    return any(found.issuperset(word.split(BOTH)) for word in words)
+def _has(present: frozenset[str], words: tuple[str, ...]) -> bool:
+    """Whether one of the ``words`` is among those ``present``, or all that one is made of."""
+    return any(present.issuperset(word.split(BOTH)) for word in words)
 
 
 @dataclass(frozen=True)
@@ -153,34 +153,34 @@ class Ledger:
             for d in result.deviations:
                 if d.ledger in seen:
                     seen[d.ledger].update([("", d.gap), ("", result.kind), (result.family, d.gap)])
-        found = []
+        unused = []
         for entry in self.entries:
             if not entry.families and kinds.intersection(entry.kinds):
                 claims = [("", claim) for claim in (*entry.instead, *(kind for kind in entry.kinds if kind in kinds))]
             else:
                 on = [f for f in entry.families if any((f, name) in names for name in (*entry.clauses, *entry.kinds))]
                 claims = [(family, gap) for family in on for gap in entry.instead if not entry.varies]
-            found += [Idle(entry, claim, family) for family, claim in claims if (family, claim) not in seen[entry.id]]
-        return found
+            unused += [Idle(entry, claim, family) for family, claim in claims if (family, claim) not in seen[entry.id]]
+        return unused
 
     @cached_property
     def _anywhere(self) -> dict[tuple[str, str], list[Entry]]:
         """The entries that concern each clause and kind in all families, in order."""
-        found: dict[tuple[str, str], list[Entry]] = {}
+        by_clause: dict[tuple[str, str], list[Entry]] = {}
         for entry in self.entries:
             for clause in entry.clauses if not entry.families else ():
                 for kind in entry.kinds:
-                    found.setdefault((clause, kind), []).append(entry)
-        return found
+                    by_clause.setdefault((clause, kind), []).append(entry)
+        return by_clause
 
     @cached_property
     def _by_cell(self) -> dict[tuple[str, str, str], list[Entry]]:
         """The entries that concern each cell, in order."""
-        found: dict[tuple[str, str, str], list[Entry]] = {}
+        by_cell: dict[tuple[str, str, str], list[Entry]] = {}
         for entry in self.entries:
             for cell in entry.cells():
-                found.setdefault(cell, []).append(entry)
-        return found
+                by_cell.setdefault(cell, []).append(entry)
+        return by_cell
 
 
 def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledger:
@@ -269,10 +269,10 @@ def _choices(key: str) -> Collection[str]:
 
 def _of_programs(clauses: Any, label: str) -> dict[str, Any]:
     """The cells of an entry that names programs alone: where they stand is known."""
-    found = {CLAUSES[id].kinds[0] for id in clauses if id in CLAUSES and CLAUSES[id].subject is Subject.PROGRAM}
-    if len(found) > 1:
+    kinds = {CLAUSES[id].kinds[0] for id in clauses if id in CLAUSES and CLAUSES[id].subject is Subject.PROGRAM}
+    if len(kinds) > 1:
         raise LedgerError(f"{label} names programs of several chapters; write an entry for each")
-    return {"families": [PROGRAM], "kinds": sorted(found)} if found else {}
+    return {"families": [PROGRAM], "kinds": sorted(kinds)} if kinds else {}
 
 
 _ASKED = {

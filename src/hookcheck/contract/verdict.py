@@ -98,7 +98,7 @@ class Deviation:
     site: Site | None = None
 
     @property
-    def told(self) -> bool:
+    def worded(self) -> bool:
         """Whether it is put into words."""
         return bool(self.expected or self.observed)
 
@@ -154,20 +154,20 @@ def cells(
     """
     grouped: dict[tuple[str, str, str], list[CaseResult]] = {}
     for result in results:
-        own = result.topology if result.family == PROGRAM else ""
-        grouped.setdefault((result.family, result.kind, own), []).append(result)
+        program = result.topology if result.family == PROGRAM else ""
+        grouped.setdefault((result.family, result.kind, program), []).append(result)
     sums = {key: _added_up(group) for key, group in grouped.items()}
     spoken = {clause: frozenset(kinds) for clause, kinds in (applies or {}).items()}
     return [
-        _cell(clause, family, kind, sums[family, kind, own])
+        _cell(clause, family, kind, sums[family, kind, program])
         for clause in clauses
-        for family, kind, own in grouped
-        if own in ("", clause) and (clause not in spoken or kind in spoken[clause])
+        for family, kind, program in grouped
+        if program in ("", clause) and (clause not in spoken or kind in spoken[clause])
     ]
 
 
 @dataclass(frozen=True)
-class _Sum:
+class _CellSum:
     """What the results of one family and hook kind, or of one program, add up to."""
 
     reasons: Mapping[str, str]
@@ -176,7 +176,7 @@ class _Sum:
     deviations: Mapping[str, list[tuple[str, Deviation]]]
 
 
-def _added_up(results: Iterable[CaseResult]) -> _Sum:
+def _added_up(results: Iterable[CaseResult]) -> _CellSum:
     reasons: dict[str, str] = {}
     judged: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
@@ -187,13 +187,13 @@ def _added_up(results: Iterable[CaseResult]) -> _Sum:
         unjudged.update(result.unjudged)
         for deviation in result.deviations:
             deviations.setdefault(deviation.clause, []).append((result.topology, deviation))
-    return _Sum(reasons, judged, unjudged, deviations)
+    return _CellSum(reasons, judged, unjudged, deviations)
 
 
-def _cell(clause: str, family: str, kind: str, found: _Sum) -> Cell:
-    judged, deviations = found.judged.get(clause, 0), found.deviations.get(clause, [])
-    unjudged = found.unjudged.get(clause, 0)
-    verdict, reason = _verdict(found.reasons, judged, len(deviations), unjudged)
+def _cell(clause: str, family: str, kind: str, total: _CellSum) -> Cell:
+    judged, deviations = total.judged.get(clause, 0), total.deviations.get(clause, [])
+    unjudged = total.unjudged.get(clause, 0)
+    verdict, reason = _verdict(total.reasons, judged, len(deviations), unjudged)
     return Cell(
         clause=clause,
         family=family,

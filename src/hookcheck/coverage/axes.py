@@ -108,12 +108,12 @@ def _arity(use: Use) -> tuple[str, str]:
 
 def _patterns(use: Use) -> set[str]:
     """Which entries of grad_input and grad_output are None, in each firing that is due."""
-    found = {
+    patterns = {
         f"{side} {_state(gradients)}"
         for firing in use.firings
         for side, gradients in (("grad_input", firing.grad_input), ("grad_output", firing.grad_output))
     }
-    return found or {"no firing"}
+    return patterns or {"no firing"}
 
 
 def _state(gradients: tuple[Gradient, ...]) -> str:
@@ -140,22 +140,22 @@ def _in_place(use: Use) -> str:
 def _reuse(use: Use) -> set[str]:
     """What is used more than once: the module, by one name or two, or by itself; a parameter of it by two names."""
     topology, path, module = use.expected.topology, use.call.path, use.call.module
-    found = {"module called again"} if use.called > 1 else set()
+    reuses = {"module called again"} if use.called > 1 else set()
     if isinstance(module, Composite) and any(isinstance(statement, Recurse) for statement in module.body):
-        found.add("recursive")
+        reuses.add("recursive")
     modules = {name for name, _ in walk(topology.module)} if topology.ties else ()
     for target, source in topology.ties:
         if target in modules:
-            found |= {"shared module"} if f"{path}.".startswith(f"{source}.") else set()
+            reuses |= {"shared module"} if f"{path}.".startswith(f"{source}.") else set()
         elif path in (target.rpartition(".")[0], source.rpartition(".")[0]):
-            found.add("shared parameter")
-    return found or {"once"}
+            reuses.add("shared parameter")
+    return reuses or {"once"}
 
 
 def _dtypes(use: Use) -> set[str]:
     """Those of the tensors that hooks see of the call; more than one are mixed."""
-    found = {tensor.dtype for tensor in _tensors(use.call)} & {*FLOATING}
-    return {*found, "mixed"} if len(found) > 1 else found
+    dtypes = {tensor.dtype for tensor in _tensors(use.call)} & {*FLOATING}
+    return {*dtypes, "mixed"} if len(dtypes) > 1 else dtypes
 
 
 def _tensors(call: CallTrace) -> Iterator[Tensor]:

@@ -24,7 +24,7 @@ POSSIBLE = (APART, NOT_DRAWN)
 
 
 @dataclass(frozen=True)
-class Rule:
+class ExclusionRule:
     """Two words never meet where the one matches ``one`` and the other ``other``.
 
     A pattern is ``axis=word`` with the wildcards of a shell; of those that match a word the last decides, and one that
@@ -73,43 +73,49 @@ LAYER = ("layer group=*", "!layer group=container")
 
 RULES = (
     # What torch makes so.
-    Rule("a hook fires only where an output requires grad, so there is one", ("None pattern=grad_output empty",)),
-    Rule(
+    ExclusionRule(
+        "a hook fires only where an output requires grad, so there is one", ("None pattern=grad_output empty",)
+    ),
+    ExclusionRule(
         "no gradient comes back to a call that was made without grad",
         ("grad mode=no_grad", "grad mode=inference_mode"),
         ("None pattern=grad_*",),
     ),
-    Rule(
+    ExclusionRule(
         "no positional argument, no entry of grad_input",
         ("arity=0 in",),
         ("None pattern=grad_input *", "!None pattern=grad_input empty"),
     ),
-    Rule("each positional argument has an entry", ("arity=* in", "!arity=0 in"), ("None pattern=grad_input empty",)),
-    Rule("one argument is not some of several", ("arity=1 in",), ("None pattern=grad_input some None",)),
-    Rule("one output is not some of several", ("arity=1 out",), ("None pattern=grad_output some None",)),
-    Rule("forward of these layers takes one argument", ONE, ("arity=2 in", "arity=3+ in", "*=grad_input some None")),
-    Rule(
+    ExclusionRule(
+        "each positional argument has an entry", ("arity=* in", "!arity=0 in"), ("None pattern=grad_input empty",)
+    ),
+    ExclusionRule("one argument is not some of several", ("arity=1 in",), ("None pattern=grad_input some None",)),
+    ExclusionRule("one output is not some of several", ("arity=1 out",), ("None pattern=grad_output some None",)),
+    ExclusionRule(
+        "forward of these layers takes one argument", ONE, ("arity=2 in", "arity=3+ in", "*=grad_input some None")
+    ),
+    ExclusionRule(
         "forward of these layers takes two arguments at most",
         _layers("bilinear cells distance loss_classes recurrent transposed"),
         ("arity=3+ in",),
     ),
-    Rule(
+    ExclusionRule(
         "these layers give one tensor",
         (*LAYER, *(f"!{each}" for each in _layers("attention cells fractional_pool max_pool recurrent"))),
         ("arity=2+ out", "None pattern=grad_output some None"),
     ),
-    Rule("these layers give two things in any case", _layers("attention recurrent"), ("arity=1 out",)),
-    Rule(
+    ExclusionRule("these layers give two things in any case", _layers("attention recurrent"), ("arity=1 out",)),
+    ExclusionRule(
         "without parameters, what they give requires grad because of the argument",
         tuple(sorted({*ONE} & {*_without_parameters()})),
         ("None pattern=grad_input all None",),
     ),
-    Rule(
+    ExclusionRule(
         "each argument of these layers is a tensor, and all have gradients as soon as one has",
         _layers("bilinear distance loss_classes loss_margins loss_triplets"),
         ("None pattern=grad_input some None",),
     ),
-    Rule(
+    ExclusionRule(
         "their slope is the same all around an input, so that no second backward enters past the output",
         _layers(
             "average_pool dropout folding fractional_pool identity max_pool padding shuffling structure unpool "
@@ -117,9 +123,9 @@ RULES = (
         ),
         ("None pattern=grad_output all None",),
     ),
-    Rule("these layers have no parameters", _without_parameters(), ("reuse=shared parameter",)),
-    Rule("no layer of torch calls itself", LAYER, ("reuse=recursive",)),
-    Rule(
+    ExclusionRule("these layers have no parameters", _without_parameters(), ("reuse=shared parameter",)),
+    ExclusionRule("no layer of torch calls itself", LAYER, ("reuse=recursive",)),
+    ExclusionRule(
         "torch refuses complex tensors there, or their gradient (seen on 2.13.0)",
         _layers(
             "adjustable attention batch_norm bilinear embedding fractional_pool loss_classes loss_ctc loss_margins "
@@ -127,29 +133,29 @@ RULES = (
         ),
         ("dtype=complex*",),
     ),
-    Rule(
+    ExclusionRule(
         "torch computes it with float32 and float64 alone (seen on 2.13.0)",
         _layers("loss_ctc"),
         ("dtype=float16", "dtype=bfloat16"),
     ),
-    Rule(
+    ExclusionRule(
         "without autocast these layers take and give one dtype; only losses and distances promote",
         (*LAYER, "!layer group=distance", "!layer group=loss_*", "layer group=loss_ctc"),
         ("dtype=mixed",),
     ),
-    Rule("the root has no second name", ("reuse=shared module",), ("depth=1",)),
-    Rule(
+    ExclusionRule("the root has no second name", ("reuse=shared module",), ("depth=1",)),
+    ExclusionRule(
         "autograd refuses to go on with what inference_mode has made",
         ("family=detached-inside",),
         ("grad mode=inference_mode",),
     ),
     # What a family's own statement or the grammar makes so.
-    Rule(
+    ExclusionRule(
         "a module that calls itself takes a tensor, and how deep to go",
         ("reuse=recursive",),
         ("arity=* in", "!arity=2 in", "*=grad_input all tensors", "*=grad_input empty"),
     ),
-    Rule(
+    ExclusionRule(
         "its input is an index, which no step hands on",
         _layers("embedding"),
         (
@@ -160,28 +166,28 @@ RULES = (
             "!family=tensor-class",
         ),
     ),
-    Rule(
+    ExclusionRule(
         "its input must be log-probabilities, which no step hands on",
         _layers("loss_ctc"),
         ("family=*", "!family=single-layer", "depth=*", "!depth=1"),
     ),
-    Rule(
+    ExclusionRule(
         "single-node is one convolution",
         ("family=single-node",),
         (*LAYER, "!layer group=convolution", "depth=3", "depth=4+"),
     ),
-    Rule(
+    ExclusionRule(
         "multi-node is Linear and activations in small containers",
         ("family=multi-node",),
         (*LAYER, "!layer group=linear", "!layer group=activation", "depth=4+"),
     ),
-    Rule("single-layer is a layer by itself", ("family=single-layer",), ("layer group=container",)),
-    Rule(
+    ExclusionRule("single-layer is a layer by itself", ("family=single-layer",), ("layer group=container",)),
+    ExclusionRule(
         "their inputs require grad, and the loss is on the output",
         ("family=single-node", "family=multi-node", "family=nested"),
         ("*=grad_input all None", "*=grad_output all None", "*=no firing"),
     ),
-    Rule(
+    ExclusionRule(
         "in a chain each module hands one tensor on to the next",
         ("family=single-node", "family=multi-node", "family=intermediate-loss", "family=nested"),
         (
@@ -189,36 +195,38 @@ RULES = (
             *_layers("attention bilinear distance loss_* recurrent unpool"),
         ),
     ),
-    Rule(
+    ExclusionRule(
         "these families call every module more than once", ("family=train-eval", "family=accumulate"), ("reuse=once",)
     ),
-    Rule(
+    ExclusionRule(
         "calls without positional arguments are what keyword-input and container-input are about",
         ("family=*", "!family=keyword-input", "!family=container-input"),
         ("arity=0 in", "None pattern=grad_input empty"),
     ),
-    Rule(
+    ExclusionRule(
         "grad mode is switched off in families that are about that",
         ("family=*", "!family=no-grad-evaluation", "!family=detached-inside", "!family=train-eval"),
         ("grad mode=no_grad", "grad mode=inference_mode"),
     ),
-    Rule("steps in place are what inplace is about", ("family=*", "!family=inplace"), ("in-place=*", "!in-place=none")),
-    Rule(
+    ExclusionRule(
+        "steps in place are what inplace is about", ("family=*", "!family=inplace"), ("in-place=*", "!in-place=none")
+    ),
+    ExclusionRule(
         "sharing a module, or calling itself, is what shared-module is about",
         ("family=*", "!family=shared-module"),
         ("reuse=shared module", "reuse=recursive"),
     ),
-    Rule(
+    ExclusionRule(
         "sharing a parameter is what shared-parameter is about",
         ("family=*", "!family=shared-parameter"),
         ("reuse=shared parameter",),
     ),
-    Rule(
+    ExclusionRule(
         "dtypes are what mixed-dtype is about (tensor-class has complex views), all others have float64 or float32",
         ("family=*", "!family=mixed-dtype", "!family=tensor-class"),
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
-    Rule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
+    ExclusionRule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
 )
 """The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus and of what the
 families draw, and be of use."""

@@ -97,7 +97,7 @@ def across(
     """
     if len(torches) != 2 or torches[0] == torches[1]:
         raise HookcheckError("name the torch that you have and the one that you want: --torch 2.6.0,2.15.0")
-    found = {}
+    by_torch = {}
     for torch, release in [(torch, release_of(torch)) for torch in torches]:
         if release.torch == _installed():
             progress(f"torch {torch}, which is installed")
@@ -107,8 +107,8 @@ def across(
             with environment(release, [requirement(), *packages]) as python:
                 progress(f"torch {torch}: running the check")
                 rows = _rows(python, torch, target, options)
-        found[torch] = rows
-    return Across(found, differences(*found.values()))
+        by_torch[torch] = rows
+    return Across(by_torch, differences(*by_torch.values()))
 
 
 def _installed() -> str:
@@ -130,29 +130,29 @@ def _rows(python: Path, torch: str, target: str, options: Sequence[str]) -> tupl
 def differences(before: Iterable[Row], after: Iterable[Row]) -> tuple[Difference, ...]:
     """What is otherwise in the second of two answers of `hookcheck check`: what is worse first, then by cost."""
     one, other = _by_key(before), _by_key(after)
-    found: dict[tuple[Any, ...], list[str]] = {}
+    by_group: dict[tuple[Any, ...], list[str]] = {}
     for key in {**one, **other}:
         if key in one and key in other and _said(one[key]) != _said(other[key]):
             a, b = one[key], other[key]
             group = (key[0], a["kind"], a.get("clause", ""), _said(a), _said(b), b.get("why", ""), b.get("link", ""))
-            found.setdefault(group, []).append(a.get("module", a.get("on", "")))
-    every = [_difference(group, modules) for group, modules in found.items()]
+            by_group.setdefault(group, []).append(a.get("module", a.get("on", "")))
+    every = [_difference(group, modules) for group, modules in by_group.items()]
     every += _of_one(one, other)
     return tuple(sorted(every, key=lambda difference: (not difference.worse, _rank(difference), difference.kind)))
 
 
 def _by_key(rows: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
     """What can be compared: verdicts, what hooks saw, and sentences."""
-    found: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         if row["what"] == "verdict":
             text = row["observed"] if row["gap"] == "new warning" else ""  # one step may have several
-            found["verdict", row["module"], row["call"], row["kind"], row["clause"], text] = row
+            by_key["verdict", row["module"], row["call"], row["kind"], row["clause"], text] = row
         elif row["what"] == "seen":
-            found["seen", row["on"], row["kind"]] = row
+            by_key["seen", row["on"], row["kind"]] = row
         elif row["what"] == "model":
-            found["model", ""] = {**row, "kind": ""}
-    return found
+            by_key["model", ""] = {**row, "kind": ""}
+    return by_key
 
 
 def _said(row: Row) -> str:

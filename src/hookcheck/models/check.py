@@ -19,10 +19,10 @@ from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, kind_named
 from hookcheck.models.contexts import EAGER, compared, usable_contexts
 from hookcheck.models.judging import Judging, Truth, calls_step, cut_step, judge_kind
 from hookcheck.models.keeping import Snapshot
-from hookcheck.models.own import Register, judge_own, presence, receive
 from hookcheck.models.reference import Crossings, agree
 from hookcheck.models.result import Judged, ModelCheck, OwnHook, Remark
-from hookcheck.models.step import Step, Subject, take, tensors_in
+from hookcheck.models.step import ModelStep, ModelSubject, take, tensors_in
+from hookcheck.models.user_hooks import Register, judge_own, presence, receive
 from hookcheck.models.words import presence as presence_of
 from hookcheck.models.words import remarks, said_once
 from hookcheck.oracle.tolerance import coarsest
@@ -75,21 +75,21 @@ def check_module(
     others = usable_contexts(contexts)
     patterns = [modules] if isinstance(modules, str) else [*modules]
     chosen = _chosen(model, patterns)
-    subject = Subject(model, args, kwargs or {}, loss, _whole(seed), chosen, Snapshot(model))
+    subject = ModelSubject(model, args, kwargs or {}, loss, _whole(seed), chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
     last = bool(hooks) or any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names)
-    told = _Told(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
+    say = _Steps(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
     with torch.enable_grad():
-        truth = _truth(subject, told)
+        truth = _truth(subject, say)
         ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
-        found = _judge(subject, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", told)
+        results = _judge(subject, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", say)
         beside: list[Remark] = []
         for name in names if others else ():
-            told(f"{name} in {', '.join(others)}")
+            say(f"{name} in {', '.join(others)}")
             beside += compared(subject, name, others)
-    told("done")
+    say("done")
     matching = {path for path in chosen if _matches(path, patterns)}
-    judged = (verdict for judging in found.kinds for verdict in judging.judged)
+    judged = (verdict for judging in results.kinds for verdict in judging.judged)
     return ModelCheck(
         model=type(model).__name__,
         torch=torch.__version__,
@@ -97,53 +97,59 @@ def check_module(
         kinds=tuple(names),
         judged=(
             *(v for v in judged if v.module in matching or v.call is None or KINDS[v.kind].scope == "leaf"),
-            *found.whole,
-            *(verdict for hook in found.own for verdict in hook.judged),
+            *results.whole,
+            *(verdict for hook in results.hooks for verdict in hook.judged),
         ),
-        remarks=said_once((*remarks(subject, truth, found.kinds), *presence_of(found.whole), *beside)),
+        remarks=said_once((*remarks(subject, truth, results.kinds), *presence_of(results.whole), *beside)),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
-        hooks=found.own,
-        seen=tuple(seen for judging in found.kinds for seen in judging.seen),
+        hooks=results.hooks,
+        seen=tuple(seen for judging in results.kinds for seen in judging.seen),
     )
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Results:
     """What became of the hook kinds, of one's own hooks, and of the step with the latter."""
 
     kinds: tuple[Judging, ...]
-    own: tuple[OwnHook, ...]
+    hooks: tuple[OwnHook, ...]
     whole: tuple[Judged, ...]
 
 
 def _judge(
-    subject: Subject, names: list[str], hooks: Register | None, truth: Truth, ledger: Ledger, device: str, told: _Told
-) -> _Found:
+    subject: ModelSubject,
+    names: list[str],
+    hooks: Register | None,
+    truth: Truth,
+    ledger: Ledger,
+    device: str,
+    say: _Steps,
+) -> _Results:
     """What forward hooks must see takes as much memory as what others must: one after the other."""
-    found: list[Judging] = []
-    own: list[OwnHook] = []
+    kinds: list[Judging] = []
+    judged_hooks: list[OwnHook] = []
     whole: list[Judged] = []
     received = None
     if hooks:
-        told("your hooks")
+        say("your hooks")
         received = receive(subject, hooks, truth.plain)
         whole += presence(subject, received, truth, ledger, device)
     for forward in (False, True):
         those = [name for name in names if (KINDS[name].call in (FORWARD, FORWARD_PRE)) is forward]
         if forward and (those or received):
-            told("a step that keeps what goes in and out")
+            say("a step that keeps what goes in and out")
             truth.crossings.joined.forget()
             step, cuts = calls_step(subject, subject.modules.__contains__)
             ended = f"a step that keeps what goes in and out raises {step.seen.raised}" if step.raised else ""
             truth = replace(truth, crossings=replace(truth.crossings, joined=cuts), ended=ended)
         for name in those:
-            told(name)
-            found.append(judge_kind(subject, name, truth, ledger, device))
-        own += judge_own(subject, received, truth, ledger, device, forward) if received else ()
-    return _Found(tuple(found), tuple(own), tuple(whole))
+            say(name)
+            kinds.append(judge_kind(subject, name, truth, ledger, device))
+        judged_hooks += judge_own(subject, received, truth, ledger, device, forward) if received else ()
+    return _Results(tuple(kinds), tuple(judged_hooks), tuple(whole))
 
 
-class _Told:
+class _Steps:
     """Counts steps and tells of them."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
@@ -157,17 +163,17 @@ class _Told:
         self.done += 1
 
 
-def _truth(subject: Subject, told: _Told) -> Truth:
-    told("a step without hooks")
+def _truth(subject: ModelSubject, say: _Steps) -> Truth:
+    say("a step without hooks")
     plain = take(subject)
     if plain.raised:
         place = f" at {plain.line}" if plain.line else ""
         raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
-    told("the same once more")
+    say("the same once more")
     unsteady = tuple(_differing(plain, take(subject)))
-    told("a step with cuts")
+    say("a step with cuts")
     joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__, plain)
-    told("a step with cuts that join nothing")
+    say("a step with cuts that join nothing")
     single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__, plain)
     leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
     crossings = Crossings(joined_cuts, single_cuts, before, leaves)
@@ -185,7 +191,7 @@ def _truth(subject: Subject, told: _Told) -> Truth:
     return truth
 
 
-def _differing(plain: Step, other: Step, zeros: bool = False) -> Iterator[str]:
+def _differing(plain: ModelStep, other: ModelStep, zeros: bool = False) -> Iterator[str]:
     """In what two steps differ by more than rounding, or at all where both are without anything (not ``zeros``)."""
     a = {**_outputs(plain), **plain.seen.gradients}
     b = {**_outputs(other), **other.seen.gradients}
@@ -201,7 +207,7 @@ def _differing(plain: Step, other: Step, zeros: bool = False) -> Iterator[str]:
             yield f"{name} differs by {abs(one - two).max() if one.shape == two.shape else 'its shape'}"
 
 
-def _outputs(step: Step) -> dict[str, Any]:
+def _outputs(step: ModelStep) -> dict[str, Any]:
     return dict(_arrays(step.seen.values["output"], "the output"))
 
 

@@ -16,7 +16,7 @@ from hookcheck.models.judging import hooked
 from hookcheck.models.reference import agree
 from hookcheck.models.result import Remark
 from hookcheck.models.same_under import CONTEXTS, around, offered
-from hookcheck.models.step import Step, Subject
+from hookcheck.models.step import ModelStep, ModelSubject
 from hookcheck.oracle.tolerance import coarsest
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 
@@ -40,7 +40,7 @@ def usable_contexts(contexts: Iterable[str]) -> list[str]:
     return [name for name in names if name != EAGER]
 
 
-def compared(subject: Subject, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
+def compared(subject: ModelSubject, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
     """How hooks of ``kind`` are called otherwise in each context than in eager mode."""
     eager = hooked(subject, KINDS[kind], [*subject.modules])
     if eager.raised:
@@ -74,7 +74,7 @@ def _forget_compiled() -> None:
         dynamo.reset()
 
 
-def _differences(eager: Step, other: Step, values: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _differences(eager: ModelStep, other: ModelStep, values: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
     if other.raised:
         yield f"the step raises {other.seen.raised}", ()
         return
@@ -104,10 +104,10 @@ def _times(count: int) -> str:
 
 
 def _by_path(events: Iterable[Event]) -> dict[str, list[Event]]:
-    found: dict[str, list[Event]] = {}
+    by_path: dict[str, list[Event]] = {}
     for event in events:
-        found.setdefault(event.path, []).append(event)
-    return found
+        by_path.setdefault(event.path, []).append(event)
+    return by_path
 
 
 def _apart(eager: Copy, other: Copy, values: bool) -> str:

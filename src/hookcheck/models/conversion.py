@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any
 
 from hookcheck.errors import HookcheckError
-from hookcheck.models.tables import Hook, function_name, hooks_of
+from hookcheck.models.tables import TableHook, function_name, hooks_of
 from hookcheck.probe.lazy import nn, torch
 
 KEPT, MOVED, CHANGED, LOST, LEFT_BEHIND, DOUBLED = "kept", "moved", "changed", "lost", "left behind", "doubled"
@@ -22,7 +22,7 @@ class Held:
     """A hook and where it is: the path of its module or parameter, a reference to that, its place in the table."""
 
     path: str
-    hook: Hook
+    hook: TableHook
     owner: weakref.ref[Any]
     place: int
 
@@ -155,7 +155,7 @@ def _nearness(a: Held, b: Held) -> int:
     return int(a.path == b.path)
 
 
-def _likeness(a: Hook, b: Hook) -> int:
+def _likeness(a: TableHook, b: TableHook) -> int:
     """2 for the same function or an equal one, 1 for a copy, 0 for another one or another table."""
     if a.table != b.table:
         return 0

@@ -113,8 +113,8 @@ class Alias:
 
     def write(self) -> None:
         """Notes that it was written to, and so was what it was handed out for."""
-        told = self.call.overwritten if self.output else self.call.written
-        if self.where not in told:
+        places = self.call.overwritten if self.output else self.call.written
+        if self.where not in places:
             if self.output:
                 self.call.overwritten += (self.where,)
             else:
@@ -140,7 +140,7 @@ class Cuts:
         self.turn = 0
         self.open: list[int] = []
         self.aliases: list[Alias] = []
-        self._made: dict[int, tuple[weakref.ref[torch.Tensor], Alias]] = {}
+        self._alias_of: dict[int, tuple[weakref.ref[torch.Tensor], Alias]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 0
 
@@ -151,18 +151,18 @@ class Cuts:
 
     def crossed(self, boundary: Boundary, spots: tuple[int, ...], gradients: tuple[Any, ...]) -> None:
         """Notes that an identity runs."""
-        kept = {spot: None if g is None else self.keep(g) for spot, g in zip(spots, gradients)}
-        boundary.crossings.append(Crossing(max(0, self.passes - 1), self.turn, kept))
+        gradients_at = {spot: None if g is None else self.keep(g) for spot, g in zip(spots, gradients)}
+        boundary.crossings.append(Crossing(max(0, self.passes - 1), self.turn, gradients_at))
         self.turn += 1
 
-    def made(self, call: CutCall, where: str, output: bool, of: torch.Tensor, tensor: torch.Tensor) -> None:
+    def alias(self, call: CutCall, where: str, output: bool, of: torch.Tensor, tensor: torch.Tensor) -> None:
         """Notes that an identity handed out ``tensor`` for ``of``, which may come from an identity itself."""
-        reference, source = self._made.get(id(of), (None, None))
+        reference, source = self._alias_of.get(id(of), (None, None))
         if reference is None or reference() is not of:
             source = None
         # What is detached has the version of what it is detached from.
         self.aliases.append(Alias(call, where, output, tensor.detach(), source))
-        self._made[id(tensor)] = (weakref.ref(tensor), self.aliases[-1])
+        self._alias_of[id(tensor)] = (weakref.ref(tensor), self.aliases[-1])
 
     def forget(self) -> None:
         """Lets go of numbers: of each gradient stays whether it was there."""
@@ -234,4 +234,4 @@ class Cuts:
                 if alias.tensor._version:
                     alias.write()
             self.aliases.clear()
-            self._made.clear()
+            self._alias_of.clear()

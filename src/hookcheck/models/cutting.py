@@ -29,7 +29,7 @@ from hookcheck.probe.copying import fields_of, is_container
 _CALLER = torch.nn.Module._call_impl.__code__.co_filename
 
 
-class _Identity(torch.autograd.Function):
+class _CutIdentity(torch.autograd.Function):
     """Hands its tensors on, and notes the gradients that come back."""
 
     @staticmethod
@@ -69,21 +69,21 @@ def cut(
         for path, module in model.named_modules()
         if chosen(path) and not isinstance(module, torch.jit.ScriptModule)
     }
-    own = {path: vars(module).get("forward") for path, module in modules.items()}
+    forwards = {path: vars(module).get("forward") for path, module in modules.items()}
     base: Any = torch.nn.Module
-    through = base.__call__
+    original = base.__call__
     paths = {}
     for path, module in modules.items():
-        made = vars(module)["forward"] = _forward(cuts, path, module.forward)
-        paths[made] = path
-    base.__call__ = _called(cuts, paths, through)
+        forward = vars(module)["forward"] = _forward(cuts, path, module.forward)
+        paths[forward] = path
+    base.__call__ = _called(cuts, paths, original)
     try:
         with cuts.counting():
             yield cuts
     finally:
-        base.__call__ = through
+        base.__call__ = original
         for path, module in modules.items():
-            before = own[path]
+            before = forwards[path]
             if before is None:
                 del vars(module)["forward"]
             else:
@@ -104,12 +104,12 @@ def _forward(cuts: Cuts, path: str, forward: Callable[..., Any]) -> Callable[...
             inner = entry.swapped(dict(enumerate(args)))
             named = entry.swapped(kwargs, positional=False)
             entry.cut()
-            call.batched = any(map(_batched, entry.found))
-            for i, made in entry.inner.items():
-                cuts.made(call, entry.spots[i].where, False, entry.found[i], made)
+            call.batched = any(map(_batched, entry.tensors))
+            for i, inner_tensor in entry.inner.items():
+                cuts.alias(call, entry.spots[i].where, False, entry.tensors[i], inner_tensor)
             result = entry.restored(forward(*(inner[i] for i in range(len(args))), **named))
             call.left = cuts.remember((args, kwargs)) if cuts.remember else None
-            call.entered = (*entry.found, *entry.made)
+            call.entered = (*entry.tensors, *entry.identities)
             call.finished = True
             return result if way == CALLED else _crossed(cuts, call, result)
         finally:
@@ -126,24 +126,24 @@ def _batched(tensor: torch.Tensor) -> bool:
     return functorch is not None and bool(functorch.is_batchedtensor(tensor))
 
 
-def _called(cuts: Cuts, paths: dict[Any, str], through: Callable[..., Any]) -> Callable[..., Any]:
+def _called(cuts: Cuts, paths: dict[Any, str], original: Callable[..., Any]) -> Callable[..., Any]:
     """``Module.__call__`` with identities on what comes out, which forward hooks that are there may have replaced.
 
     ``paths`` has the path of each forward that `_forward` made.
     """
 
-    @wraps(through)
+    @wraps(original)
     def run(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         forward: Any = vars(module).get("forward")
         path = paths.get(forward) if callable(forward) else None
         if path is None:
-            return through(module, *args, **kwargs)
+            return original(module, *args, **kwargs)
         if forward.__wrapped__.__self__ is not module:  # a replica has its original's attributes
-            made = vars(module)["forward"] = _forward(cuts, path, forward.__wrapped__.__func__.__get__(module))
-            paths[made] = path
+            rebound = vars(module)["forward"] = _forward(cuts, path, forward.__wrapped__.__func__.__get__(module))
+            paths[rebound] = path
         depth = len(cuts.open)
         try:
-            result = through(module, *args, **kwargs)
+            result = original(module, *args, **kwargs)
             if len(cuts.open) > depth:
                 result = _crossed(cuts, cuts.calls[cuts.open[-1]], result)
             return result
@@ -163,10 +163,10 @@ def _crossed(cuts: Cuts, call: CutCall, result: Any) -> Any:
     crosser = _Crosser(cuts, call.exit, outputs=True)
     given = crosser.swapped(dict(enumerate(result)) if several else {0: result})
     crosser.cut()
-    call.passes = any(tensor is other for tensor in crosser.found for other in call.entered)
+    call.passes = any(tensor is other for tensor in crosser.tensors for other in call.entered)
     call.entered = ()
-    for i, made in crosser.inner.items():
-        cuts.made(call, crosser.spots[i].where, True, crosser.found[i], made)
+    for i, inner_tensor in crosser.inner.items():
+        cuts.alias(call, crosser.spots[i].where, True, crosser.tensors[i], inner_tensor)
     return rebuilt(result, [given[i] for i in range(len(result))]) if several else given[0]
 
 
@@ -181,7 +181,7 @@ class _Crosser:
         self.cuts = cuts
         self.boundary = boundary
         self.outputs = outputs
-        self.found: list[torch.Tensor] = []
+        self.tensors: list[torch.Tensor] = []
         self.spots: list[Spot] = []
         self.pairs: list[tuple[Any, Any]] = []
         self._undo: list[tuple[Any, Any, Any, Any]] = []
@@ -201,7 +201,7 @@ class _Crosser:
         if isinstance(value, torch.Tensor):
             dtype = str(value.dtype).partition(".")[2]
             self.spots.append(Spot(where, place, value.requires_grad, tuple(value.shape), dtype))
-            self.found.append(value)
+            self.tensors.append(value)
         elif is_container(value) and not isinstance(value, type) and id(value) not in self._seen:
             self._seen.add(id(value))
             for key, item in fields_of(value):
@@ -217,14 +217,14 @@ class _Crosser:
             return
         self.boundary.cut = True
         for group in [chosen] if self.cuts.joined else [[i] for i in chosen]:
-            tensors = [self.found[i] for i in group]
-            made = _Identity.apply(self.cuts, self.boundary, tuple(group), *tensors)  # type: ignore[no-untyped-call]
-            self.boundary.nodes.append(made[0].grad_fn)
-            for i, tensor in zip(group, made):
+            tensors = [self.tensors[i] for i in group]
+            identities = _CutIdentity.apply(self.cuts, self.boundary, tuple(group), *tensors)  # type: ignore[no-untyped-call]
+            self.boundary.nodes.append(identities[0].grad_fn)
+            for i, tensor in zip(group, identities):
                 self.inner[i] = tensor
                 if not self.outputs:
-                    self.pairs.append((self.found[i], tensor))
-        numbers = iter(range(len(self.found)))
+                    self.pairs.append((self.tensors[i], tensor))
+        numbers = iter(range(len(self.tensors)))
         self._seen.clear()
         for root in self._roots:
             for key, value in list(root.items()):
@@ -249,7 +249,7 @@ class _Crosser:
         return value
 
     @property
-    def made(self) -> tuple[Any, ...]:
+    def identities(self) -> tuple[Any, ...]:
         """The tensors of the identities."""
         return (*self.inner.values(),)
 

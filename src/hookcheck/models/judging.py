@@ -19,10 +19,10 @@ from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, 
 from hookcheck.models import result
 from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
-from hookcheck.models.reference import Crossings, NodeRun, Reference, kept, noticed, remembered, shared
+from hookcheck.models.reference import Crossings, NodeRun, Reference, keeping, noticed, remembered, shared
 from hookcheck.models.result import Judged, Seen
-from hookcheck.models.step import Step, Taken, take
-from hookcheck.models.step import Subject as OwnModel
+from hookcheck.models.step import ModelStep, StepTargets, take
+from hookcheck.models.step import ModelSubject as OwnModel
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
@@ -52,7 +52,7 @@ class Truth:
     backward hooks must see, or is empty; ``ended`` why nothing can be told, since a step with cuts raises; ``unsteady``
     in what two steps without hooks differ."""
 
-    plain: Step
+    plain: ModelStep
     crossings: Crossings
     unsteady: tuple[str, ...]
     bounded: Observation
@@ -89,8 +89,8 @@ def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
 
 
 def cut_step(
-    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: Step
-) -> tuple[Step, Cuts, dict[int, int]]:
+    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: ModelStep
+) -> tuple[ModelStep, Cuts, dict[int, int]]:
     """A step with cuts on ``chosen`` modules.
 
     Gradients that are those of the ``plain`` step need no memory of their own.
@@ -98,8 +98,8 @@ def cut_step(
     box: list[tuple[Cuts, dict[int, int]]] = []
 
     @contextmanager
-    def within(_: Taken) -> Iterator[None]:
-        with cut(subject.model, joined, keep=kept() if joined else noticed, chosen=chosen) as cuts:
+    def within(_: StepTargets) -> Iterator[None]:
+        with cut(subject.model, joined, keep=keeping() if joined else noticed, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
             if joined:
@@ -111,12 +111,12 @@ def cut_step(
     return (step, *box[0])
 
 
-def calls_step(subject: OwnModel, chosen: Callable[[str], bool]) -> tuple[Step, Cuts]:
+def calls_step(subject: OwnModel, chosen: Callable[[str], bool]) -> tuple[ModelStep, Cuts]:
     """A step that keeps arguments and results of calls, for forward hooks; nothing is cut."""
     box: list[Cuts] = []
 
     @contextmanager
-    def within(_: Taken) -> Iterator[None]:
+    def within(_: StepTargets) -> Iterator[None]:
         with cut(subject.model, True, keep=noticed, remember=remembered, chosen=chosen) as cuts:
             box.append(cuts)
             yield
@@ -140,8 +140,8 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         reference.trace.allowed = 0
         judged += verdicts(hook, reference, step, truth, ledger, device, clauses=[CLAUSES["BW-12"]])
         line = step.line
-        told = f" at {line}" if line else ""
-        why = f"a full backward hook refuses the in-place operation{told}"
+        place = f" at {line}" if line else ""
+        why = f"a full backward hook refuses the in-place operation{place}"
         judged += [
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
@@ -175,10 +175,10 @@ def _refuses_another(hook: HookKind, module: torch.nn.Module) -> bool:
 
 
 def _seen(kind: str, paths: Iterable[str], events: Iterable[Event]) -> Iterator[Seen]:
-    found: dict[str, list[str]] = {} if KINDS[kind].scope in ("output", "node") else {path: [] for path in paths}
+    outlines: dict[str, list[str]] = {} if KINDS[kind].scope in ("output", "node") else {path: [] for path in paths}
     for event in events:
-        found.setdefault(event.path, []).append(", ".join(map(outline, event.arguments)))
-    for path, calls in found.items():
+        outlines.setdefault(event.path, []).append(", ".join(map(outline, event.arguments)))
+    for path, calls in outlines.items():
         yield Seen(kind, path, len(calls), "; ".join(dict.fromkeys(calls)))
 
 
@@ -196,15 +196,15 @@ def outline(value: Any) -> str:
 
 def refusing(cuts: Cuts) -> dict[str, str]:
     """The modules whose inputs or outputs are written to in place, and how."""
-    found = {}
+    refusals = {}
     for call in cuts.calls:
         if call.way != CALLED:
             continue
         if call.written:
-            found[call.path] = f"its forward writes to its input {', '.join(call.written)}"
+            refusals[call.path] = f"its forward writes to its input {', '.join(call.written)}"
         elif call.overwritten:
-            found[call.path] = f"its output {', '.join(call.overwritten)} is written to afterwards"
-    return found
+            refusals[call.path] = f"its output {', '.join(call.overwritten)} is written to afterwards"
+    return refusals
 
 
 def hooked(
@@ -213,7 +213,7 @@ def hooked(
     paths: list[str],
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
     keep: Callable[[torch.Tensor], Array] = view_of,
-) -> Step:
+) -> ModelStep:
     """A step with hooks on the modules at ``paths``; what they saw is among its events, of tensors what ``keep`` makes
     of them."""
     events: list[tuple[int, Event]] = []
@@ -226,7 +226,7 @@ def hooked(
 def verdicts(
     hook: HookKind,
     reference: Reference,
-    step: Step,
+    step: ModelStep,
     truth: Truth,
     ledger: Ledger,
     device: str,
@@ -312,7 +312,7 @@ def node_runs(subject: OwnModel, keep: Callable[[torch.Tensor], Array] = view_of
         tensor.grad_fn.register_hook(note)
 
     @contextmanager
-    def within(taken: Taken) -> Iterator[None]:
+    def within(taken: StepTargets) -> Iterator[None]:
         for path, module in taken.modules.items():
             module.register_forward_hook(partial(watch, path))
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookcheck.models.tables import Hook, function_name, global_hooks, hooks_of, saved_tensors_pair
+from hookcheck.models.tables import TableHook, function_name, global_hooks, hooks_of, saved_tensors_pair
 from hookcheck.probe.lazy import nn, torch
 
 UNKNOWN = "an unknown place (past torch's functions, or outside of the guard)"
@@ -47,7 +47,7 @@ def watched() -> Iterator[Callable[[], tuple[Leftover, ...]]]:
     def news() -> tuple[Leftover, ...]:
         gc.collect()
         live = [*_owners()]
-        found: list[Leftover] = []
+        leftovers: list[Leftover] = []
         names = None
         for thing in live:
             reference, keys = before.get(id(thing), (None, frozenset()))
@@ -55,20 +55,20 @@ def watched() -> Iterator[Callable[[], tuple[Leftover, ...]]]:
             for hook in hooks_of(thing):
                 if (hook.table, hook.key) not in there:
                     names = names or _names(live)
-                    found.append(_leftover(hook, names.get(id(thing)) or _called(thing), places))
+                    leftovers.append(_leftover(hook, names.get(id(thing)) or _called(thing), places))
         fresh = [(where, hook) for where, hook in global_hooks() if (where, hook.table, hook.key) not in known]
-        found += [_leftover(hook, f"all of {where}", places) for where, hook in fresh]
+        leftovers += [_leftover(hook, f"all of {where}", places) for where, hook in fresh]
         now = saved_tensors_pair()
         if now is not None and now != pair:
             place = opened[-1] if opened else UNKNOWN
-            found.append(Leftover("saved_tensors", function_name(now[0]), "this thread", place))
-        return tuple(sorted(set(found), key=str))
+            leftovers.append(Leftover("saved_tensors", function_name(now[0]), "this thread", place))
+        return tuple(sorted(set(leftovers), key=str))
 
     with _traced(places, opened):
         yield news
 
 
-def _leftover(hook: Hook, on: str, places: dict[Any, str]) -> Leftover:
+def _leftover(hook: TableHook, on: str, places: dict[Any, str]) -> Leftover:
     return Leftover(hook.kind, function_name(hook.function), on, places.get(hook.key, UNKNOWN))
 
 
@@ -126,12 +126,12 @@ def _owners() -> Iterator[Any]:
 
 
 def _census() -> dict[int, tuple[weakref.ref[Any], frozenset[Any]]]:
-    found = {}
+    census = {}
     for thing in _owners():
         keys = frozenset((hook.table, hook.key) for hook in hooks_of(thing))
         if keys:
-            found[id(thing)] = (weakref.ref(thing), keys)
-    return found
+            census[id(thing)] = (weakref.ref(thing), keys)
+    return census
 
 
 def _names(live: list[Any]) -> dict[int, str]:

@@ -12,46 +12,48 @@ def before(places: Mapping[Any, int]) -> dict[int, int]:
 
     Backward runs a Node when all are done that lead to it and that it meets.
     """
-    found = dict.fromkeys(places.values(), 0)
+    earlier = dict.fromkeys(places.values(), 0)
     behind = _behind(places)
     for node, number in places.items():
         for other in _bits(behind[node]):
-            found[other] |= 1 << number
-    return found
+            earlier[other] |= 1 << number
+    return earlier
 
 
 def uses(starts: Iterable[Any]) -> Counter[tuple[Any, int]]:
     """How often each output of a Node, by its number, is used by the Nodes at or behind ``starts``."""
-    found: Counter[tuple[Any, int]] = Counter()
+    counts: Counter[tuple[Any, int]] = Counter()
     stack = [*starts]
     seen = set(stack)
     while stack:
         node = stack.pop()
         for following, output in edges(node):
-            found[following, output] += 1
+            counts[following, output] += 1
             if following not in seen:
                 seen.add(following)
                 stack.append(following)
-    return found
+    return counts
 
 
 def _behind(places: Mapping[Any, int]) -> dict[Any, int]:
     """For each Node at or behind those in ``places``: the bit mask of the numbers that backward meets after it."""
-    found: dict[Any, int] = {}
+    following_of: dict[Any, int] = {}
     for start in places:
         stack = [start]
         while stack:
             node = stack[-1]
             nexts = _following(node)
-            waiting = [] if node in found else [following for following in nexts if following not in found]
+            waiting = (
+                [] if node in following_of else [following for following in nexts if following not in following_of]
+            )
             if waiting:
                 stack.extend(waiting)
                 continue
             stack.pop()
-            found[node] = 0
+            following_of[node] = 0
             for following in nexts:
-                found[node] |= found[following] | (1 << places[following] if following in places else 0)
-    return found
+                following_of[node] |= following_of[following] | (1 << places[following] if following in places else 0)
+    return following_of
 
 
 def _following(node: Any) -> list[Any]:

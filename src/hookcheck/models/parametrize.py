@@ -27,10 +27,10 @@ class _Checked:
 
     @cached_property
     def result(self) -> ModelCheck:
-        return check_module(*made(self.make), **self.options)
+        return check_module(*call_make(self.make), **self.options)
 
 
-class Check:
+class ClauseCheck:
     """Whether hooks on a model keep one clause; called by the test."""
 
     def __init__(self, checked: _Checked, clause: str) -> None:
@@ -81,7 +81,7 @@ def parametrize_with_clauses(
         "check",
         [
             pytest.param(
-                Check(model, id),
+                ClauseCheck(model, id),
                 id=f"{name}-{id}",
                 marks=[pytest.mark.xfail(reason=expected[id], strict=True)] if id in expected else [],
             )
@@ -91,7 +91,7 @@ def parametrize_with_clauses(
     )
 
 
-def made(make: Make) -> tuple[Any, Any, Any]:
+def call_make(make: Make) -> tuple[Any, Any, Any]:
     """Model, args and kwargs, as ``make`` gives them.
 
     Raises:

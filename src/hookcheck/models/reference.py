@@ -69,7 +69,7 @@ class Crossings:
                 yield from (g for g in crossing.gradients.values() if isinstance(g, np.ndarray))
 
 
-def kept() -> Callable[[torch.Tensor], Array]:
+def keeping() -> Callable[[torch.Tensor], Array]:
     """What keeps the numbers of gradients; see `shared`."""
     keep = shared()
     return lambda gradient: numbers(keep(gradient))
@@ -90,11 +90,11 @@ def shared(arrays: Iterable[Array] = ()) -> Callable[[torch.Tensor], Array]:
     def keep(tensor: torch.Tensor) -> Array:
         array = view_of(tensor)
         alike = known.setdefault(_glance(array), [])
-        found = next((each for each in alike if np.array_equal(each, array)), None)
-        if found is None:
+        same = next((each for each in alike if np.array_equal(each, array)), None)
+        if same is None:
             alike.append(array)
             return array
-        return found
+        return same
 
     return keep
 
@@ -150,8 +150,8 @@ class Reference(Expected):
 
     @cached_property
     def _calls(self) -> list[CallTrace]:
-        made = {(run.path, run.number): self._nodes[run.node] for run in self.nodes}
-        return [_call(c, self.modules[c.path], made.get((c.path, c.number))) for c in self._cut_calls]
+        nodes = {(run.path, run.number): self._nodes[run.node] for run in self.nodes}
+        return [_call(c, self.modules[c.path], nodes.get((c.path, c.number))) for c in self._cut_calls]
 
     @cached_property
     def _nodes(self) -> dict[int, Node]:
@@ -209,15 +209,16 @@ class Reference(Expected):
             self._firing(call, cut, at(cut), number)
             for number in range(self.crossings.joined.passes)
             for call, cut in zip(self._calls, self._cut_calls)
-            if at(cut).crossed(number) is not None and any(t is not None and t.requires_grad for t in call.made)
+            if at(cut).crossed(number) is not None
+            and any(t is not None and t.requires_grad for t in call.outputs_inside)
         )
 
     def _firing(self, call: CallTrace, cut: CutCall, at: Boundary, number: int) -> Firing:
         entry, exit = cut.entry.crossed(number), cut.exit.crossed(number)
         inputs = _placed(call.args, cut.entry, entry, zeros=True) if at is cut.entry else (None,) * len(call.args)
-        outputs = _placed(call.made, cut.exit, exit)
+        outputs = _placed(call.outputs_inside, cut.exit, exit)
         alone = self._single.get((cut.path, cut.number))
-        without = () if alone is None else _placed(call.made, alone.exit, alone.exit.crossed(number))
+        without = () if alone is None else _placed(call.outputs_inside, alone.exit, alone.exit.crossed(number))
         boundary = None if alone is None else alone.entry if at is cut.entry else alone.exit
         crossed = boundary is not None and any(g is not None for g in (boundary.crossed(number) or {}).values())
         doubtful = (i for i, (j, a) in enumerate(zip(outputs, without)) if j is not None and a is None)
@@ -264,18 +265,18 @@ class Reference(Expected):
     def output_calls(self) -> tuple[TensorCall, ...]:
         """The gradient of each output tensor; unknown where it came in as it is, is used inside of
         the call as well, or was written to afterwards."""
-        found = []
+        calls = []
         for call, cut in zip(self._calls, self._cut_calls):
             alone = self._single.get((cut.path, cut.number))
-            there = () if alone is None else _placed(call.made, alone.exit, alone.exit.crossed(0))
+            there = () if alone is None else _placed(call.outputs_inside, alone.exit, alone.exit.crossed(0))
             unknown = alone is None or cut.passes or cut.used or bool(cut.overwritten)
-            gradients = _placed(call.made, cut.exit, cut.exit.crossed(0))
+            gradients = _placed(call.outputs_inside, cut.exit, cut.exit.crossed(0))
             for place, gradient in enumerate(gradients):
                 if not self._asked(f"{cut.path}[{place}]"):
                     continue
                 if unknown or (gradient is not None and there[place] is not None):
-                    found.append(TensorCall(f"{cut.path}[{place}]", 0, gradient, cut.number, False, unknown))
-        return tuple(found)
+                    calls.append(TensorCall(f"{cut.path}[{place}]", 0, gradient, cut.number, False, unknown))
+        return tuple(calls)
 
     def _asked(self, name: str) -> bool:
         return self.names is None or name in self.names
@@ -325,27 +326,27 @@ def remembered(value: Any) -> Any:
 
 def _call(cut: CutCall, module: Any, node: Node | None) -> CallTrace:
     args, kwargs = cut.given or ((), {})
-    made = _by_place(cut.exit, cut.outputs)
+    outputs = _by_place(cut.exit, cut.outputs)
     return CallTrace(
         cut.path, cut.number, module, "grad" if cut.grad else "no_grad", cut.after, args, kwargs,
-        cut.left or ((), {}), cut.result, _by_place(cut.entry, cut.arguments), made, made,
-        _first(made, node), cut.container,
+        cut.left or ((), {}), cut.result, _by_place(cut.entry, cut.arguments), outputs, outputs,
+        _first(outputs, node), cut.container,
     )  # fmt: skip
 
 
-def _first(made: Sequence[Tensor | None], node: Node | None) -> Tensor | None:
+def _first(outputs: Sequence[Tensor | None], node: Node | None) -> Tensor | None:
     """The first output, made by ``node`` where that is known; a hook looks for it in containers as well."""
-    tensor = next((t for t in made if t is not None), None)
+    tensor = next((t for t in outputs if t is not None), None)
     if node is None:
         return tensor
     return Tensor(np.zeros(()), True, "float32" if tensor is None else tensor.dtype, node)
 
 
 def _by_place(boundary: Boundary, count: int) -> tuple[Tensor | None, ...]:
-    found = {spot.place: spot for spot in boundary.spots if spot.place is not None}
+    spots = {spot.place: spot for spot in boundary.spots if spot.place is not None}
     return tuple(
         Tensor(np.broadcast_to(np.zeros(()), spot.shape), spot.requires_grad, spot.dtype) if spot else None
-        for spot in map(found.get, range(count))
+        for spot in map(spots.get, range(count))
     )
 
 

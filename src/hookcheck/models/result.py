@@ -198,8 +198,8 @@ class ModelCheck:
         lines = [f"{self.model} on {self.device}, torch {self.torch}: {len(self.calls)} modules reached by "]
         lines[0] += f"{sum(self.calls.values())} calls"
         for kind, counts in self._counts().items():
-            told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-            lines.append(f"  {kind}: {told}")
+            counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+            lines.append(f"  {kind}: {counted}")
         topic = ""
         for remark in self.remarks:
             if remark.topic != topic:
@@ -223,22 +223,22 @@ class ModelCheck:
             f"<tr><td>{escape(kind)}</td>{''.join(f'<td>{counts[verdict]}</td>' for verdict in VERDICTS)}</tr>"
             for kind, counts in self._counts().items()
         )
-        told = "".join(f"<li><b>{escape(r.topic)}</b> {escape(str(r))}</li>" for r in self.remarks)
-        told += "".join(f"<li>{escape(text)}</li>" for text in _together(self.hooks))
+        items = "".join(f"<li><b>{escape(r.topic)}</b> {escape(str(r))}</li>" for r in self.remarks)
+        items += "".join(f"<li>{escape(text)}</li>" for text in _together(self.hooks))
         new = "".join(f"<li>{escape(_line(verdict))}</li>" for verdict in self.deviations)
         return (
             f"<p>{escape(self.model)} on {escape(self.device)}, torch {escape(self.torch)}</p>"
-            f"<table><tr><th>hook kind</th>{head}</tr>{rows}</table><ul>{told}{new}</ul>"
+            f"<table><tr><th>hook kind</th>{head}</tr>{rows}</table><ul>{items}{new}</ul>"
         )
 
 
 def _together(hooks: Iterable[OwnHook]) -> Iterable[str]:
     """A sentence for each function that was registered somewhere and what became of it, with the modules or tensors."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    by_text: dict[tuple[str, ...], list[str]] = {}
     for hook in hooks:
         key = (f"{hook.kind} hook {hook.function} ({hook.place})", str(hook))
-        found.setdefault(key, []).append(hook.on or "the model")
-    for (head, text), on in found.items():
+        by_text.setdefault(key, []).append(hook.on or "the model")
+    for (head, text), on in by_text.items():
         names = [f"{name} ({times} times)" if times > 1 else name for name, times in Counter(on).items()]
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
         yield f"{head} on {shown}: {text}"

@@ -197,10 +197,10 @@ def _results(function: Any, name: str, arguments: tuple[Any, ...], options: dict
             losses = [t.sum().abs() if t.is_complex() else t.sum() for t in outputs.values() if t.requires_grad]
             if losses:
                 torch.autograd.backward(losses)
-        found: dict[str, Any] = {n: t.detach().clone() for n, t in outputs.items()}
+        results: dict[str, Any] = {n: t.detach().clone() for n, t in outputs.items()}
         if name != "no_grad":
-            found.update({f"gradient of {n}": None if t.grad is None else t.grad.clone() for n, t in leaves.items()})
-        return found
+            results.update({f"gradient of {n}": None if t.grad is None else t.grad.clone() for n, t in leaves.items()})
+        return results
     finally:
         for n, leaf in leaves.items():
             leaf.grad = grads[n]

@@ -28,7 +28,7 @@ MakeContext = Callable[[], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True)
-class Fault:
+class PairFault:
     """One way in which a network ran otherwise with the pair than without it.
 
     ``what`` is ``raised``, ``value``, ``gradient``, ``dtype``, ``version``, ``view``, ``strides``, ``requires grad``,
@@ -57,7 +57,7 @@ class SavedTensorsCheck:
 
     ran: int
     left_out: int
-    faults: tuple[Fault, ...]
+    faults: tuple[PairFault, ...]
     smallest: str = ""
 
     def __str__(self) -> str:
@@ -138,7 +138,7 @@ class _Own(Exception):
     """What a block raises that must come out of the context as it is."""
 
 
-def _context_faults(make_context: MakeContext) -> Iterator[Fault]:
+def _context_faults(make_context: MakeContext) -> Iterator[PairFault]:
     """An exception of the block comes out, and the pair is not there afterwards."""
     before, observed = saved_tensors_pair(), "none"
     try:
@@ -149,22 +149,22 @@ def _context_faults(make_context: MakeContext) -> Iterator[Fault]:
     except Exception as other:
         observed = repr(other)
     if observed:
-        yield Fault("raised", "the context", "the exception of the block", observed)
+        yield PairFault("raised", "the context", "the exception of the block", observed)
     if saved_tensors_pair() != before:
-        yield Fault("stack", "the context", "no pair after the block", "the pair is still there")
+        yield PairFault("stack", "the context", "no pair after the block", "the pair is still there")
 
 
-def _faults(topology: Topology, make_context: MakeContext) -> list[Fault]:
+def _faults(topology: Topology, make_context: MakeContext) -> list[PairFault]:
     given = values(topology)
     plain = observe(topology, given, None)
     faults = {*_differences(plain, observe(topology, given, None, within=make_context))}
     id = identify(topology)
-    return sorted((Fault(f.what, f.where, f.expected, f.observed, id) for f in faults), key=str)
+    return sorted((PairFault(f.what, f.where, f.expected, f.observed, id) for f in faults), key=str)
 
 
-def _differences(plain: Observation, paired: Observation) -> Iterator[Fault]:
+def _differences(plain: Observation, paired: Observation) -> Iterator[PairFault]:
     if plain.raised != paired.raised:
-        yield Fault("raised", "", str(plain.raised or "no exception"), str(paired.raised or "no exception"))
+        yield PairFault("raised", "", str(plain.raised or "no exception"), str(paired.raised or "no exception"))
         return
     for path, a, b in [*_pairs(plain.values, paired.values), *_pairs(plain.gradients, paired.gradients, ".grad")]:
         yield from _unlike("gradient" if path.endswith(".grad") else "value", path, a, b)
@@ -172,17 +172,17 @@ def _differences(plain: Observation, paired: Observation) -> Iterator[Fault]:
         other = paired.standings.get(name)
         for what, field in (("version", "version"), ("view", "view"), ("strides", "strides"), ("object", "object")):
             if other is not None and getattr(standing, field) != getattr(other, field):
-                yield Fault(what, name, str(getattr(standing, field)), str(getattr(other, field)))
+                yield PairFault(what, name, str(getattr(standing, field)), str(getattr(other, field)))
     for name, layout in plain.layouts.items():
         if name in paired.layouts and layout != paired.layouts[name]:
-            yield Fault("strides", f"{name}.grad", str(layout), str(paired.layouts[name]))
+            yield PairFault("strides", f"{name}.grad", str(layout), str(paired.layouts[name]))
     for name, asks in plain.requires_grad.items():
         if paired.requires_grad.get(name) is not asks:
-            yield Fault("requires grad", name, str(asks), str(paired.requires_grad.get(name)))
+            yield PairFault("requires grad", name, str(asks), str(paired.requires_grad.get(name)))
     if plain.random != paired.random:
-        yield Fault("random state", "", "as without the pair", "another one")
+        yield PairFault("random state", "", "as without the pair", "another one")
     for name in sorted({*paired.alive} - {*plain.alive}):
-        yield Fault("memory", name, "freed after the run", "kept alive by the pair")
+        yield PairFault("memory", name, "freed after the run", "kept alive by the pair")
 
 
 def _pairs(plain: Mapping[str, Any], paired: Mapping[str, Any], end: str = "") -> Iterator[tuple[str, Copy, Copy]]:
@@ -201,16 +201,16 @@ def _leaves(path: str, a: Copy, b: Copy) -> Iterator[tuple[str, Copy, Copy]]:
         yield path, a, b
 
 
-def _unlike(what: str, path: str, a: Copy, b: Copy) -> Iterator[Fault]:
+def _unlike(what: str, path: str, a: Copy, b: Copy) -> Iterator[PairFault]:
     if not (hasattr(a, "dtype") and hasattr(b, "dtype")):
         if type(a) is not type(b) or a != b:
-            yield Fault(what, path, _word(a), _word(b))
+            yield PairFault(what, path, _word(a), _word(b))
         return
     expected, observed = dtype_of(a), dtype_of(b)  # type: ignore[arg-type]
     if expected != observed:
-        yield Fault("dtype", path, expected, observed)
+        yield PairFault("dtype", path, expected, observed)
     elif not close(numbers(b), numbers(a), coarsest([expected]), "cpu"):  # type: ignore[arg-type]
-        yield Fault(what, path, _word(a), _word(b))
+        yield PairFault(what, path, _word(a), _word(b))
 
 
 def _word(value: Copy | Array) -> str:

@@ -25,7 +25,7 @@ OURS = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ModelSubject:
     """A model with what it is run on: arguments, a loss (None: of all outputs), and the modules that are looked at."""
 
     model: torch.nn.Module
@@ -38,7 +38,7 @@ class Subject:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class StepTargets:
     """What hooks are put on in one step; see `hookcheck.probe.registering.Network`."""
 
     modules: Mapping[str, torch.nn.Module]
@@ -47,7 +47,7 @@ class Taken:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class ModelStep:
     """What one step showed; of an exception the innermost line that is neither torch's nor hookcheck's. The exception
     itself is not kept: its traceback holds the graph."""
 
@@ -61,19 +61,19 @@ class Step:
         return self.seen.raised is not None
 
 
-Within = Callable[[Taken], AbstractContextManager[Any]]
+Within = Callable[[StepTargets], AbstractContextManager[Any]]
 """What a step runs in, given its modules, parameters and the inputs of this very step."""
 
 
 def take(
-    subject: Subject,
+    subject: ModelSubject,
     within: Within = lambda _: nullcontext(),
     events: list[tuple[int, Event]] | None = None,
     modules: Mapping[str, torch.nn.Module] | None = None,
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
     convert: Callable[[torch.Tensor], torch.Tensor] = lambda tensor: tensor,
     keep: Callable[[torch.Tensor], Array] = view_of,
-) -> Step:
+) -> ModelStep:
     """Runs one step and puts everything back as it was.
 
     ``within`` appends to ``events``. ``call`` gives what is called in the model's place, ``convert`` what a tensor
@@ -85,8 +85,8 @@ def take(
         seeded(subject.seed)
         modules = subject.modules if modules is None else modules
         step, references = _taken(subject, within, events, modules, call, convert, keep)
-        told = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
-    step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=told))
+        lines = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
+    step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=lines))
     if step.raised or not any(reference() is not None for reference in references.values()):
         return step
     gc.collect()
@@ -95,14 +95,14 @@ def take(
 
 
 def _taken(
-    subject: Subject,
+    subject: ModelSubject,
     within: Within,
     events: list[tuple[int, Event]],
     modules: Mapping[str, torch.nn.Module],
     call: Callable[[torch.nn.Module], Callable[..., Any]],
     convert: Callable[[torch.Tensor], torch.Tensor],
     keep: Callable[[torch.Tensor], Array],
-) -> tuple[Step, Mapping[str, weakref.ref[Any]]]:
+) -> tuple[ModelStep, Mapping[str, weakref.ref[Any]]]:
     parameters = dict(subject.model.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
@@ -111,7 +111,7 @@ def _taken(
     output, line, backward = None, "", False
     raised: Raised | None = None
     try:
-        with within(Taken(modules, parameters, inputs)):
+        with within(StepTargets(modules, parameters, inputs)):
             output = call(subject.model)(*args, **kwargs)
             backward = _backward(subject, output)
     except HookcheckError:
@@ -133,17 +133,17 @@ def _taken(
         standings=standings(named),
         layouts=layouts(grads),
     )
-    kept = {**inputs, **tensors}
-    own = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}
-    references = {name: weakref.ref(tensor) for name, tensor in kept.items() if id(tensor) not in own}
-    return Step(seen, line, backward), references
+    tracked = {**inputs, **tensors}
+    state = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}
+    references = {name: weakref.ref(tensor) for name, tensor in tracked.items() if id(tensor) not in state}
+    return ModelStep(seen, line, backward), references
 
 
 def _fresh(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
-def _backward(subject: Subject, output: Any) -> bool:
+def _backward(subject: ModelSubject, output: Any) -> bool:
     """Whether there was anything to go backward from."""
     tensors = [tensor for _, tensor in tensors_in(output)]
     roots = [tensor for tensor in tensors if tensor.requires_grad]

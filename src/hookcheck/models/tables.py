@@ -22,7 +22,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Hook:
+class TableHook:
     """One hook in a table of an object.
 
     ``key`` is its key there: the id of its handle, unless it was put there past torch's functions. ``options`` are the
@@ -42,7 +42,7 @@ class Hook:
         return kind.replace("backward", "full_backward") if "full" in self.options else kind
 
 
-def hooks_of(thing: Any) -> Iterator[Hook]:
+def hooks_of(thing: Any) -> Iterator[TableHook]:
     """Every hook in the tables of a module, tensor, optimizer, or of a module of torch's own code."""
     tensor = isinstance(thing, torch.Tensor)
     attributes: Mapping[str, Any] = _tensor_tables(thing) if tensor else vars(thing)
@@ -61,7 +61,7 @@ def hooks_of(thing: Any) -> Iterator[Hook]:
                 words.add(full)
             if getattr(hook, "with_module", False):
                 words.add("with_module")
-            yield Hook("_tensor_hooks" if tensor and name == "_backward_hooks" else name, key, unwrapped(hook),
+            yield TableHook("_tensor_hooks" if tensor and name == "_backward_hooks" else name, key, unwrapped(hook),
                        tuple(sorted(words)))  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def unwrapped(hook: Any) -> Any:
     return hook.hook if type(hook).__name__ == "_WrappedHook" else hook
 
 
-def global_hooks() -> Iterator[tuple[str, Hook]]:
+def global_hooks() -> Iterator[tuple[str, TableHook]]:
     """Every hook for all modules or all optimizers, with the name of the module of torch that keeps it."""
     for name in GLOBAL_OWNERS:
         for hook in hooks_of(import_module(name)):

@@ -159,9 +159,9 @@ class Watch:
     def look(self, model: torch.nn.Module) -> None:
         """Notes which hooks are still there."""
         things = (*model.modules(), *model.parameters())
-        found = [hook.function for thing in things for hook in hooks_of(thing)]
-        found += [hook.function for _, hook in global_hooks()]
-        for function in found:
+        functions = [hook.function for thing in things for hook in hooks_of(thing)]
+        functions += [hook.function for _, hook in global_hooks()]
+        for function in functions:
             if id(function) in self._recorders:
                 self._recorders[id(function)][1].left = True
 

@@ -13,7 +13,7 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.cuts import CALLED, CutCall
 from hookcheck.models.judging import Judging, Truth
 from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Judged, Remark, by_module
-from hookcheck.models.step import Subject
+from hookcheck.models.step import ModelSubject
 from hookcheck.probe.run import release
 
 NEVER_CALLED = "hooks on these modules are never called"
@@ -30,18 +30,18 @@ RELEASE = release(torch.__version__)
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
-def remarks(subject: Subject, truth: Truth, found: Sequence[Judging]) -> tuple[Remark, ...]:
+def remarks(subject: ModelSubject, truth: Truth, judgings: Sequence[Judging]) -> tuple[Remark, ...]:
     """All that there is to say, most costly first."""
     every = (
         *_never_called(subject, truth),
         *_several_times(truth),
-        *_silent(truth, found),
+        *_silent(truth, judgings),
         *_none(truth),
         *_hidden(truth),
-        *_refused(found),
-        *_legacy(found),
-        *presence(verdict for judging in found for verdict in judging.judged),
-        *_order(found),
+        *_refused(judgings),
+        *_legacy(judgings),
+        *presence(verdict for judging in judgings for verdict in judging.judged),
+        *_order(judgings),
         *_model(truth),
     )
     return said_once(every)
@@ -57,7 +57,7 @@ def said_once(every: Iterable[Remark]) -> tuple[Remark, ...]:
     return tuple(Remark(*key, of) for key, of in sorted(kinds.items(), key=lambda item: topics.index(item[0][0])))
 
 
-def _never_called(subject: Subject, truth: Truth) -> Iterator[Remark]:
+def _never_called(subject: ModelSubject, truth: Truth) -> Iterator[Remark]:
     calls = truth.crossings.joined.calls
     called = {call.path for call in calls if call.way == CALLED}
     direct = {call.path for call in calls} - called
@@ -74,8 +74,8 @@ def _never_called(subject: Subject, truth: Truth) -> Iterator[Remark]:
     used: list[str] = []
     unused: list[str] = []
     for path, module in left.items():
-        own = [f"{path}.{name}" for name, _ in module.named_parameters(recurse=False)]
-        (used if any(gradients.get(name) is not None for name in own) else unused).append(path)
+        names = [f"{path}.{name}" for name, _ in module.named_parameters(recurse=False)]
+        (used if any(gradients.get(name) is not None for name in names) else unused).append(path)
     if used:
         yield Remark(
             NEVER_CALLED,
@@ -96,12 +96,12 @@ def _several_times(truth: Truth) -> Iterator[Remark]:
         yield Remark(CALLS, text, those)
 
 
-def _silent(truth: Truth, found: Sequence[Judging]) -> Iterator[Remark]:
+def _silent(truth: Truth, judgings: Sequence[Judging]) -> Iterator[Remark]:
     calls = _by_path(truth.crossings.joined.calls)
     if not truth.plain.backward:
         yield Remark(SILENT, "nothing that the model returns requires grad: no backward hook fires")
         return
-    for judging in found:
+    for judging in judgings:
         hook = KINDS[judging.kind]
         if not hook.backward or hook.scope != "module":
             continue
@@ -182,8 +182,8 @@ def _hidden(truth: Truth) -> Iterator[Remark]:
         yield Remark(HIDDEN, "what comes out holds no tensor that hooks or cuts look at", tuple(objects))
 
 
-def _refused(found: Sequence[Judging]) -> Iterator[Remark]:
-    for judging in found:
+def _refused(judgings: Sequence[Judging]) -> Iterator[Remark]:
+    for judging in judgings:
         refused = [v for v in judging.judged if v.verdict == NOT_JUDGED and "in-place" in v.why and v.call is None]
         for why in dict.fromkeys(verdict.why.rpartition(" (")[2].rstrip(")") for verdict in refused):
             those = [verdict for verdict in refused if verdict.why.endswith(f"({why})")]
@@ -191,8 +191,8 @@ def _refused(found: Sequence[Judging]) -> Iterator[Remark]:
             yield Remark(IN_PLACE, f"{why}{first}", by_module(those), (judging.kind,))
 
 
-def _legacy(found: Sequence[Judging]) -> Iterator[Remark]:
-    for judging in found:
+def _legacy(judgings: Sequence[Judging]) -> Iterator[Remark]:
+    for judging in judgings:
         if KINDS[judging.kind].variant != "legacy":
             continue
         wrong = [v for v in judging.judged if v.verdict in (KNOWN, NEW) and v.call is not None]
@@ -215,8 +215,8 @@ def presence(verdicts: Iterable[Judged]) -> Iterator[Remark]:
             yield Remark(PRESENCE, text, kinds=(verdict.kind,))
 
 
-def _order(found: Sequence[Judging]) -> Iterator[Remark]:
-    for judging in found:
+def _order(judgings: Sequence[Judging]) -> Iterator[Remark]:
+    for judging in judgings:
         for verdict in judging.judged:
             if verdict.clause == "OR-01" and verdict.verdict in (KNOWN, NEW):
                 text = f"{verdict.observed}, where the graph demands {verdict.expected}"
@@ -233,8 +233,8 @@ def _model(truth: Truth) -> Iterator[Remark]:
 
 def _by_path(calls: Iterable[CutCall]) -> dict[str, list[CutCall]]:
     """The calls through ``__call__`` of each module."""
-    found: dict[str, list[CutCall]] = {}
+    by_path: dict[str, list[CutCall]] = {}
     for call in calls:
         if call.way == CALLED:
-            found.setdefault(call.path, []).append(call)
-    return found
+            by_path.setdefault(call.path, []).append(call)
+    return by_path

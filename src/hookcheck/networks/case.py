@@ -76,8 +76,8 @@ class Case:
             return True
         if isinstance(expected, SimpleNamespace) or hasattr(expected, "_fields"):
             items = list(vars(expected).values() if isinstance(expected, SimpleNamespace) else expected)
-            kept = [item for key, item in observed.items() if key != "type"] if isinstance(observed, dict) else None
-            return kept is not None and len(kept) == len(items) and all(map(self.agrees, kept, items))
+            entries = [item for key, item in observed.items() if key != "type"] if isinstance(observed, dict) else None
+            return entries is not None and len(entries) == len(items) and all(map(self.agrees, entries, items))
         if isinstance(expected, dict):
             certain = {key: item for key, item in expected.items() if item is not Ellipsis}
             if not isinstance(observed, dict) or observed.keys() - (expected.keys() - certain.keys()) != certain.keys():
@@ -110,10 +110,10 @@ class Case:
     @cached_property
     def events(self) -> dict[str, list[Event]]:
         """The events of each module path, in the order in which they happened."""
-        found: dict[str, list[Event]] = {}
+        by_path: dict[str, list[Event]] = {}
         for event in self.observed.events:
-            found.setdefault(event.path, []).append(event)
-        return found
+            by_path.setdefault(event.path, []).append(event)
+        return by_path
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
@@ -145,10 +145,10 @@ class Case:
     @cached_property
     def due(self) -> dict[str, list[Firing]]:
         """The firings that are due on each module path that has any."""
-        found: dict[str, list[Firing]] = {}
+        by_path: dict[str, list[Firing]] = {}
         for firing in self.firings:
-            found.setdefault(firing.call.path, []).append(firing)
-        return found
+            by_path.setdefault(firing.call.path, []).append(firing)
+        return by_path
 
     @cached_property
     def _passes(self) -> dict[int, range]:
@@ -156,12 +156,12 @@ class Case:
         it, none after that of one behind it, as far as their gradients tell. Where these contradict it may be any."""
         events = self.observed.events
         every = range(len(self.expected.trace.passes))
-        told = [
+        numbers_of = [
             [firing.backward for firing in self.due.get(event.path, ()) if self._carries(event, firing, self.measured)]
             for event in events
         ]
-        first = accumulate((min(numbers, default=0) for numbers in told), max)
-        last = list(accumulate((max(numbers, default=every.stop) for numbers in reversed(told)), min))[::-1]
+        first = accumulate((min(numbers, default=0) for numbers in numbers_of), max)
+        last = list(accumulate((max(numbers, default=every.stop) for numbers in reversed(numbers_of)), min))[::-1]
         return {id(event): range(a, b + 1) or every for event, a, b in zip(events, first, last)}
 
     def _in_order(self, events: list[Event], firings: list[Firing]) -> bool:
@@ -197,10 +197,10 @@ class Case:
     @cached_property
     def of_first_output(self) -> dict[str, list[Gradient]]:
         """For each module path, the gradients of first outputs that a hook on their grad_fn receives."""
-        found: dict[str, list[Gradient]] = {}
+        by_path: dict[str, list[Gradient]] = {}
         for due in self.expected.of_first_output:
-            found.setdefault(due.call.path, []).append(due.gradient)
-        return found
+            by_path.setdefault(due.call.path, []).append(due.gradient)
+        return by_path
 
     @cached_property
     def as_nodes(self) -> dict[str, legacy.Answers]:
@@ -215,11 +215,11 @@ class Case:
         alike = partial(_alike, self.expected, self.device)
         looks = [partial(alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
         trace, ended = self.expected.trace, self.observed.raised is not None
-        found = {}
+        answers = {}
         for path, calls in due.items():
             room = sum(call.path == path for call in trace.calls) * sum(backward.second for backward in trace.passes)
-            found[path] = legacy.answers(calls, self.events.get(path, ()), looks, room, ended)
-        return found
+            answers[path] = legacy.answers(calls, self.events.get(path, ()), looks, room, ended)
+        return answers
 
     def as_a_node(self, path: str | None) -> Features:
         """How the legacy hook of the module at ``path`` was called, or those of all modules: one of `legacy.WORDS`; of
@@ -263,7 +263,7 @@ class Case:
         return same(dict(self.observed.gradients), dict(self.plain.gradients))
 
     @cached_property
-    def through(self) -> frozenset[str]:
+    def views(self) -> frozenset[str]:
         """The names in main of what comes out of a boundary as it is: there a full backward hook puts a view."""
         named = _named(self.expected.trace.names)
         return frozenset(name for name, tensor in named if tensor.node is not None and tensor.node.primitive is None)
@@ -285,7 +285,7 @@ class Case:
         return frozenset(c.path for c in calls if c.first is not None and c.first.newer is not None)
 
     @property
-    def winding(self) -> bool:
+    def nodes_unspecified(self) -> bool:
         """Whether it is torch's own affair which Nodes a backward runs: one through a backward before it follows saved
         tensors, and one that is asked for an intermediate ends at one of several Nodes."""
         trace = self.expected.trace
@@ -303,7 +303,7 @@ class Case:
         return self.device != "cpu" and _unordered(self.topology)
 
     @property
-    def own(self) -> Features:
+    def network_features(self) -> Features:
         """The features of the network as a whole, which all that is in it share; see `network_features`."""
         return network_features(self.expected)
 

@@ -39,10 +39,10 @@ def _while_alive(function: Callable[[Traced], Features]) -> Callable[[Traced], F
 
     @wraps(function)
     def features(traced: Traced) -> Features:
-        found = known.get(traced)
-        if found is None:
-            found = known[traced] = function(traced)
-        return found
+        known_features = known.get(traced)
+        if known_features is None:
+            known_features = known[traced] = function(traced)
+        return known_features
 
     return features
 
@@ -102,13 +102,13 @@ def run_features(expected: Expected) -> Features:
     joined = {"inputs": "joined", "outputs": "joined by outputs"}
     passes = expected.trace.passes
     asks = any(backward.named for backward in passes)
-    own = {
+    of_run = {
         "leaves": frozenset(joined[side] for side in expected.joined) or frozenset({"alone"}),
         "asks": frozenset({"grad" if asks else "backward"}),
         "roots": frozenset(map(expected.starts_at, passes)),
     }
     calls, firings = map(call_features, expected.trace.calls), map(firing_features, expected.firings)
-    return together([own, network_features(expected), *calls, *firings])
+    return together([of_run, network_features(expected), *calls, *firings])
 
 
 def together(several: Iterable[Features]) -> Features:
@@ -129,9 +129,11 @@ def call_features(call: CallTrace) -> Features:
     step that made the first output: ``last`` (its class), ``rank`` (of its first input) and ``bias``.
     """
     module = call.module
-    own = "Composite" if isinstance(module, Composite) else "Sequential" if isinstance(module, Sequential) else None
-    found = {
-        "module": own or type(module).__name__,
+    container = (
+        "Composite" if isinstance(module, Composite) else "Sequential" if isinstance(module, Sequential) else None
+    )
+    words = {
+        "module": container or type(module).__name__,
         "mode": call.mode,
         "inputs": _how_many([t.requires_grad for t in call.args if t is not None]),
         "outputs": _how_many([t.requires_grad for t in call.outputs if t is not None]),
@@ -139,12 +141,12 @@ def call_features(call: CallTrace) -> Features:
     steps = [node for node in call.steps if node.primitive is not None]
     if steps:
         last = steps[-1]
-        found["steps"] = "one" if len(steps) == 1 else "many"
-        found["last"] = type(last.primitive).__name__
-        found["rank"] = str(last.inputs[0].array.ndim)
+        words["steps"] = "one" if len(steps) == 1 else "many"
+        words["last"] = type(last.primitive).__name__
+        words["rank"] = str(last.inputs[0].array.ndim)
         if isinstance(last.primitive, Layer) and last.primitive.parameters():
-            found["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
-    return {key: frozenset({word}) for key, word in found.items()}
+            words["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
+    return {key: frozenset({word}) for key, word in words.items()}
 
 
 def _is_stale(firing: Firing) -> bool:

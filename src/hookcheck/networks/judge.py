@@ -41,23 +41,23 @@ def judge(case: Case, clauses: Iterable[Clause]) -> Judgements:
                 unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
                 continue
             if isinstance(judgement, Finding):
-                found = _located(case, clause, subject, judgement)
-                if _may_be_the_node(clause, found):
+                located = _located(case, clause, subject, judgement)
+                if _may_be_the_node(clause, located):
                     unjudged[clause.id] = unjudged.get(clause.id, 0) + 1
                     continue
-                findings.append(found)
+                findings.append(located)
             count += 1
         if count:
             judged[clause.id] = count
     return Judgements(judged, unjudged, tuple(findings))
 
 
-def _may_be_the_node(clause: Clause, found: Located) -> bool:
+def _may_be_the_node(clause: Clause, located: Located) -> bool:
     """Whether a legacy hook is not called as it advertises, and nobody can foretell how a hook on the Node would be:
     that may be all, or there is a fault, and so it is not judged."""
     about_module = clause.subject in (Subject.CALL, Subject.FIRING)
-    unknown = found.features.get("legacy") == frozenset({legacy.NOT_JUDGED})
-    return unknown and about_module and clause.rank == PROMISE and found.finding.gap != "raised"
+    unknown = located.features.get("legacy") == frozenset({legacy.NOT_JUDGED})
+    return unknown and about_module and clause.rank == PROMISE and located.finding.gap != "raised"
 
 
 def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
@@ -65,9 +65,9 @@ def deviating(case: Case, clause: Clause) -> Iterator[tuple[Any, Located]]:
     for subject in subjects_of(case, clause.subject):
         judgement = clause.judge(case, subject)
         if isinstance(judgement, Finding):
-            found = _located(case, clause, subject, judgement)
-            if not _may_be_the_node(clause, found):
-                yield subject, found
+            located = _located(case, clause, subject, judgement)
+            if not _may_be_the_node(clause, located):
+                yield subject, located
 
 
 def _located(case: Case, clause: Clause, subject: Any, finding: Finding) -> Located:
@@ -100,5 +100,5 @@ def describe(case: Case, kind: Subject, subject: Any) -> tuple[str, Features]:
         name = f"{'.'.join(['net', subject.path] if subject.path else ['net'])}, event {subject.number}"
     else:
         name = "run"
-    whole = case.features if case.observed.raised or path is None else {**features, **case.own}
+    whole = case.features if case.observed.raised or path is None else {**features, **case.network_features}
     return name, {**whole, **case.as_a_node(path), **case.beside}

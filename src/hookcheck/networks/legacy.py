@@ -61,8 +61,8 @@ class Answers:
             given = ((call, event) for call, event in self.due if call.known)
             alike = all(event is not None and fits(call, event, _shaped) for call, event in given)
             return BUT_FOR_NUMBERS if alike else OTHERWISE
-        told = all(call.known and event is not None for call, event in self.due)
-        return AS_THE_NODE if told and not self.left else NOT_JUDGED
+        answered = all(call.known and event is not None for call, event in self.due)
+        return AS_THE_NODE if answered and not self.left else NOT_JUDGED
 
 
 def answers(
@@ -75,16 +75,16 @@ def answers(
     In passes through others there is ``room`` for so many calls.
     """
     left = list(events)
-    found: dict[int, Event] = {}
+    events_of: dict[int, Event] = {}
     certain = [call for call in calls if call.certain]
     stages = [*product([fits], looks, [calls]), *product([carries], looks, [certain]), (fits, _shaped, certain)]
     for test, look, candidates in (*stages, (_takes_any, looks[-1], calls)):
         for call in candidates:
-            event = None if id(call) in found else next((event for event in left if test(call, event, look)), None)
+            event = None if id(call) in events_of else next((event for event in left if test(call, event, look)), None)
             if event is not None:
-                found[id(call)] = event
+                events_of[id(call)] = event
                 left.remove(event)
-    due = tuple((call, found.get(id(call))) for call in calls)
+    due = tuple((call, events_of.get(id(call))) for call in calls)
     taken = sum(not call.certain and event is not None for call, event in due)
     return Answers(due, tuple(left), max(0, room - taken), ended, looks[-1])
 
@@ -97,15 +97,15 @@ def in_turn(calls: Iterable[NodeCall], ended: Sequence[CallTrace]) -> list[NodeC
 
 
 def in_order(
-    found: Iterable[Answers], place: Mapping[int, int], sweeps: Sequence[Sweep], ended: Sequence[CallTrace]
+    modules: Iterable[Answers], place: Mapping[int, int], sweeps: Sequence[Sweep], ended: Sequence[CallTrace]
 ) -> bool:
     """Whether the calls that are known came as the Nodes ran: no Node before one that must run before it, and hooks on
     one Node as `in_turn` has it.
 
     ``place`` says which event came when, by its ``id``; ``sweeps`` are the passes without boundaries.
     """
-    told = [(call, event) for answers in found for call, event in answers.due if call.known and event is not None]
-    happened = [call for call, event in sorted(told, key=lambda one: place[id(one[1])])]
+    answered = [(call, event) for answers in modules for call, event in answers.due if call.known and event is not None]
+    happened = [call for call, event in sorted(answered, key=lambda one: place[id(one[1])])]
     ends = {id(call): number for number, call in enumerate(ended)}
     return not any(
         _comes_before(later, former, sweeps, ends) for i, former in enumerate(happened) for later in happened[i + 1 :]
@@ -141,11 +141,11 @@ def carries(call: NodeCall, event: Event, alike: Alike) -> bool:
 
 def fits(call: NodeCall, event: Event, alike: Alike) -> bool:
     """Whether it carries that, and grad_input is what the Node hands on."""
-    told = event.arguments[0] if event.arguments else None
+    grad_input = event.arguments[0] if event.arguments else None
     return carries(call, event, alike) and any(
-        isinstance(told, tuple)
-        and len(told) == len(form)
-        and all(o is None if e is None else _same(o, e, alike, call.dtypes) for o, e in zip(told, form))
+        isinstance(grad_input, tuple)
+        and len(grad_input) == len(form)
+        and all(o is None if e is None else _same(o, e, alike, call.dtypes) for o, e in zip(grad_input, form))
         for form in call.forms
     )
 

@@ -29,7 +29,7 @@ def result_dtype(operands: Sequence[tuple[str, int]], kind: str) -> str:
     if kind in "biu":
         return "bool" if kind == "b" else "int64"
     floating = [(dtype, rank) for dtype, rank in operands if dtype in FLOATING]
-    own = promoted(tuple(dtype for dtype, rank in floating if rank) or tuple(dtype for dtype, _ in floating))
+    common = promoted(tuple(dtype for dtype, rank in floating if rank) or tuple(dtype for dtype, _ in floating))
     if kind == "c":
-        return own if own in REAL else COMPLEX[own]
-    return REAL.get(own, own)
+        return common if common in REAL else COMPLEX[common]
+    return REAL.get(common, common)

@@ -118,11 +118,11 @@ class Expected:
         In the wide types relative to the largest gradient that the backward passes meet, since what cancels on the way
         leaves the errors of what it was; and what the network makes of errors on the way, with a margin.
         """
-        own = max(1.0, float(abs(gradient).max(initial=0)))
-        largest = max(own, self._largest) if self.dtype in ("float64", "float32") else own
+        magnitude = max(1.0, float(abs(gradient).max(initial=0)))
+        largest = max(magnitude, self._largest) if self.dtype in ("float64", "float32") else magnitude
         slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
         if self.trace.doubled:
-            slack = max(slack, DIFFERENCES * own)
+            slack = max(slack, DIFFERENCES * magnitude)
         others = (again.arrays[self._places[id(gradient)]] for again in self._again(device))
         changes = [np.abs(other - gradient) for other in others if other is not None]
         return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))
@@ -157,8 +157,8 @@ class Expected:
     @cached_property
     def arrays(self) -> list[Gradient]:
         """Every array of numbers that is given out here: the gradients, and what forward computes."""
-        told = [(call.given, dict(call.keywords), call.left, call.result) for call in self.trace.calls]
-        tensors = [t for value in (*told, newest(dict(self.trace.names))) for t in tensors_in(value)]
+        values = [(call.given, dict(call.keywords), call.left, call.result) for call in self.trace.calls]
+        tensors = [t for value in (*values, newest(dict(self.trace.names))) for t in tensors_in(value)]
         handed_on = [gradient for due in self.of_first_output for form in due.forms for gradient in form]
         return [*self.gradients, *(t.array for t in tensors if t.array.dtype.kind in "fc"), *handed_on]
 
@@ -213,7 +213,7 @@ class Expected:
             for call in self.trace.calls
             for node in [at(call)]
             if node is not None and node.index in swept.received
-            if any(output is not None and output.requires_grad for output in call.made)
+            if any(output is not None and output.requires_grad for output in call.outputs_inside)
         )
 
     @cached_property
@@ -247,14 +247,14 @@ class Expected:
     def accumulations(self) -> tuple[TensorCall, ...]:
         """For each backward pass and each leaf whose ``.grad`` it changes: ``.grad`` as it is then."""
         total: dict[str, Array] = {}
-        found = []
+        calls = []
         for call in self.leaf_calls:
             if self.trace.passes[call.backward].accumulates:
                 assert call.gradient is not None
                 known = total.get(call.name)
                 total[call.name] = call.gradient if known is None else known + call.gradient
-                found.append(TensorCall(call.name, call.backward, total[call.name]))
-        return tuple(found)
+                calls.append(TensorCall(call.name, call.backward, total[call.name]))
+        return tuple(calls)
 
     @cached_property
     def output_calls(self) -> tuple[TensorCall, ...]:
@@ -264,7 +264,7 @@ class Expected:
         It is unknown where `at_its_node` has none, and where a pass begins at the tensor and leads to nothing that
         is asked for: from one root the engine calls its hooks before it finds that out.
         """
-        found = []
+        calls = []
         for backward, swept in enumerate(self.plain):
             roots = {id(origin(root)) for root in self.trace.passes[backward].roots}
             for call, name, source in self._outputs:
@@ -272,18 +272,18 @@ class Expected:
                     continue
                 if source.node is not None and source.node.index in swept.received:
                     gradient = at_its_node(source, swept)
-                    found.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
+                    calls.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
                 elif source.node is not None and id(source) in roots:
-                    found.append(TensorCall(name, backward, None, call.number, False, unknown=True))
+                    calls.append(TensorCall(name, backward, None, call.number, False, unknown=True))
                 elif source.node is None and source.name in swept.asked:
-                    found.append(TensorCall(name, backward, swept.asked[source.name], call.number))
-        return tuple(found)
+                    calls.append(TensorCall(name, backward, swept.asked[source.name], call.number))
+        return tuple(calls)
 
     @property
     def _outputs(self) -> Iterator[tuple[CallTrace, str, Tensor]]:
         """Every output of a call that requires grad, boundaries aside, with the name that its hooks go by."""
         for call in self.trace.calls:
-            for position, tensor in enumerate(call.made):
+            for position, tensor in enumerate(call.outputs_inside):
                 source = None if tensor is None else origin(tensor)
                 if source is not None and source.requires_grad:
                     yield call, f"{call.path}[{position}]", source
@@ -294,14 +294,14 @@ class Expected:
 
         It is unknown where one of them is.
         """
-        found = []
+        totals = []
         for call, name, source in self._outputs:
             if source.node is not None:
                 calls = [c for c in self.output_calls if c.name == name and c.number == call.number]
                 known = [c.gradient for c in calls if c.gradient is not None]
                 total = sum(known[1:], known[0]) if known else None
-                found.append(TensorCall(name, 0, total, call.number, False, any(c.unknown for c in calls)))
-        return tuple(found)
+                totals.append(TensorCall(name, 0, total, call.number, False, any(c.unknown for c in calls)))
+        return tuple(totals)
 
     def starts_at(self, backward: Pass) -> str:
         """``leaf`` if a pass begins at one leaf, boundaries aside, and at nothing else; ``step`` if not."""

@@ -73,7 +73,7 @@ class CallTrace:
 
     ``path`` is dotted below the root (empty for the root), ``number`` counts the calls of that module from 0. ``args``
     and ``outputs`` hold, position by position, the tensor *outside* of the call's boundary, or None where there is no
-    tensor; ``made`` holds the outputs inside of it, and ``first`` the first tensor among them, inside containers too.
+    tensor; ``outputs_inside`` holds those inside of it, and ``first`` the first tensor among these, in containers too.
     ``after`` is how many backward passes came before it. ``given`` and ``keywords`` are the arguments as pre-hooks
     are told of them, in their containers, ``left`` both as the call leaves them, which may have written to them, and
     ``result`` is what it gives. ``entry`` and ``exit`` are the boundary nodes, None where nothing requires grad or
@@ -90,7 +90,7 @@ class CallTrace:
     left: tuple[Any, Any] = ((), {})
     result: Any = None
     args: tuple[Tensor | None, ...] = ()
-    made: tuple[Tensor | None, ...] = ()
+    outputs_inside: tuple[Tensor | None, ...] = ()
     outputs: tuple[Tensor | None, ...] = ()
     first: Tensor | None = None
     container: str = ""

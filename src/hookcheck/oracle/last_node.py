@@ -103,16 +103,16 @@ def _is_alias(tensor: Tensor | None, wrapped: frozenset[str]) -> bool:
     """Whether a function gave ``tensor`` that was given one of a class which wraps that; what makes one of such a class
     itself is no such function. The leaves named ``wrapped`` are of one."""
     node = None if tensor is None else _maker(tensor).node
-    made = node is not None and not isinstance(node.primitive, AsTensor)
-    return node is not None and made and any(_wraps(given, wrapped) for given in node.inputs)
+    by_function = node is not None and not isinstance(node.primitive, AsTensor)
+    return node is not None and by_function and any(_wraps(given, wrapped) for given in node.inputs)
 
 
 def _wraps(tensor: Tensor, wrapped: frozenset[str]) -> bool:
     source = _maker(tensor)
     if source.node is None:
         return source.name in wrapped
-    made = source.node.primitive
-    wraps = isinstance(made, AsTensor) and TENSORS[made.tensor].wraps
+    primitive = source.node.primitive
+    wraps = isinstance(primitive, AsTensor) and TENSORS[primitive.tensor].wraps
     return wraps or any(_wraps(given, wrapped) for given in source.node.inputs)
 
 
@@ -126,8 +126,8 @@ def _maker(tensor: Tensor) -> Tensor:
 
 def _dtypes(output: Tensor, node: Node) -> frozenset[str]:
     """Those that a step's Nodes work in: of what goes in and comes out, or of the parts of a complex tensor."""
-    found = {output.dtype, *(operand.dtype for operand in node.inputs)}
-    return frozenset(found | {REAL[dtype] for dtype in found if dtype in REAL})
+    dtypes = {output.dtype, *(operand.dtype for operand in node.inputs)}
+    return frozenset(dtypes | {REAL[dtype] for dtype in dtypes if dtype in REAL})
 
 
 def at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:
@@ -194,13 +194,13 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
         if whole is None:
             return ()
         step = replace(step, cotangents=(*step.cotangents[:slot], whole, *step.cotangents[slot + 1 :]))
-    own = primitive.last_node(step)
+    forms = primitive.last_node(step)
     if isinstance(primitive, Taken):
-        return own if _bases(node.inputs[0], swept, release) == [None] else ()
+        return forms if _bases(node.inputs[0], swept, release) == [None] else ()
     if not primitive.writes:
-        return own
+        return forms
     bases = _bases(node.inputs[0], swept, release)
-    return tuple(form for base in bases for form in (own if base is None else step.alone(step.v.reshape(base))))
+    return tuple(form for base in bases for form in (forms if base is None else step.alone(step.v.reshape(base))))
 
 
 def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]:
@@ -213,13 +213,13 @@ def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]
         source = _maker(source.node.inputs[0])
     if source.node is None:
         return [None]
-    found: list[Shape | None] = []
+    bases: list[Shape | None] = []
     for form in _forms(source.node, source.slot, swept, release):
         entry = form[0] if form else None
         if entry is not None and entry.seen == "otherwise":
             return []
-        found.append(entry.gradient.shape if entry is not None and entry.seen and entry.gradient is not None else None)
-    return found
+        bases.append(entry.gradient.shape if entry is not None and entry.seen and entry.gradient is not None else None)
+    return bases
 
 
 def _asked(tensor: Tensor, swept: Sweep, release: Release) -> bool:

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from hookcheck.oracle.graph import Node, Trace
-from hookcheck.oracle.sweep import Sweep, materialized, through
+from hookcheck.oracle.sweep import Sweep, materialized, vjp
 from hookcheck.topology.primitive import Array
 
 LARGEST = {"float64": 2.0**511, "float32": 2.0**63, "float16": 2.0**15, "bfloat16": 2.0**63}
@@ -47,9 +47,7 @@ def _within(node: Node, sweeps: tuple[Sweep, ...]) -> bool:
     parameters = {**dict(zip(node.parameters, operands[count:])), **node.buffers}
     results = list(node.primitive.forward(operands[:count], parameters))
     for received in (swept.received[node.index] for swept in sweeps if node.index in swept.received):
-        results += [
-            g for g in through(node, operands, tuple(map(_single, materialized(node, received)))) if g is not None
-        ]
+        results += [g for g in vjp(node, operands, tuple(map(_single, materialized(node, received)))) if g is not None]
     return not all(np.isfinite(result).all() for result in results)
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from hookcheck.oracle.graph import Key, Node, Pass, Tensor, Trace
-from hookcheck.oracle.sweep import Sweep, through
+from hookcheck.oracle.sweep import Sweep, vjp
 from hookcheck.topology.ops import Add
 from hookcheck.topology.primitive import Array, Primitive
 
@@ -52,7 +52,7 @@ class Transposed(Primitive):
     def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
         """The gradients of the operands; zeros for one that has none."""
         count = len(self.node.inputs)
-        gradients = through(self.node, inputs[:count], inputs[count:])
+        gradients = vjp(self.node, inputs[:count], inputs[count:])
         return tuple(np.zeros_like(x) if g is None else np.asarray(g) for x, g in zip(inputs, gradients))
 
     def vjp(
@@ -97,8 +97,8 @@ class Transposed(Primitive):
         operands, shapes = tuple(t.array for t in self.node.inputs), self.node.shapes
         cotangents = tuple(_waves(np.zeros(shape), 1) for shape in shapes)
         starts = (*operands, *cotangents), tuple(_waves(x, 1) for x in (*operands, *cotangents))
-        found = [self._changing(start) for start in starts]
-        return [[a or b for a, b in zip(*rows)] for rows in zip(*found)]
+        changes = [self._changing(start) for start in starts]
+        return [[a or b for a, b in zip(*rows)] for rows in zip(*changes)]
 
     def _changing(self, inputs: tuple[Array, ...]) -> list[list[bool]]:
         """The same, near ``inputs``."""
@@ -132,14 +132,14 @@ def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...
     tracer.result.doubled = True
     # Where rounding is looked into, so is what the differences leave: over a longer step that is several times as much.
     apart = STEP if tracer.result.noise is None else 2 * STEP
-    found: dict[Key, Tensor] = {}
+    gradients: dict[Key, Tensor] = {}
 
     def give(tensor: Tensor, gradient: Tensor | None) -> None:
         if gradient is None or not tensor.requires_grad:
             return
         key: Key = tensor.name if tensor.node is None else (tensor.node.index, tensor.slot)
-        known = found.get(key)
-        found[key] = gradient if known is None else tracer.step(Add(), (known, gradient), {}, {})[0]
+        known = gradients.get(key)
+        gradients[key] = gradient if known is None else tracer.step(Add(), (known, gradient), {}, {})[0]
 
     ones = tuple(Tensor(array, False, root.dtype) for root, array in zip(noted.roots, noted.cotangents))
     for root, cotangent in zip(noted.roots, cotangents or ones):
@@ -147,7 +147,7 @@ def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...
     for node in reversed(tracer.result.nodes[:]):
         if node.index not in swept.received:
             continue
-        received = tuple(found.get((node.index, slot)) for slot in range(len(node.shapes)))
+        received = tuple(gradients.get((node.index, slot)) for slot in range(len(node.shapes)))
         if node.primitive is None:
             passed = received
         else:
@@ -155,8 +155,8 @@ def differentiated(tracer: Recording, noted: Pass, cotangents: tuple[Tensor, ...
                 Tensor(np.zeros(shape), False, node.inputs[0].dtype) if g is None else g
                 for shape, g in zip(node.shapes, received)
             )
-            made = tracer.step(Transposed(node, apart), (*node.inputs, *whole), {}, {})
-            passed = tuple(t if g is not None else None for t, g in zip(made, swept.passed[node.index]))
+            passed_tensors = tracer.step(Transposed(node, apart), (*node.inputs, *whole), {}, {})
+            passed = tuple(t if g is not None else None for t, g in zip(passed_tensors, swept.passed[node.index]))
         for tensor, gradient in zip(node.inputs, passed):
             give(tensor, gradient)
-    return found
+    return gradients

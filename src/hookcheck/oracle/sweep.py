@@ -43,7 +43,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool, filling: bool = True) -> S
     and ``filling`` whether those of outputs fill in zeros."""
     pending: dict[int, list[Gradient]] = {}
     masks: dict[int, int] = {}
-    asked = {key: key if joined else _made(trace, key) for key in backward.wanted or ()}
+    asked = {key: key if joined else _source(trace, key) for key in backward.wanted or ()}
     wanted = None if backward.wanted is None else frozenset(asked.values())
     needed = None if wanted is None else _leading_to(trace, wanted, joined, backward.accumulates)
     result = Sweep(wanted=wanted, needed=needed)
@@ -80,10 +80,10 @@ def sweep(trace: Trace, backward: Pass, joined: bool, filling: bool = True) -> S
         result.earlier[node.index] = masks[node.index]
         for tensor, gradient in zip(node.inputs, passed):
             give(tensor, gradient, masks[node.index] | 1 << node.index)
-    for key, made in asked.items():
-        gradient = pending.get(made[0], [None] * (made[1] + 1))[made[1]] if isinstance(made, tuple) else None
-        if gradient is None and isinstance(made, str):
-            gradient = result.asked.get(made)
+    for key, source in asked.items():
+        gradient = pending.get(source[0], [None] * (source[1] + 1))[source[1]] if isinstance(source, tuple) else None
+        if gradient is None and isinstance(source, str):
+            gradient = result.asked.get(source)
         if gradient is not None:
             result.asked[key] = gradient
     return result
@@ -97,7 +97,7 @@ def _acting(acts: Acts, boundary: Node, result: Sweep) -> bool:
     return acts.grad_output if boundary.exit is None else acts.grad_input and boundary.exit in result.received
 
 
-def _made(trace: Trace, key: Key) -> Key:
+def _source(trace: Trace, key: Key) -> Key:
     """What a gradient is asked of where boundaries are transparent: the tensor that the step before them made."""
     while isinstance(key, tuple) and trace.nodes[key[0]].primitive is None:
         tensor = trace.nodes[key[0]].inputs[key[1]]
@@ -117,7 +117,7 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     operands = tuple(t.array for t in node.inputs)
     count = len(operands)
     within = noise.cancelled(
-        lambda given: through(node, given[:count], given[count:]), (*operands, *materialized(node, moved)), moved
+        lambda given: vjp(node, given[:count], given[count:]), (*operands, *materialized(node, moved)), moved
     )
     return tuple(g if g is None else noise.moved(g, exact, size) for g, size in zip(passed, within))
 
@@ -131,7 +131,7 @@ def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tupl
         return cotangents
     if node.last is not None and all(map(_same, received, node.last[0])):
         return node.last[1]
-    gradients = through(node, tuple(t.array for t in node.inputs), cotangents)
+    gradients = vjp(node, tuple(t.array for t in node.inputs), cotangents)
     reached = node.primitive.reaches(tuple(g is not None for g in received)) or ()
     passed = tuple(g if i >= len(reached) or reached[i] else None for i, g in enumerate(gradients))
     node.last = received, passed
@@ -150,7 +150,7 @@ def materialized(node: Node, gradients: tuple[Gradient, ...]) -> tuple[Array, ..
     return tuple(np.zeros(shape) if g is None else g for shape, g in zip(node.shapes, gradients))
 
 
-def through(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ...]) -> tuple[Gradient, ...]:
+def vjp(node: Node, operands: tuple[Array, ...], cotangents: tuple[Array, ...]) -> tuple[Gradient, ...]:
     """The gradients of a step's operands, parameters last, by its hand-written VJP."""
     assert node.primitive is not None
     count = len(operands) - len(node.parameters)

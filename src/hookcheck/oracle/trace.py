@@ -133,9 +133,9 @@ class _Tracer:
         self.result.recorded |= statement.create_graph
         if named:
             swept = sweep(self.result, noted, joined=self.acts.backward)
-            made = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}
-            found = (made.get(_key(t)) or _constant(swept.asked.get(_key(t)), t) for t in inputs)
-            names[statement.out] = tuple(found)
+            tensors = differentiated(self, noted, cotangents, swept) if statement.create_graph else {}
+            gradients = (tensors.get(_key(t)) or _constant(swept.asked.get(_key(t)), t) for t in inputs)
+            names[statement.out] = tuple(gradients)
 
     def call(self, target: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         path = self.canonical(target)
@@ -157,10 +157,10 @@ class _Tracer:
         if self.acts.outputs:
             result = tuple(map(self.scaled, result)) if type(result) is tuple else self.scaled(result)
         outputs = result if isinstance(result, tuple) else (result,)
-        call.made = tuple(o if isinstance(o, Tensor) else None for o in outputs)
+        call.outputs_inside = tuple(o if isinstance(o, Tensor) else None for o in outputs)
         call.first = _first(result)
         call.container = "tensor" if isinstance(result, Tensor) else type(result).__name__
-        call.exit, call.outputs = self.boundary(call.made)
+        call.exit, call.outputs = self.boundary(call.outputs_inside)
         if call.entry:
             call.entry.exit = -1 if call.exit is None else call.exit.index
         shown = [outside or inside for outside, inside in zip(call.outputs, outputs)]
@@ -170,30 +170,30 @@ class _Tracer:
         return named(*shown) if hasattr(result, "_fields") else tuple(shown)
 
     def forward(self, module: Module, path: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        own = module.assembled() if isinstance(module, Assembled) else module
-        if isinstance(own, Composite):
-            positional = [name for name in own.takes if name not in own.keywords]
-            names: Names = {**dict.fromkeys(own.takes), **dict(zip(positional, args)), **kwargs}
-            self.body(own.body, path, names)
-            return self.resolve(own.gives, path, names)
-        if isinstance(own, Sequential):
+        layer = module.assembled() if isinstance(module, Assembled) else module
+        if isinstance(layer, Composite):
+            positional = [name for name in layer.takes if name not in layer.keywords]
+            names: Names = {**dict.fromkeys(layer.takes), **dict(zip(positional, args)), **kwargs}
+            self.body(layer.body, path, names)
+            return self.resolve(layer.gives, path, names)
+        if isinstance(layer, Sequential):
             (value,) = args
-            for name, _ in children(own):
+            for name, _ in children(layer):
                 value = self.call(_joined(path, name), (value,), {})
             return value
-        if not isinstance(own, SingleStep):
-            raise TypeError(f"an nn.{type(own).__name__} is never called")
-        parameters = {key: self.leaf(path, key) for key in own.parameters()}
+        if not isinstance(layer, SingleStep):
+            raise TypeError(f"an nn.{type(layer).__name__} is never called")
+        parameters = {key: self.leaf(path, key) for key in layer.parameters()}
         if path not in self.buffers:
-            self.buffers[path] = own.buffers()
+            self.buffers[path] = layer.buffers()
         buffers = self.buffers[path]
         tensors = tuple(tensor for value in (args, kwargs) for tensor in tensors_in(value))
         if not self.training[path]:
-            return own.result(self.step(own.evaluated(), tensors, parameters, buffers))
+            return layer.result(self.step(layer.evaluated(), tensors, parameters, buffers))
         if buffers:
             arrays = {**{key: t.array for key, t in parameters.items()}, **buffers}
-            self.buffers[path] = {**buffers, **own.updated(tuple(t.array for t in tensors), arrays)}
-        return own.result(self.step(own, tensors, parameters, buffers))
+            self.buffers[path] = {**buffers, **layer.updated(tuple(t.array for t in tensors), arrays)}
+        return layer.result(self.step(layer, tensors, parameters, buffers))
 
     def apply(
         self,
@@ -217,8 +217,8 @@ class _Tracer:
         operands = (*inputs, *parameters.values())
 
         def forward(given: tuple[Array, ...]) -> tuple[Array, ...]:
-            own = dict(zip(parameters, given[len(inputs) :]))
-            return primitive.forward(given[: len(inputs)], {**own, **buffers})
+            arrays = dict(zip(parameters, given[len(inputs) :]))
+            return primitive.forward(given[: len(inputs)], {**arrays, **buffers})
 
         given = tuple(t.array for t in operands)
         arrays = forward(given)
@@ -265,7 +265,7 @@ class _Tracer:
             return None, tensors
         node = self.node(None, inputs, tuple(t.array for t in inputs), ())
         node.positions = tuple(position for position, t in enumerate(tensors) if t is not None)
-        outputs = iter([_through(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
+        outputs = iter([_passed(node, slot, t, self.writing) for slot, t in enumerate(inputs)])
         return node, tuple(t if t is None else next(outputs) for t in tensors)
 
     def node(
@@ -284,8 +284,8 @@ class _Tracer:
         return node
 
     def leaf(self, path: str, name: str) -> Tensor:
-        found: Tensor = newest(self.result.leaves[self.canonical(_joined(path, name))])
-        return found
+        leaf: Tensor = newest(self.result.leaves[self.canonical(_joined(path, name))])
+        return leaf
 
     def forbidden(self) -> None:
         """Notes that what comes now writes to a module's input or output in place, or uses one that was written to."""
@@ -309,10 +309,10 @@ class _Tracer:
             for part in tree.path:
                 dotted = isinstance(part, str) and part.startswith(".")
                 value = getattr(value, str(part)[1:]) if dotted else value[part]
-            found = newest(value) if isinstance(value, Tensor) else value
-            if isinstance(found, Tensor) and found.stale:
+            latest = newest(value) if isinstance(value, Tensor) else value
+            if isinstance(latest, Tensor) and latest.stale:
                 self.forbidden()
-            return found
+            return latest
         return _packed(tree, [self.resolve(item, path, names) for item in tree.items])
 
 
@@ -336,7 +336,7 @@ def _first(value: Any) -> Tensor | None:
     return value
 
 
-def _through(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
+def _passed(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
     """The output of a boundary: the same memory under another version."""
     out = Tensor(tensor.array, tensor.requires_grad, tensor.dtype, node, slot)
     if writing:

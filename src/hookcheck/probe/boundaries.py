@@ -16,7 +16,7 @@ import torch
 _RELEASE = tuple(map(int, torch.__version__.split(".")[:2]))
 
 
-class _Identity(torch.autograd.Function):
+class _BoundaryIdentity(torch.autograd.Function):
     """Hands its tensors on; where it ``fills``, zeros stand for gradients that are not there."""
 
     @staticmethod
@@ -64,7 +64,7 @@ def _crossing(items: tuple[Any, ...], fills: bool) -> tuple[Any, ...]:
     places = [place for place, item in enumerate(items) if isinstance(item, torch.Tensor)]
     if not torch.is_grad_enabled() or not any(items[place].requires_grad for place in places):
         return items
-    identity: Any = _Identity
+    identity: Any = _BoundaryIdentity
     crossed = dict(zip(places, identity.apply(fills, *(items[place] for place in places))))
-    made = [crossed.get(place, item) for place, item in enumerate(items)]
-    return type(items)(*made) if hasattr(items, "_fields") else tuple(made)
+    outputs = [crossed.get(place, item) for place, item in enumerate(items)]
+    return type(items)(*outputs) if hasattr(items, "_fields") else tuple(outputs)

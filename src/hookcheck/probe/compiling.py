@@ -28,8 +28,8 @@ def compiles(topology: Topology) -> bool:
 
 def supported() -> bool:
     """Whether this torch, which has torch.compile, compiles on this Python."""
-    found: bool = _dynamo().is_dynamo_supported()
-    return found
+    answer: bool = _dynamo().is_dynamo_supported()
+    return answer
 
 
 def marking(topology: Topology) -> Mark:

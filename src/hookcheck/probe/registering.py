@@ -19,7 +19,7 @@ from hookcheck.probe.cuda import no_stream
 from hookcheck.probe.observation import Copy, Event
 
 
-class Network(Protocol):
+class HookTargets(Protocol):
     """What hooks are put on: modules by path, parameters and inputs by name."""
 
     @property
@@ -73,7 +73,7 @@ def in_backward() -> bool:
 @contextmanager
 def registered(
     hook: HookKind,
-    built: Network,
+    built: HookTargets,
     chained: list[tuple[int, Event]],
     keep: Callable[[Any], Copy] = copied,
     marked: Mark = unmarked,
@@ -161,7 +161,7 @@ def _unpack(record: Record, saved: list[Any], number: int) -> Any:
 
 
 @contextmanager
-def put(hook: HookKind, built: Network, given: Hooks, marked: Mark = unmarked) -> Iterator[None]:
+def put(hook: HookKind, built: HookTargets, given: Hooks, marked: Mark = unmarked) -> Iterator[None]:
     """While it is open, hooks of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
 
     def hooks(link: int, path: str | None, subject: Any) -> Any:

@@ -120,11 +120,11 @@ def _observed(
             thread=get_ident(),
             stream=stream(),
         )
-        made = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
+        objects = {**{f"net.{path}" if path else "net": module for path, module in built.modules.items()}, **standing}
         # What generated classes hold on to in cycles would wait for the garbage collector.
         for name in [name for name in names if not _is_torchs_own(name)]:
             del names[name]
-        return observation, {name: weakref.ref(thing) for name, thing in made.items()}
+        return observation, {name: weakref.ref(thing) for name, thing in objects.items()}
 
 
 def unavailable(topology: Topology, kind: str | None) -> str:

@@ -91,7 +91,7 @@ class Check:
                 raise
             if as_expected:
                 return self.state(name, None)
-            raised = told(other)
+            raised = text_of(other)
         return self.state(name, Finding(Site(PROCESS), RAISES, expected, raised))
 
     def works(self, name: str, act: Callable[[], Any]) -> Any:
@@ -101,7 +101,7 @@ class Check:
         except Exception as raised:
             if is_the_machines(raised):
                 raise
-            self.state(name, Finding(Site(PROCESS), RAISES, None, told(raised)))
+            self.state(name, Finding(Site(PROCESS), RAISES, None, text_of(raised)))
             return None
         self.state(name, None)
         return result
@@ -133,14 +133,14 @@ _OWN = re.compile(r"/\S*/(?=[^/\s]+\.py\b)| at 0x[0-9A-Fa-f]+")
 """What in a text is one machine's or one run's own, and so must not be in a record: folders of files, and addresses."""
 
 
-def told(raised: BaseException) -> str:
+def text_of(raised: BaseException) -> str:
     """The exception's class and the first line of its text, files by name alone: records compare between machines."""
     lines = _OWN.sub("", str(raised)).strip().splitlines()
     return f"{type(raised).__name__}: {lines[0] if lines else ''}"
 
 
 def _shown(warning: warnings.WarningMessage) -> str:
-    """The warning's class and its text, as `told` has those of an exception."""
+    """The warning's class and its text, as `text_of` has those of an exception."""
     return f"{warning.category.__name__}: {_OWN.sub('', str(warning.message))}"
 
 

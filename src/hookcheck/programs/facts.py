@@ -13,7 +13,7 @@ from hookcheck.contract.site import PROCESS, RAISES, Site
 from hookcheck.errors import is_the_machines
 from hookcheck.probe.compiling import optimizers_preserved
 from hookcheck.probe.state import preserved
-from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, told
+from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, text_of
 from hookcheck.programs.program import Program
 
 WHOLE, ENDS = "program", "the program ends"
@@ -38,7 +38,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         except Exception as raised:
             if is_the_machines(raised):
                 raise
-            check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, told(raised))))
+            check.facts.append(Fact(WHOLE, Finding(Site(PROCESS), RAISES, ENDS, text_of(raised))))
     if not check.facts:
         raise AssertionError(f"program {program.id} states nothing")
     return check.facts

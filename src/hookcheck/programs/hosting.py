@@ -51,15 +51,17 @@ def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None
     of its optimizers."""
     functions = {name: getattr(nets, name) for name in MODULES if hasattr(nets, name)}
     layers = {name: made_into(make, getattr(nn, name)) for name, make in modules.items() if name not in functions}
-    made: Mapping[str, Any] = {name: made_into(modules[name], functions[name]) for name in functions if name in modules}
-    made = {**made, "nn": Others(nn, layers)}
+    others: Mapping[str, Any] = {
+        name: made_into(modules[name], functions[name]) for name in functions if name in modules
+    }
+    others = {**others, "nn": Others(nn, layers)}
     if optimizer:
         classes = {name: made_into(optimizer, getattr(torch.optim, name)) for name in OPTIMIZERS}
-        made = {**made, "torch": Others(torch, {"optim": Others(torch.optim, classes)})}
-    own = {**functions, "nn": nn, "torch": torch}
+        others = {**others, "torch": Others(torch, {"optim": Others(torch.optim, classes)})}
+    originals = {**functions, "nn": nn, "torch": torch}
     with ExitStack() as stack:
         for place in (sys.modules[program.judge.__module__], watching):
-            names = {name: other for name, other in made.items() if vars(place).get(name) is own[name]}
+            names = {name: other for name, other in others.items() if vars(place).get(name) is originals[name]}
             stack.enter_context(patch.dict(vars(place), names))
         yield
 

@@ -14,10 +14,10 @@ def net(forward: Callable[..., Any], **parts: Any) -> Any:
     A part is an attribute of the module: modules are its submodules, and numbers become parameters.
     """
 
-    made = type("Net", (nn.Module,), {"forward": forward})()
+    module = type("Net", (nn.Module,), {"forward": forward})()
     for name, part in parts.items():
-        setattr(made, name, nn.Parameter(torch.tensor(part)) if isinstance(part, float) else part)
-    return made
+        setattr(module, name, nn.Parameter(torch.tensor(part)) if isinstance(part, float) else part)
+    return module
 
 
 def times(factor: float) -> Any:

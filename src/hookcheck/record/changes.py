@@ -23,7 +23,7 @@ AS_EXPECTED = "as expected"
 
 
 @dataclass(frozen=True)
-class Cause:
+class GroupCause:
     """What the cases of a group share; ``reason`` says why they did not run, where that is what has changed."""
 
     status: str
@@ -40,7 +40,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Example:
+class GroupExample:
     """One case of a group; the texts are empty where neither record puts the deviation into words.
 
     ``relation`` and ``site`` are those of the deviation; None where the record that has it does not say them.
@@ -56,18 +56,18 @@ class Example:
     site: Site | None = None
 
 
-Changes = tuple[tuple[Cause, Example], ...]
+Changes = tuple[tuple[GroupCause, GroupExample], ...]
 """What has changed from one result to another."""
 
 
-def changes(was: CaseResult, now: CaseResult, ranks: Mapping[str, str]) -> Iterator[tuple[Cause, Example]]:
+def changes(was: CaseResult, now: CaseResult, ranks: Mapping[str, str]) -> Iterator[tuple[GroupCause, GroupExample]]:
     """What has changed on a case that ran in both, for the clauses that both records judge."""
-    where = Example(now.family, now.topology, now.kind)
+    where = GroupExample(now.family, now.topology, now.kind)
     earlier, later = _by_subject(was), _by_subject(now)
     had_say, has_say = _judged_subjects(was), _judged_subjects(now)
     fewer = {clause for clause, count in had_say.items() if clause in ranks and has_say[clause] < count}
     if silent := sorted(clause for clause in fewer if not has_say[clause]):
-        yield Cause(DISAPPEARED, True, reason=f"nothing is left to judge for {', '.join(silent)}"), where
+        yield GroupCause(DISAPPEARED, True, reason=f"nothing is left to judge for {', '.join(silent)}"), where
     for subject in dict.fromkeys([*earlier, *later]):
         clause = subject[0]
         if clause not in ranks:
@@ -103,8 +103,8 @@ def _by_subject(case: CaseResult) -> dict[tuple[str, str], dict[tuple[str, str |
 
 
 def _come(
-    rank: str, deviation: Deviation, gone: list[Deviation], had: list[Deviation], where: Example
-) -> tuple[Cause, Example]:
+    rank: str, deviation: Deviation, gone: list[Deviation], had: list[Deviation], where: GroupExample
+) -> tuple[GroupCause, GroupExample]:
     """A deviation that the earlier record lacks, on a subject that deviated by ``had``, of which ``gone`` is gone."""
     if rank == UNSPECIFIED:
         status, worse = CHANGED, False
@@ -116,19 +116,21 @@ def _come(
     return _cause(status, worse, deviation), _example(where, deviation, _words(had), deviation.observed)
 
 
-def _gone(rank: str, deviation: Deviation, has: list[Deviation], where: Example) -> tuple[Cause, Example]:
+def _gone(
+    rank: str, deviation: Deviation, has: list[Deviation], where: GroupExample
+) -> tuple[GroupCause, GroupExample]:
     """A deviation that the later record lacks, on a subject that still deviates by ``has``."""
     words = _example(where, deviation, deviation.observed, _words(has))
     return _cause(CHANGED if rank == UNSPECIFIED else MENDED, False, deviation), words
 
 
-def _example(where: Example, deviation: Deviation, before: str, after: str) -> Example:
+def _example(where: GroupExample, deviation: Deviation, before: str, after: str) -> GroupExample:
     relation, site = deviation.relation, deviation.site
     return replace(where, expected=deviation.expected, before=before, after=after, relation=relation, site=site)
 
 
-def _cause(status: str, worse: bool, deviation: Deviation) -> Cause:
-    return Cause(status, worse, deviation.clause, deviation.gap, deviation.ledger)
+def _cause(status: str, worse: bool, deviation: Deviation) -> GroupCause:
+    return GroupCause(status, worse, deviation.clause, deviation.gap, deviation.ledger)
 
 
 def _words(deviations: Iterable[Deviation]) -> str:

@@ -83,7 +83,7 @@ def _check_counterexamples(record: Folded, path: Path) -> None:
         if topology not in worth_showing:
             raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
-    shows = (alike.told for alike in deviating if alike.told and not shown.isdisjoint(alike.topologies))
+    shows = (alike.worded for alike in deviating if alike.worded and not shown.isdisjoint(alike.topologies))
     hidden = set[tuple[str, str, str]]().union(*(alike.deviating for alike in deviating)).difference(*shows)
     if hidden:
         raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(min(hidden))} has no counterexample")

@@ -20,9 +20,9 @@ from hookcheck.record.changes import (
     NEWLY_OFFERED,
     NO_LONGER_OFFERED,
     STATUSES,
-    Cause,
     Changes,
-    Example,
+    GroupCause,
+    GroupExample,
     changes,
 )
 from hookcheck.record.model import CORPUS, Counterexample, Header, Record
@@ -39,11 +39,11 @@ class Group:
     for the group.
     """
 
-    cause: Cause
+    cause: GroupCause
     cases: int
     families: tuple[str, ...]
     kinds: tuple[str, ...]
-    example: Example
+    example: GroupExample
 
 
 Size = Callable[[str], tuple[Any, ...]]
@@ -99,8 +99,8 @@ def compare(
     old, new = _by_key(before, wanted), _by_key(after, wanted)
     size = sizes([*before.counterexamples, *after.counterexamples], length)
     rows, was, now = _rows(old, new, size)
-    found = compare_rows(rows, was, now, before.header, after.header, {})
-    return replace(found, left_out=(*found.left_out, *_programs_left_out(after, wanted)))
+    comparison = compare_rows(rows, was, now, before.header, after.header, {})
+    return replace(comparison, left_out=(*comparison.left_out, *_programs_left_out(after, wanted)))
 
 
 def _rows(old: dict[Key, CaseResult], new: dict[Key, CaseResult], size: Size) -> tuple[Rows, Array, Array]:
@@ -201,18 +201,18 @@ def _by_key(record: Record, wanted: _Wanted) -> dict[Key, CaseResult]:
 
 def _availability(
     key: Key, was: CaseResult | None, now: CaseResult | None, before: Header, after: Header
-) -> tuple[Cause, Example] | None:
+) -> tuple[GroupCause, GroupExample] | None:
     """What has changed where a case ran in one record alone; None where that says nothing."""
     if was is not None and was.outcome == RAN:
         if now is None:
             if _unlike(key, was, before, after):
                 return None
-            return Cause(DISAPPEARED, True, reason="not in the record"), Example(*key, before=RAN)
-        cause = Cause(NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED, True, reason=_outcome(now))
-        return cause, Example(*key, before=_outcome(was), after=_outcome(now))
+            return GroupCause(DISAPPEARED, True, reason="not in the record"), GroupExample(*key, before=RAN)
+        cause = GroupCause(NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED, True, reason=_outcome(now))
+        return cause, GroupExample(*key, before=_outcome(was), after=_outcome(now))
     if was is not None and was.outcome == NOT_OFFERED and now is not None and now.outcome == RAN:
-        cause = Cause(NEWLY_OFFERED, False, reason=_outcome(was))
-        return cause, Example(*key, before=_outcome(was), after=_outcome(now))
+        cause = GroupCause(NEWLY_OFFERED, False, reason=_outcome(was))
+        return cause, GroupExample(*key, before=_outcome(was), after=_outcome(now))
     return None
 
 
@@ -221,15 +221,15 @@ def _outcome(case: CaseResult) -> str:
 
 
 @cache
-def _the(cause: Cause) -> Cause:
+def _the(cause: GroupCause) -> GroupCause:
     """The one object that stands for all equal causes, so that they are grouped without looking at their texts."""
     return cause
 
 
-def _by_cause(found: Iterable[tuple[Cause, Example]]) -> Changes:
+def _by_cause(pairs: Iterable[tuple[GroupCause, GroupExample]]) -> Changes:
     """Each cause once, with the first of its examples that is in words."""
-    causes: dict[Cause, Example] = {}
-    for cause, words in found:
+    causes: dict[GroupCause, GroupExample] = {}
+    for cause, words in pairs:
         cause = _the(cause)
         if words.expected and not causes.get(cause, words).expected:
             causes[cause] = words
@@ -237,14 +237,14 @@ def _by_cause(found: Iterable[tuple[Cause, Example]]) -> Changes:
     return tuple(causes.items())
 
 
-_Sighting = tuple[Cause, Example, Array]
+_Sighting = tuple[GroupCause, GroupExample, Array]
 """A cause, how it shows, and the rows in which it does."""
 
 
 def _grouped(sightings: list[_Sighting], rows: Rows) -> tuple[Group, ...]:
     if not sightings:
         return ()
-    causes: dict[int, tuple[int, Cause]] = {}
+    causes: dict[int, tuple[int, GroupCause]] = {}
     numbers = np.array([causes.setdefault(id(cause), (len(causes), cause))[0] for cause, _, _ in sightings])
     untold = np.array([not words.expected for _, words, _ in sightings])
     items = np.repeat(np.arange(len(sightings)), [len(group) for _, _, group in sightings])

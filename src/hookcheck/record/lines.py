@@ -99,8 +99,10 @@ def case_lines(cases: Iterable[CaseResult]) -> Iterator[Line]:
         alike.setdefault(_became(case), []).append(case)
     grouped: dict[tuple[str, str, tuple[str, ...], Hashable], list[CaseResult]] = {}
     for (family, origin, _), alike in by_topology.items():
-        for result, found in alike.items():
-            grouped.setdefault((family, origin, tuple(case.kind for case in found), result), []).append(found[0])
+        for result, cases_alike in alike.items():
+            grouped.setdefault((family, origin, tuple(case.kind for case in cases_alike), result), []).append(
+                cases_alike[0]
+            )
     for (family, origin, kinds, _), firsts in grouped.items():
         yield _line(family, origin, kinds, [case.topology for case in firsts], _result(firsts[0]))
 

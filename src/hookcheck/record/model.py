@@ -147,9 +147,9 @@ class Alike:
         return self._cells(self.deviations)
 
     @cached_property
-    def told(self) -> frozenset[tuple[str, str, str]]:
+    def worded(self) -> frozenset[tuple[str, str, str]]:
         """Those of the cells `deviating` in which that is put into words."""
-        return self._cells(deviation for deviation in self.deviations if deviation.told)
+        return self._cells(deviation for deviation in self.deviations if deviation.worded)
 
     def _cells(self, deviations: Iterable[Deviation]) -> frozenset[tuple[str, str, str]]:
         clauses = {deviation.clause for deviation in deviations}

@@ -7,7 +7,7 @@ import re
 
 from hookcheck.contract.clause import CLAIM
 from hookcheck.record.model import PlannedClause
-from hookcheck.report.archive import Run
+from hookcheck.report.archive import ArchivedRun
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 
@@ -34,21 +34,21 @@ def of_kind(kind: str) -> str:
     return f"kinds/{slug(kind)}.html"
 
 
-def of_run(run: Run) -> str:
+def of_run(run: ArchivedRun) -> str:
     """The page of a release on a device."""
     return f"releases/{run_slug(run)}.html"
 
 
-def of_arrival(after: Run) -> str:
+def of_arrival(after: ArchivedRun) -> str:
     """The page that says what changed on the way to a release, from each of those before it."""
     return f"compare/{run_slug(after)}.html"
 
 
-def of_comparison(before: Run, after: Run) -> str:
+def of_comparison(before: ArchivedRun, after: ArchivedRun) -> str:
     """The address of two releases, which leads to their place on the page of the later one."""
     return f"compare/{run_slug(before)}-to-{run_slug(after)}.html"
 
 
-def run_slug(run: Run) -> str:
+def run_slug(run: ArchivedRun) -> str:
     """A release on a device, as a part of an address."""
     return f"{slug(run.version)}-{slug(run.device)}"

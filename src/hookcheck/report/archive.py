@@ -31,7 +31,7 @@ class NoRecords(HookcheckError):
 
 
 @dataclass(frozen=True)
-class Fault:
+class UnreadableFile:
     """A file that could not be read as a record."""
 
     file: str
@@ -39,7 +39,7 @@ class Fault:
 
 
 @dataclass(frozen=True)
-class Run:
+class ArchivedRun:
     """The circumstances and the end of one record."""
 
     header: Header
@@ -70,7 +70,7 @@ class Stratum:
 
 
 @dataclass(frozen=True)
-class Sighting:
+class SeenResult:
     """A result that cases of one family and hook kind had; of programs, those of one program.
 
     ``cases`` says how many had it in each run; ``topology`` is the smallest of them, and ``place`` the newest run in
@@ -94,22 +94,22 @@ class Archive:
     the record lacks the cases.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[ArchivedRun, ...]
     results: tuple[CaseResult, ...]
     strata: tuple[Stratum, ...]
     histories: Array = field(repr=False, compare=False)
     networks: Mapping[str, Counterexample]
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[UnreadableFile, ...] = ()
     _changes: dict[frozenset[tuple[str, str]], dict[tuple[int, int], Changes]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
         """All clauses by id, as the newest torch's record words and orders them."""
-        found: dict[str, PlannedClause] = {}
+        by_id: dict[str, PlannedClause] = {}
         for run in self.runs:
             for clause in run.header.plan.clauses:
-                found.setdefault(clause.id, clause)
-        return found
+                by_id.setdefault(clause.id, clause)
+        return by_id
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Archive:
         return compare_rows(self._rows, was, now, earlier, later, known)
 
     @cached_property
-    def sightings(self) -> tuple[Sighting, ...]:
+    def sightings(self) -> tuple[SeenResult, ...]:
         """Every result with each family and hook kind that had it, in some run."""
         rows, places = np.nonzero(self.histories >= 0)
         results = self.histories[rows, places]
@@ -145,10 +145,10 @@ class Archive:
         )
         counts = np.zeros((len(pairings), len(self.runs)), np.int64)
         np.add.at(counts, (groups, places), self._rows.cases[rows])
-        found = zip(rows[firsts].tolist(), places[firsts].tolist(), results[firsts].tolist(), counts.tolist())
+        entries = zip(rows[firsts].tolist(), places[firsts].tolist(), results[firsts].tolist(), counts.tolist())
         return tuple(
-            Sighting(s.family, s.kind, self.results[result], tuple(cases), s.topology, place)
-            for s, place, result, cases in ((self.strata[row], *rest) for row, *rest in found)
+            SeenResult(s.family, s.kind, self.results[result], tuple(cases), s.topology, place)
+            for s, place, result, cases in ((self.strata[row], *rest) for row, *rest in entries)
         )
 
     @cached_property
@@ -168,11 +168,11 @@ def read_folder(folder: Path, say: Callable[[str], None] = lambda doing: None) -
     paths = record_files(folder)
     if not paths:
         raise NoRecords(folder)
-    faults: list[Fault] = []
+    faults: list[UnreadableFile] = []
     return archive(_sound(paths, faults, say), faults)
 
 
-def _sound(paths: Iterable[Path], faults: list[Fault], say: Callable[[str], None]) -> Iterator[Folded]:
+def _sound(paths: Iterable[Path], faults: list[UnreadableFile], say: Callable[[str], None]) -> Iterator[Folded]:
     """The records in the files ``paths``; what is wrong with the others is added to ``faults``."""
     seen: dict[tuple[str, str], str] = {}
     known: dict[bytes, Part] = {}
@@ -182,20 +182,20 @@ def _sound(paths: Iterable[Path], faults: list[Fault], say: Callable[[str], None
             record = read_folded(path, known)
         except RecordError as fault:
             line = "" if fault.line is None else f"line {fault.line}: "
-            faults.append(Fault(path.name, f"{line}{fault.cause}; {fault.remedy}"))
+            faults.append(UnreadableFile(path.name, f"{line}{fault.cause}; {fault.remedy}"))
             continue
         key = record.header.build, record.header.device
         if key in seen:
             cause = f"{seen[key]} records torch {' '.join(key)} too, and is drawn"
-            faults.append(Fault(path.name, f"{cause}; remove one of them, or run one with --label"))
+            faults.append(UnreadableFile(path.name, f"{cause}; remove one of them, or run one with --label"))
             continue
         seen[key] = path.name
         yield record
 
 
-def archive(records: Iterable[Folded], faults: Collection[Fault] = ()) -> Archive:
+def archive(records: Iterable[Folded], faults: Collection[UnreadableFile] = ()) -> Archive:
     """``records``, of which no two are of one torch and device, as an archive; each is needed only for a moment."""
-    runs: list[Run] = []
+    runs: list[ArchivedRun] = []
     columns: list[list[tuple[Array, int]]] = []
     numbers = _Numbers()
     networks: dict[str, Counterexample] = {}
@@ -204,7 +204,7 @@ def archive(records: Iterable[Folded], faults: Collection[Fault] = ()) -> Archiv
         columns.append([numbers.of(alike) for alike in sorted(record.alike, key=lambda a: a.origin == CORPUS)])
         for network in record.counterexamples:
             networks.setdefault(network.topology, network)
-        runs.append(Run(record.header, record.footer))
+        runs.append(ArchivedRun(record.header, record.footer))
     order = sorted(range(len(runs)), key=lambda i: (Version(runs[i].header.torch.version), runs[i].device))[::-1]
     histories = np.full((len(numbers.cases), len(runs)), -1, np.int64)
     for column, place in enumerate(order):
@@ -257,7 +257,7 @@ def _strata(names: list[tuple[str, str, str]], histories: Array, size: Size) -> 
         _, groups = np.unique(groups * (histories.max(initial=0) + 2) + column + 1, return_inverse=True)
     order = np.argsort(np.array([ranks[name[2]] for name in names], np.int64), kind="stable")
     _, firsts, counts = np.unique(groups[order], return_index=True, return_counts=True)
-    found = [(names[first], count, first) for first, count in zip(order[firsts].tolist(), counts.tolist())]
-    found.sort(key=lambda item: (size(item[0][2]), item[0][0], item[0][2], item[0][1]))
-    strata = tuple(Stratum(family, kind, topology, count) for (family, kind, topology), count, _ in found)
-    return strata, np.array([first for _, _, first in found], np.int64)
+    entries = [(names[first], count, first) for first, count in zip(order[firsts].tolist(), counts.tolist())]
+    entries.sort(key=lambda item: (size(item[0][2]), item[0][0], item[0][2], item[0][1]))
+    strata = tuple(Stratum(family, kind, topology, count) for (family, kind, topology), count, _ in entries)
+    return strata, np.array([first for _, _, first in entries], np.int64)

@@ -46,17 +46,17 @@ def arrival(pairs: Mapping[int, Changes]) -> Arrival:
 
 
 def _shared(groups: Iterable[tuple[int, Group]]) -> tuple[Shared, ...]:
-    found: dict[object, tuple[Group, dict[int, int]]] = {}
+    by_cause: dict[object, tuple[Group, dict[int, int]]] = {}
     for place, group in groups:
-        found.setdefault(group.cause, (group, {}))[1][place] = group.cases
-    ordered = sorted(found.values(), key=lambda each: cost_order(each[0]))
+        by_cause.setdefault(group.cause, (group, {}))[1][place] = group.cases
+    ordered = sorted(by_cause.values(), key=lambda each: cost_order(each[0]))
     return tuple(Shared(group, cases) for group, cases in ordered)
 
 
 def _left_out(pairs: Mapping[int, Changes]) -> tuple[Shared, ...]:
-    found: dict[str, tuple[LeftOut, dict[int, int]]] = {}
+    by_reason: dict[str, tuple[LeftOut, dict[int, int]]] = {}
     for place, changed in pairs.items():
         for item in changed.comparison.left_out:
-            cases = found.setdefault(item.why, (item, {}))[1]
+            cases = by_reason.setdefault(item.why, (item, {}))[1]
             cases[place] = cases.get(place, 0) + item.cases
-    return tuple(Shared(item, cases) for item, cases in found.values())
+    return tuple(Shared(item, cases) for item, cases in by_reason.values())

@@ -60,7 +60,7 @@ class _Seen:
 
 def causes(archive: Archive) -> dict[str, tuple[Cause, ...]]:
     """The causes by clause: what nobody explains first, then what costs most."""
-    found: dict[tuple[str, str | None, str], _Seen] = {}
+    by_key: dict[tuple[str, str | None, str], _Seen] = {}
     for sighting in archive.sightings:
         if sighting.result.outcome != RAN:
             continue
@@ -68,18 +68,18 @@ def causes(archive: Archive) -> dict[str, tuple[Cause, ...]]:
         here = set()
         for deviation in sighting.result.deviations:
             key = deviation.clause, deviation.ledger, "" if deviation.ledger else deviation.gap
-            seen = found.setdefault(key, _Seen())
+            seen = by_key.setdefault(key, _Seen())
             seen.gaps.add(deviation.gap)
             seen.kinds[sighting.kind] = seen.families[sighting.family] = None
             if key not in here:
                 seen.cases.update({run: cases for run, cases in enumerate(sighting.cases) if cases})
                 here.add(key)
             known = topology in archive.networks
-            rank = not deviation.told, not known, archive.size(topology), place, topology, GAPS.index(deviation.gap)
+            rank = not deviation.worded, not known, archive.size(topology), place, topology, GAPS.index(deviation.gap)
             if not seen.best or rank < seen.best:
                 seen.best, seen.example = rank, (sighting.family, sighting.kind, place, deviation, topology)
     by_clause: dict[str, list[Cause]] = {}
-    for (clause, ledger, _), seen in found.items():
+    for (clause, ledger, _), seen in by_key.items():
         assert seen.example is not None
         gaps = tuple(sorted(seen.gaps, key=GAPS.index))
         example = Example(*seen.example, archive.networks.get(seen.example[-1]))

@@ -50,11 +50,11 @@ def _column(record: Record) -> Column:
 
 def clauses(shown: Iterable[Column]) -> dict[str, PlannedClause]:
     """All clauses by id, as the newest torch's record words and orders them."""
-    found: dict[str, PlannedClause] = {}
+    by_id: dict[str, PlannedClause] = {}
     for column in reversed(tuple(shown)):
         for clause in column.record.header.plan.clauses:
-            found.setdefault(clause.id, clause)
-    return found
+            by_id.setdefault(clause.id, clause)
+    return by_id
 
 
 def families(shown: Iterable[Column]) -> tuple[str, ...]:

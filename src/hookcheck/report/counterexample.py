@@ -12,7 +12,7 @@ from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
 
 
-def told(topology: Topology, family: str, kind: str, deviation: Deviation) -> str:
+def network_text(topology: Topology, family: str, kind: str, deviation: Deviation) -> str:
     """The text of one deviation; ends with a program that needs nothing but torch."""
     id = identify(topology)
     return "\n".join(
@@ -29,7 +29,7 @@ def told(topology: Topology, family: str, kind: str, deviation: Deviation) -> st
     )
 
 
-def lost_told(topology: Topology, lost: CaseResult) -> str:
+def lost_text(topology: Topology, lost: CaseResult) -> str:
     """The text of a case in which the process was lost; ends with the network as a program."""
     return "\n".join(
         [
@@ -41,7 +41,7 @@ def lost_told(topology: Topology, lost: CaseResult) -> str:
     )
 
 
-def program_told(program: Program, deviations: Iterable[Deviation]) -> str:
+def program_text(program: Program, deviations: Iterable[Deviation]) -> str:
     """The text of what is not as a program states; ends with the program."""
     facts = [
         line

@@ -152,14 +152,14 @@ class _Drawing:
         if isinstance(tree, Pack):
             items = [self.value(item, names) for item in tree.items]
             return dict(zip(tree.keys, items)) if tree.keys else tuple(items)
-        found = names.get(tree.name)  # a parameter has no box
+        box = names.get(tree.name)  # a parameter has no box
         for part in tree.path if isinstance(tree, Ref) else ():
             key = part[1:] if isinstance(part, str) and part.startswith(".") else part
-            if isinstance(found, dict):
-                found = found.get(key)
-            elif isinstance(found, tuple) and isinstance(key, int) and key < len(found):
-                found = found[key]
-        return found
+            if isinstance(box, dict):
+                box = box.get(key)
+            elif isinstance(box, tuple) and isinstance(key, int) and key < len(box):
+                box = box[key]
+        return box
 
     def canonical(self, target: str) -> str:
         """The path by which a module is registered first, of one that has several."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from hookcheck.collector import paused
 from hookcheck.contract.ledger import Entry
 from hookcheck.record.errors import UnwritableReports
-from hookcheck.report.archive import Fault, read_folder
+from hookcheck.report.archive import UnreadableFile, read_folder
 from hookcheck.report.causes import Cause
 from hookcheck.report.markdown import markdown
 from hookcheck.report.site import site
-from hookcheck.report.view import View
+from hookcheck.report.view import SiteView
 
 
 def report(
@@ -20,7 +20,7 @@ def report(
     out: Path,
     entries: Iterable[Entry] = (),
     reproduce: Callable[[Cause], str] = lambda cause: "",
-    tell: Callable[[Fault], None] = lambda fault: None,
+    tell: Callable[[UnreadableFile], None] = lambda fault: None,
     say: Callable[[str], None] = lambda doing: None,
 ) -> tuple[Path, Path]:
     """Draw the records in the folder ``records`` as ``site/`` and ``compatibility.md`` in ``out``; both paths.
@@ -46,9 +46,9 @@ def _draw(
     entries: Iterable[Entry],
     reproduce: Callable[[Cause], str],
     say: Callable[[str], None],
-) -> tuple[Fault, ...]:
+) -> tuple[UnreadableFile, ...]:
     archive = read_folder(records, say)
-    view = View(archive, {entry.id: entry for entry in entries}, reproduce)
+    view = SiteView(archive, {entry.id: entry for entry in entries}, reproduce)
     try:
         written = set()
         for address, text in site(view):

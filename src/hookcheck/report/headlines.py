@@ -11,8 +11,8 @@ from hookcheck.report import address
 from hookcheck.report.prose import many
 from hookcheck.report.scopes import title
 from hookcheck.report.signs import HOLDS, PARTLY, REFUTED, SIGNS
-from hookcheck.report.standing import Verdict, is_wrong, says_something
-from hookcheck.report.view import Changes, View
+from hookcheck.report.standing import ShownVerdict, is_wrong, says_something
+from hookcheck.report.view import Changes, SiteView
 
 LEADING = ("full_backward", "backward")
 """The hook kinds that most readers come for, the recommended one first."""
@@ -26,12 +26,12 @@ class Headline:
     link: str = ""
 
 
-def headlines(view: View, newest: Changes | None) -> list[Headline]:
+def headlines(view: SiteView, newest: Changes | None) -> list[Headline]:
     """The findings, what most readers need first; ``newest`` is what the newest release changed."""
     return [*_kinds(view), *_newest(view, newest), *_unexplained(view), *_claims(view)]
 
 
-def _kinds(view: View) -> Iterator[Headline]:
+def _kinds(view: SiteView) -> Iterator[Headline]:
     newest = view.name(view.archive.runs[0])
     for kind in LEADING:
         shown = [view.verdicts[clause.id, kind][0] for clause in view.clauses_of.get(kind, ())]
@@ -45,7 +45,7 @@ def _kinds(view: View) -> Iterator[Headline]:
             yield Headline(f"{text}; {rest}." if rest else f"{text}.", address.of_kind(kind))
 
 
-def _newest(view: View, changed: Changes | None) -> Iterator[Headline]:
+def _newest(view: SiteView, changed: Changes | None) -> Iterator[Headline]:
     if changed is None:
         return
     before, after = (
@@ -55,7 +55,7 @@ def _newest(view: View, changed: Changes | None) -> Iterator[Headline]:
     yield Headline(f"From {before} to {after}: {summed(changed)}.", link)
 
 
-def _unexplained(view: View) -> Iterator[Headline]:
+def _unexplained(view: SiteView) -> Iterator[Headline]:
     new = [(id, cause) for id, those in view.causes.items() for cause in those if cause.ledger is None]
     promised = [(id, cause) for id, cause in new if view.archive.clauses[id].rank in (PROMISE, PIN)]
     if not promised:
@@ -69,7 +69,7 @@ def _unexplained(view: View) -> Iterator[Headline]:
         yield Headline(f"And {many(len(promised) - 5, 'more cause')} not yet understood.", "clauses.html")
 
 
-def _claims(view: View) -> Iterator[Headline]:
+def _claims(view: SiteView) -> Iterator[Headline]:
     now = [view.now(clause) for clause in view.archive.clauses.values() if clause.rank == "claim"]
     counted = Counter(verdict.sign for verdict in now)
     judged = sum(says_something(verdict) for verdict in now)
@@ -81,7 +81,7 @@ def _claims(view: View) -> Iterator[Headline]:
         yield Headline(text, "claims.html")
 
 
-def tally(verdicts: Iterable[Verdict]) -> str:
+def tally(verdicts: Iterable[ShownVerdict]) -> str:
     """How many verdicts have each sign of what is wrong, costliest first.
 
     >>> from hookcheck.report.signs import SILENT

@@ -8,18 +8,18 @@ from hookcheck.report import address
 from hookcheck.report.headlines import LEADING, headlines, tally
 from hookcheck.report.scopes import title
 from hookcheck.report.standing import says_something
-from hookcheck.report.view import View, changes
+from hookcheck.report.view import SiteView, changes
 
 RELEASES = 8
 """How many releases the table shows, the newest; the site has all."""
 
 
-def markdown(view: View) -> str:
+def markdown(view: SiteView) -> str:
     """The summary of ``view``."""
     return "\n".join(_lines(view)) + "\n"
 
 
-def _lines(view: View) -> Iterator[str]:
+def _lines(view: SiteView) -> Iterator[str]:
     yield from ("# Do PyTorch's hooks keep their promises?", "")
     for fault in view.archive.faults:
         yield f"- **A file that could not be read:** {_text(fault.file)}: {_text(fault.text)}"

@@ -43,26 +43,26 @@ _PAIRS = (
 
 
 @dataclass(frozen=True)
-class Scope:
+class TableScope:
     """The hook kinds that one table shows; ``kinds`` are pairs of label and hook kind."""
 
     title: str
     kinds: tuple[tuple[str, str], ...]
 
 
-def scopes(kinds: Iterable[str]) -> tuple[Scope, ...]:
+def scopes(kinds: Iterable[str]) -> tuple[TableScope, ...]:
     """The scopes that ``kinds`` fall into, those of the pairs first."""
     present = dict.fromkeys(kinds)
     paired = [
-        Scope(title, tuple((label, kind) for label, kind in pair if kind in present))
+        TableScope(title, tuple((label, kind) for label, kind in pair if kind in present))
         for title, pair in _PAIRS
         if any(kind in present for _, kind in pair)
     ]
     taken = {kind for scope in paired for _, kind in scope.kinds}
-    return (*paired, *(Scope(_title(kind), ((kind, kind),)) for kind in present if kind not in taken))
+    return (*paired, *(TableScope(_title(kind), ((kind, kind),)) for kind in present if kind not in taken))
 
 
-def is_chapter(scope: Scope) -> bool:
+def is_chapter(scope: TableScope) -> bool:
     """Whether it is a chapter of programs."""
     return all(kind not in KINDS for _, kind in scope.kinds)
 

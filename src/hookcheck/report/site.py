@@ -19,8 +19,8 @@ from hookcheck.report.headlines import LEADING, headlines, summed, tally
 from hookcheck.report.prose import between, is_web_link, listed, many, prose, source
 from hookcheck.report.scopes import chapters, title
 from hookcheck.report.signs import ABSENT, BY_COST, SIGNS, UNRUN
-from hookcheck.report.standing import Verdict, is_program, says_something
-from hookcheck.report.view import Changes, Row, View, changes, command, is_claim, sign_of
+from hookcheck.report.standing import ShownVerdict, is_program, says_something
+from hookcheck.report.view import Changes, Row, SiteView, changes, command, is_claim, sign_of
 
 ASSETS = ("site.css", "site.js", "icon.svg")
 """What pages load, beside the templates."""
@@ -29,7 +29,7 @@ Page = tuple[str, str]
 """An address below the site, and the text there."""
 
 
-def site(view: View) -> Iterator[Page]:
+def site(view: SiteView) -> Iterator[Page]:
     """All files of the site."""
     folder = files("hookcheck.report").joinpath("templates", "site")
     for name in ASSETS:
@@ -40,7 +40,7 @@ def site(view: View) -> Iterator[Page]:
 class _Site:
     """Pages are drawn one after another; what several show is worked out once."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: SiteView) -> None:
         self.view = view
         self.runs = view.archive.runs
         self.environment = _environment(view)
@@ -88,14 +88,14 @@ class _Site:
             signs=SIGNS,
         )
 
-    def legacy(self) -> list[tuple[PlannedClause, Verdict, Verdict]]:
+    def legacy(self) -> list[tuple[PlannedClause, ShownVerdict, ShownVerdict]]:
         """The promises that legacy and full hooks keep differently on the newest torch, or that neither keeps."""
-        found = []
+        rows = []
         for clause in self.view.archive.clauses.values():
             full, old = (self.view.verdicts.get((clause.id, kind)) for kind in LEADING)
             if old and full and (says_something(old[0]) or says_something(full[0])) and old[0] != full[0]:
-                found.append((clause, old[0], full[0]))
-        return sorted(found, key=lambda item: SIGNS.index(item[1].sign))
+                rows.append((clause, old[0], full[0]))
+        return sorted(rows, key=lambda item: SIGNS.index(item[1].sign))
 
     def kind(self, kind: str) -> str:
         rows = self.view.rows(kind)
@@ -157,7 +157,7 @@ class _Site:
 
     def unrun(self, clause: PlannedClause) -> dict[str, list[str]]:
         """Why the clause was not judged, with the releases."""
-        found: dict[str, list[str]] = {}
+        by_reason: dict[str, list[str]] = {}
         for place, run in enumerate(self.runs):
             reasons = {
                 f"{outcome}: {reason}"
@@ -167,8 +167,8 @@ class _Site:
                 for outcome, reason in self.view.standings[clause.id, kind][place].outcomes
             }
             for reason in sorted(reasons):
-                found.setdefault(reason, []).append(self.view.name(run))
-        return found
+                by_reason.setdefault(reason, []).append(self.view.name(run))
+        return by_reason
 
     def release(self, place: int) -> str:
         run, before = self.runs[place], self.before[place]
@@ -192,9 +192,12 @@ class _Site:
             if not pairs:
                 continue
             heading = f"What changed on the way to torch {self.view.name(run)}"
-            found = arrival({before: changed for before, changed in pairs.items() if changed})
-            yield address.of_arrival(run), self.draw("arrival", heading, after=run, found=found, costs=COST_CLASSES)
-            for before, changed in found.pairs.items():
+            incoming = arrival({before: changed for before, changed in pairs.items() if changed})
+            yield (
+                address.of_arrival(run),
+                self.draw("arrival", heading, after=run, incoming=incoming, costs=COST_CLASSES),
+            )
+            for before, changed in incoming.pairs.items():
                 earlier = self.runs[before]
                 heading = f"From torch {self.view.name(earlier)} to {self.view.name(run)}"
                 facts: dict[str, Any] = {"before": earlier, "after": run, "changed": changed}
@@ -231,7 +234,7 @@ class _Site:
         yield "claims.html", draw("claims", "Claims", rows=sorted(claims, key=lambda r: SIGNS.index(r.newest.sign)))
 
 
-def _environment(view: View) -> Environment:
+def _environment(view: SiteView) -> Environment:
     environment = Environment(
         loader=PackageLoader("hookcheck.report"),
         autoescape=True,
@@ -265,14 +268,14 @@ def _environment(view: View) -> Environment:
     return environment
 
 
-def _coming_from(view: View, item: Shared) -> str:
+def _coming_from(view: SiteView, item: Shared) -> str:
     """In how many cases a change is met, and coming from which releases."""
     least, most = min(item.cases.values()), max(item.cases.values())
     cases = many(most, "case") if least == most else f"{least:,} to {many(most, 'case')}"
     return f"{f'{cases}, ' if most else ''}coming from {', '.join(view.ranges(item.cases))}"
 
 
-def _judged_on(view: View, row: Row) -> str:
+def _judged_on(view: SiteView, row: Row) -> str:
     """On which releases anything was judged."""
     places = [place for span in row.spans if says_something(span.verdict) for place in span.places]
     return between(view.names(places))

@@ -12,7 +12,7 @@ from hookcheck.contract.clause import CLAIM, UNSPECIFIED
 from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import PlannedClause
-from hookcheck.report.archive import Archive, Sighting
+from hookcheck.report.archive import Archive, SeenResult
 from hookcheck.report.signs import (
     ABSENT,
     BY_COST,
@@ -32,7 +32,7 @@ ALWAYS, SOMETIMES = "always", "sometimes"
 
 
 @dataclass
-class Standing:
+class KindStanding:
     """What the cases of one clause, hook kind and run add up to.
 
     ``cases`` are those that the clause had its say on, ``subjects`` the calls, firings or facts in them; ``wrong`` and
@@ -57,7 +57,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ShownVerdict:
     """What is shown of a standing; ``extent`` says whether every network deviates, and is empty of a program."""
 
     sign: Sign
@@ -69,27 +69,27 @@ class Verdict:
 class Span:
     """Neighbouring runs with one verdict; places in `Archive.runs`, the newest first."""
 
-    verdict: Verdict
+    verdict: ShownVerdict
     places: tuple[int, ...]
 
 
-Standings = Mapping[tuple[str, str], Sequence[Standing]]
+Standings = Mapping[tuple[str, str], Sequence[KindStanding]]
 """For each clause and hook kind that it speaks of: how it stands in each run."""
 
 
-def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
+def standings(archive: Archive) -> dict[tuple[str, str], list[KindStanding]]:
     """How everything stands, for each run of ``archive`` in its order."""
-    found: dict[tuple[str, str], list[Standing]] = {
-        (clause.id, kind): [Standing() for _ in archive.runs]
+    by_cell: dict[tuple[str, str], list[KindStanding]] = {
+        (clause.id, kind): [KindStanding() for _ in archive.runs]
         for clause in archive.clauses.values()
         for kind in clause.kinds
         if kind in archive.kinds
     }
     of_kind: dict[str, list[str]] = {}
-    for clause, kind in found:
+    for clause, kind in by_cell:
         of_kind.setdefault(kind, []).append(clause)
     silent: Counter[tuple[str, str, str, str, int]] = Counter()
-    ran: dict[str, list[Sighting]] = {}
+    ran: dict[str, list[SeenResult]] = {}
     for seen in archive.sightings:
         if seen.result.outcome == RAN:
             ran.setdefault(seen.kind, []).append(seen)
@@ -101,12 +101,12 @@ def standings(archive: Archive) -> dict[tuple[str, str], list[Standing]]:
     for kind, sightings in ran.items():
         summed = _Sums(sightings)
         for clause in of_kind.get(kind, ()):
-            summed.add_to(found[clause, kind], clause)
+            summed.add_to(by_cell[clause, kind], clause)
     for (kind, program, outcome, reason, place), cases in silent.items():
         for clause in [program] if program else of_kind.get(kind, ()):
-            if (clause, kind) in found:
-                found[clause, kind][place].outcomes[outcome, reason] += cases
-    return found
+            if (clause, kind) in by_cell:
+                by_cell[clause, kind][place].outcomes[outcome, reason] += cases
+    return by_cell
 
 
 class _Sums:
@@ -116,7 +116,7 @@ class _Sums:
     clause are multiplied with how many cases had the results in each run.
     """
 
-    def __init__(self, sightings: Sequence[Sighting]) -> None:
+    def __init__(self, sightings: Sequence[SeenResult]) -> None:
         results: dict[int, tuple[int, CaseResult]] = {}
         for seen in sightings:
             results.setdefault(id(seen.result), (len(results), seen.result))
@@ -153,7 +153,7 @@ class _Sums:
         summed: list[list[int]] = (self._cases[table[:, 0]].T @ table[:, 1:]).tolist()
         return summed
 
-    def add_to(self, standings: Sequence[Standing], clause: str) -> None:
+    def add_to(self, standings: Sequence[KindStanding], clause: str) -> None:
         """Adds what is said of ``clause``; ``standings`` are those of each run."""
         judged = self._by_run(self._judged.get(clause, ()), 2)
         unjudged = self._by_run(self._unjudged.get(clause, ()), 1)
@@ -166,20 +166,20 @@ class _Sums:
             standing.gaps.update({gap: summed[place][0] for gap, summed in gaps.items() if summed[place][0]})
 
 
-def verdict(clause: PlannedClause, standing: Standing) -> Verdict:
+def verdict(clause: PlannedClause, standing: KindStanding) -> ShownVerdict:
     """What to show of ``standing``, which is that of ``clause``."""
     if any(outcome in (CRASHED, TIMED_OUT) for outcome, _ in standing.outcomes):
-        return Verdict(CRASH)
+        return ShownVerdict(CRASH)
     if clause.rank == UNSPECIFIED and (standing.cases or standing.wrong):
-        return Verdict(SHOWN)
+        return ShownVerdict(SHOWN)
     if standing.wrong and clause.rank == CLAIM:
-        return Verdict(PARTLY if standing.wrong_subjects < standing.subjects else REFUTED, "", standing.new > 0)
+        return ShownVerdict(PARTLY if standing.wrong_subjects < standing.subjects else REFUTED, "", standing.new > 0)
     if standing.wrong:
         extent = "" if is_program(clause) else ALWAYS if standing.wrong == standing.cases else SOMETIMES
-        return Verdict(BY_COST[COSTS[standing.gap]], extent, standing.new > 0)
+        return ShownVerdict(BY_COST[COSTS[standing.gap]], extent, standing.new > 0)
     if standing.cases:
-        return Verdict(HOLDS)
-    return Verdict(ABSENT if any(outcome == NOT_OFFERED for outcome, _ in standing.outcomes) else UNRUN)
+        return ShownVerdict(HOLDS)
+    return ShownVerdict(ABSENT if any(outcome == NOT_OFFERED for outcome, _ in standing.outcomes) else UNRUN)
 
 
 def is_program(clause: PlannedClause) -> bool:
@@ -187,27 +187,27 @@ def is_program(clause: PlannedClause) -> bool:
     return not any(kind in KINDS for kind in clause.kinds)
 
 
-def spans(verdicts: Iterable[tuple[int, Verdict]]) -> tuple[Span, ...]:
+def spans(verdicts: Iterable[tuple[int, ShownVerdict]]) -> tuple[Span, ...]:
     """Neighbours with one verdict together; ``verdicts`` are given with the places of their runs."""
-    found: list[Span] = []
+    joined: list[Span] = []
     for place, shown in verdicts:
-        if found and found[-1].verdict == shown:
-            found[-1] = Span(shown, (*found[-1].places, place))
+        if joined and joined[-1].verdict == shown:
+            joined[-1] = Span(shown, (*joined[-1].places, place))
         else:
-            found.append(Span(shown, (place,)))
-    return tuple(found)
+            joined.append(Span(shown, (place,)))
+    return tuple(joined)
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst(verdicts: Iterable[ShownVerdict]) -> ShownVerdict:
     """Of several verdicts the one that asks for most attention; of silence where there is none."""
-    return min(verdicts, key=lambda shown: (SIGNS.index(shown.sign), not shown.new), default=Verdict(UNRUN))
+    return min(verdicts, key=lambda shown: (SIGNS.index(shown.sign), not shown.new), default=ShownVerdict(UNRUN))
 
 
-def is_wrong(shown: Verdict) -> bool:
+def is_wrong(shown: ShownVerdict) -> bool:
     """Whether it is not as it is promised or claimed."""
     return shown.sign in WRONG
 
 
-def says_something(shown: Verdict) -> bool:
+def says_something(shown: ShownVerdict) -> bool:
     """Whether anything was judged."""
     return shown.sign not in SILENCE

@@ -19,7 +19,7 @@ CAUSES = 6
 
 
 @dataclass(frozen=True)
-class Cause:
+class NewCause:
     """Deviations of one ``clause`` by one ``gap`` that no ledger entry explains, in so many ``cases``.
 
     ``topology`` is the first of the record that shows it; of a program it is the id of the clause.
@@ -33,7 +33,7 @@ class Cause:
     topology: str
 
 
-def new_causes(record: Record) -> tuple[Cause, ...]:
+def new_causes(record: Record) -> tuple[NewCause, ...]:
     """What no ledger entry explains, costliest first and each cause once, however many cells it makes red.
 
     Clauses that are ``unspecified`` are shown elsewhere, and never judged.
@@ -51,7 +51,7 @@ def new_causes(record: Record) -> tuple[Cause, ...]:
         cases = {(c.family, c.topology, c.kind): c for _, _, c in group}
         families = tuple(dict.fromkeys(family for family, _, _ in cases))
         kinds = tuple(dict.fromkeys(kind for _, _, kind in cases))
-        causes.append(Cause(clause, gap, len(cases), families, kinds, next(iter(cases.values())).topology))
+        causes.append(NewCause(clause, gap, len(cases), families, kinds, next(iter(cases.values())).topology))
     return tuple(causes)
 
 

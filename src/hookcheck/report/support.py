@@ -39,7 +39,7 @@ def schema() -> dict[str, Any]:
 
 
 @dataclass
-class _Sum:
+class _KindSum:
     """What the cases of one clause and hook kind add up to in one record."""
 
     judged: int = 0
@@ -50,7 +50,7 @@ class _Sum:
 
 
 @dataclass(frozen=True)
-class Answer:
+class KindOutcome:
     """How a clause came out with a hook kind in one record: one of `STATES`, and what it rests on."""
 
     record: str
@@ -67,24 +67,24 @@ class Answer:
 
 def support(records: Iterable[Record]) -> dict[str, Any]:
     """The content of ``support.json``: a pure function of the records, in whatever order they come."""
-    made: dict[str, Any] = {}
+    sources: dict[str, Any] = {}
     clauses: dict[str, PlannedClause] = {}
-    answers: dict[Key, list[Answer]] = {}
+    answers: dict[Key, list[KindOutcome]] = {}
     for record in sorted(records, key=lambda r: (Version(r.header.torch.version), r.header.device)):
         name = record_name(record.header.torch.version, record.header.device).partition(".jsonl")[0]
-        made[name] = _described(record)
+        sources[name] = _described(record)
         clauses.update((clause.id, clause) for clause in record.header.plan.clauses)
         for (clause, kind), answer in _answers(record, name).items():
             answers.setdefault((clause, kind, record.header.device), []).append(answer)
-    found: dict[str, Any] = {
+    contents: dict[str, Any] = {
         id: {"class": clause.rank, "statement": clause.statement, "source": clause.source, "support": []}
         for id, clause in clauses.items()
         if clause.rank != UNSPECIFIED
     }
     for (clause_id, kind, device), given in answers.items():
         statements = list(_statements(given))
-        found[clause_id]["support"].append({"kind": kind, "device": device, "statements": statements})
-    return {"schema": SCHEMA, "records": made, "clauses": found}
+        contents[clause_id]["support"].append({"kind": kind, "device": device, "statements": statements})
+    return {"schema": SCHEMA, "records": sources, "clauses": contents}
 
 
 def text(content: Mapping[str, Any]) -> str:
@@ -118,17 +118,18 @@ def _described(record: Record) -> dict[str, Any]:
     }
 
 
-def _answers(record: Record, name: str) -> dict[tuple[str, str], Answer]:
+def _answers(record: Record, name: str) -> dict[tuple[str, str], KindOutcome]:
     release = public_version(record.header.torch.version)
     ranks = {clause.id: clause.rank for clause in record.header.plan.clauses if clause.rank != UNSPECIFIED}
     return {
-        key: Answer(name, release, *_came_out(found, ranks[key[0]])) for key, found in _sums(record, set(ranks)).items()
+        key: KindOutcome(name, release, *_came_out(total, ranks[key[0]]))
+        for key, total in _sums(record, set(ranks)).items()
     }
 
 
-def _sums(record: Record, judged: set[str]) -> dict[tuple[str, str], _Sum]:
+def _sums(record: Record, judged: set[str]) -> dict[tuple[str, str], _KindSum]:
     kinds = {clause.id: clause.kinds for clause in record.header.plan.clauses if clause.id in judged}
-    sums = {(id, kind): _Sum() for id, spoken in kinds.items() for kind in spoken}
+    sums = {(id, kind): _KindSum() for id, spoken in kinds.items() for kind in spoken}
     by_kind: dict[str, list[str]] = {}
     for id, kind in sums:
         by_kind.setdefault(kind, []).append(id)
@@ -146,35 +147,35 @@ def _sums(record: Record, judged: set[str]) -> dict[tuple[str, str], _Sum]:
                 sums[id, case.kind].judged += count
         for deviation in case.deviations:
             if (deviation.clause, case.kind) in sums:
-                found = sums[deviation.clause, case.kind]
-                found.subjects.add((case.topology, deviation.subject))
-                found.causes.setdefault((deviation.gap, deviation.ledger), []).append((case, deviation))
+                total = sums[deviation.clause, case.kind]
+                total.subjects.add((case.topology, deviation.subject))
+                total.causes.setdefault((deviation.gap, deviation.ledger), []).append((case, deviation))
     return sums
 
 
-def _account(found: _Sum, case: CaseResult) -> None:
+def _account(total: _KindSum, case: CaseResult) -> None:
     """Adds a case that did not run."""
-    found.reasons.setdefault(case.outcome, case.reason)
+    total.reasons.setdefault(case.outcome, case.reason)
     if case.outcome in (CRASHED, TIMED_OUT):
-        found.lost.setdefault(case.outcome, []).append(case)
+        total.lost.setdefault(case.outcome, []).append(case)
 
 
-def _came_out(found: _Sum, rank: str) -> tuple[str, str, tuple[Mapping[str, Any], ...]]:
+def _came_out(total: _KindSum, rank: str) -> tuple[str, str, tuple[Mapping[str, Any], ...]]:
     causes = [
-        _cause(gap, ledger, [case for case, _ in items], next((d for _, d in items if d.told), items[0][1]))
+        _cause(gap, ledger, [case for case, _ in items], next((d for _, d in items if d.worded), items[0][1]))
         for (gap, ledger), items in sorted(
-            found.causes.items(), key=lambda item: (GAPS.index(item[0][0]), str(item[0]))
+            total.causes.items(), key=lambda item: (GAPS.index(item[0][0]), str(item[0]))
         )
     ]
-    causes += [_cause(outcome, None, cases, None) for outcome, cases in found.lost.items()]
+    causes += [_cause(outcome, None, cases, None) for outcome, cases in total.lost.items()]
     if causes:
-        state = CHANGED if rank == PIN else PARTIAL if found.judged > len(found.subjects) else FAILS
+        state = CHANGED if rank == PIN else PARTIAL if total.judged > len(total.subjects) else FAILS
         return state, "", tuple(causes)
-    if found.judged:
+    if total.judged:
         return HOLDS, "", ()
-    if NOT_OFFERED in found.reasons:
-        return NOT_IN_TORCH, found.reasons[NOT_OFFERED], ()
-    return UNKNOWN, next(iter(found.reasons.values()), "no case has anything that the clause speaks of"), ()
+    if NOT_OFFERED in total.reasons:
+        return NOT_IN_TORCH, total.reasons[NOT_OFFERED], ()
+    return UNKNOWN, next(iter(total.reasons.values()), "no case has anything that the clause speaks of"), ()
 
 
 def _cause(gap: str, ledger: str | None, cases: Sequence[CaseResult], example: Deviation | None) -> dict[str, Any]:
@@ -188,7 +189,7 @@ def _cause(gap: str, ledger: str | None, cases: Sequence[CaseResult], example: D
     }
 
 
-def _statements(answers: Sequence[Answer]) -> Iterator[dict[str, Any]]:
+def _statements(answers: Sequence[KindOutcome]) -> Iterator[dict[str, Any]]:
     spans = [list(group) for _, group in groupby(answers, key=lambda answer: answer.alike)]
     for place, span in enumerate(spans):
         first, last = span[0], span[-1]

@@ -16,7 +16,7 @@ from hookcheck.record.model import Record
 from hookcheck.report.accounts import Account, accounts, some
 from hookcheck.report.columns import Column, columns, count_marks
 from hookcheck.report.marks import ALARMING, CONFORMING, MARKS, UNJUDGED, mark
-from hookcheck.report.scopes import Scope, is_chapter, scopes
+from hookcheck.report.scopes import TableScope, is_chapter, scopes
 
 Rows = Mapping[str, Mapping[str, Text]]
 """For each family, and in it for each clause, the marks of the hook kinds of one scope."""
@@ -48,7 +48,7 @@ def print_summary(record: Record, console: Console) -> None:
             console.print(Text(piece))
 
 
-def judged_rows(column: Column, scope: Scope, *, plain: bool = False) -> Rows:
+def judged_rows(column: Column, scope: TableScope, *, plain: bool = False) -> Rows:
     """The marks of one scope; a clause, or a family, that nothing was judged on has no place in them."""
     plan, kinds = column.record.header.plan, [kind for _, kind in scope.kinds]
     judged = {
@@ -76,7 +76,7 @@ def _notable(rows: Rows, plain: bool) -> Rows:
     return {family: marks for family, marks in rows.items() if any(set(text.plain) - usual for text in marks.values())}
 
 
-def _scope(scope: Scope, rows: Rows, shown: Rows, above: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
+def _scope(scope: TableScope, rows: Rows, shown: Rows, above: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
     """One scope with its title, of whose ``rows`` only those are ``shown``; those of the scope above it not again."""
     new = {family: marks for family, marks in rows.items() if above.get(family) != marks}
     title = f"{scope.title} ({', '.join(label for label, _ in scope.kinds)})"
@@ -113,13 +113,13 @@ def _tables(rows: Rows, width: int, plain: bool) -> Iterator[Text | Table]:
 
 def _chapters(column: Column, plain: bool) -> Iterator[Text | Table]:
     """The chapters of programs, each with how many of its programs carry each mark, and which ask for attention."""
-    kept = [scope for scope in scopes(column.record.header.plan.kinds) if is_chapter(scope)]
+    chapters = [scope for scope in scopes(column.record.header.plan.kinds) if is_chapter(scope)]
     ranks = {clause.id: clause.rank for clause in column.record.header.plan.clauses}
     marked = {
         scope.kinds[0][1]: {
             c.clause: mark(c, ranks[c.clause]) for c in column.cells.values() if c.kind == scope.kinds[0][1]
         }
-        for scope in kept
+        for scope in chapters
     }
     judged = {chapter: marks for chapter, marks in marked.items() if set(marks.values()) - {*UNJUDGED}}
     if not judged:
@@ -158,15 +158,15 @@ def _ending(column: Column, plain: bool) -> Iterator[str]:
     if not footer.complete:
         yield f"the run was cut short: {footer.stopped}"
     for outcome, group in groupby(accounts(column.record.cases), lambda account: account.outcome):
-        yield from _told(outcome, sorted(group, key=lambda account: -account.cases))
+        yield from _reasons(outcome, sorted(group, key=lambda account: -account.cases))
 
 
-def _told(outcome: str, found: Sequence[Account]) -> Iterator[str]:
+def _reasons(outcome: str, ordered: Sequence[Account]) -> Iterator[str]:
     """Accounts of one outcome, those of most cases first."""
-    for account in found[:REASONS]:
+    for account in ordered[:REASONS]:
         cases = f"{account.cases} case{'' if account.cases == 1 else 's'}"
         kinds = some(account.kinds, "hook kinds", 1)
         yield f"{outcome} with {kinds}: {account.reason} ({cases}; {some(account.families, 'families')})"
-    if found[REASONS:]:
-        cases = f"{sum(account.cases for account in found[REASONS:])} cases"
-        yield f"{outcome} for {len(found[REASONS:])} more reasons, which the report lists ({cases})"
+    if ordered[REASONS:]:
+        cases = f"{sum(account.cases for account in ordered[REASONS:])} cases"
+        yield f"{outcome} for {len(ordered[REASONS:])} more reasons, which the report lists ({cases})"

@@ -74,7 +74,7 @@ class OwnChange:
 
 
 @dataclass(frozen=True)
-class Answer:
+class QuestionAnswer:
     """A question with its answer: sentences."""
 
     question: str
@@ -85,7 +85,7 @@ class Answer:
 class Upgrade:
     """The whole answer; ``counts`` has, for each hook kind and context, how many cases ran in both and are worse.
 
-    ``own`` is what is otherwise on the user's own model; None where none was run.
+    ``model_changes`` is what is otherwise on the user's own model; None where none was run.
     """
 
     before: Header
@@ -94,9 +94,9 @@ class Upgrade:
     verdict: str
     changes: tuple[Change, ...]
     counts: Mapping[str, Mapping[str, tuple[int, int]]]
-    answers: tuple[Answer, ...]
+    answers: tuple[QuestionAnswer, ...]
     compared: int
-    own: tuple[OwnChange, ...] | None = None
+    model_changes: tuple[OwnChange, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ def upgrade(
     comparison: Comparison,
     kinds: Sequence[str],
     known: Known,
-    own: tuple[OwnChange, ...] | None = None,
+    model_changes: tuple[OwnChange, ...] | None = None,
 ) -> Upgrade:
     """The answer for the hook kinds ``kinds`` (all, where none is named), to which ``comparison`` is limited.
 
-    ``own`` is what is otherwise on the user's own model, where one was run.
+    ``model_changes`` is what is otherwise on the user's own model, where one was run.
     """
     changes = tuple(_changes(before, comparison, known))
     counts = _counts(before, after, comparison, kinds, known.hooks)
@@ -130,19 +130,19 @@ def upgrade(
         before=before.header,
         after=after.header,
         kinds=tuple(kinds),
-        verdict=verdict(comparison, changes, own or ()),
+        verdict=verdict(comparison, changes, model_changes or ()),
         changes=changes,
         counts=counts,
-        answers=tuple(_answers(before, after, comparison, changes, kinds, known, own)),
+        answers=tuple(_answers(before, after, comparison, changes, kinds, known, model_changes)),
         compared=comparison.compared,
-        own=own,
+        model_changes=model_changes,
     )
 
 
-def verdict(comparison: Comparison, changes: Iterable[Change], own: Iterable[OwnChange] = ()) -> str:
+def verdict(comparison: Comparison, changes: Iterable[Change], model_changes: Iterable[OwnChange] = ()) -> str:
     """Safe only where all that the earlier record answers for was looked at, and nothing is worse."""
     worse = [change for change in changes if change.group.cause.worse]
-    worse_own = [change for change in own if change.worse]
+    worse_own = [change for change in model_changes if change.worse]
     if any(change.grave for change in worse) or any(change.cost in GRAVE for change in worse_own):
         return NOT_SAFE
     if not comparison.conclusive:
@@ -304,17 +304,19 @@ def _answers(
     changes: Sequence[Change],
     kinds: Sequence[str],
     known: Known,
-    own: tuple[OwnChange, ...] | None,
-) -> Iterator[Answer]:
+    model_changes: tuple[OwnChange, ...] | None,
+) -> Iterator[QuestionAnswer]:
     for question, picks in _QUESTIONS:
         hits = [change for change in changes if picks(change.group)]
         worse = [change for change in hits if change.group.cause.worse]
-        told = [f"{'No' if change in worse else 'Otherwise, not worse'}: change {change.number}." for change in hits]
-        yield Answer(question, tuple(told) or ("Yes, in all that ran in both.",))
-    yield Answer("What is mended?", tuple(_mended(comparison)) or ("Nothing that the records tell.",))
-    yield Answer("What changes next?", tuple(_next(comparison, kinds, known)))
-    yield Answer("What was not run, and why?", tuple(_not_run(after, comparison, own is not None)))
-    yield Answer("What was deliberately not judged?", tuple(_not_judged(after)))
+        sentences = [
+            f"{'No' if change in worse else 'Otherwise, not worse'}: change {change.number}." for change in hits
+        ]
+        yield QuestionAnswer(question, tuple(sentences) or ("Yes, in all that ran in both.",))
+    yield QuestionAnswer("What is mended?", tuple(_mended(comparison)) or ("Nothing that the records tell.",))
+    yield QuestionAnswer("What changes next?", tuple(_next(comparison, kinds, known)))
+    yield QuestionAnswer("What was not run, and why?", tuple(_not_run(after, comparison, model_changes is not None)))
+    yield QuestionAnswer("What was deliberately not judged?", tuple(_not_judged(after)))
 
 
 def _mended(comparison: Comparison) -> Iterator[str]:
@@ -341,7 +343,7 @@ def _next(comparison: Comparison, kinds: Sequence[str], known: Known) -> Iterato
         yield "No newer release that has been run differs in what holds."
 
 
-def _not_run(after: Record, comparison: Comparison, own: bool) -> Iterator[str]:
+def _not_run(after: Record, comparison: Comparison, checked: bool) -> Iterator[str]:
     for item in comparison.left_out:
         where = f": {item.cases:,} cases of {', '.join(item.families[:3])}" if item.cases else ""
         more = f" and {len(item.families) - 3} more families" if len(item.families) > 3 else ""
@@ -356,7 +358,7 @@ def _not_run(after: Record, comparison: Comparison, own: bool) -> Iterator[str]:
     )
     yield (
         f"Both runs are on {after.header.device}; other devices were not run."
-        + ("" if own else " Your own model was not run either: `--check package.module:make` does.")
+        + ("" if checked else " Your own model was not run either: `--check package.module:make` does.")
     )
 
 

@@ -15,7 +15,7 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.changes import MENDED, NEWLY_OFFERED, NO_LONGER_OFFERED
 from hookcheck.record.compare import Comparison, Group
 from hookcheck.record.model import PlannedClause
-from hookcheck.report.archive import Archive, Run, Sighting
+from hookcheck.report.archive import Archive, ArchivedRun, SeenResult
 from hookcheck.report.causes import Cause, causes
 from hookcheck.report.diagram import IN, OUT, diagram
 from hookcheck.report.layout import Placed, place
@@ -23,9 +23,9 @@ from hookcheck.report.prose import between
 from hookcheck.report.scopes import chapters
 from hookcheck.report.signs import BY_COST, SIGNS, Sign
 from hookcheck.report.standing import (
+    KindStanding,
+    ShownVerdict,
     Span,
-    Standing,
-    Verdict,
     is_wrong,
     says_something,
     spans,
@@ -48,7 +48,7 @@ class Row:
     spans: tuple[Span, ...]
 
     @property
-    def newest(self) -> Verdict:
+    def newest(self) -> ShownVerdict:
         """How it stands on the newest torch."""
         return self.spans[0].verdict
 
@@ -64,7 +64,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Account:
+class UnrunAccount:
     """``cases`` cases of a run that end alike and for one reason without having run."""
 
     outcome: str
@@ -74,7 +74,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class View:
+class SiteView:
     """Everything that pages draw on: records, and what the ledger and the scripts say of causes."""
 
     archive: Archive
@@ -82,12 +82,12 @@ class View:
     reproduce: Reproduce = lambda cause: ""
 
     @cached_property
-    def standings(self) -> Mapping[tuple[str, str], Sequence[Standing]]:
+    def standings(self) -> Mapping[tuple[str, str], Sequence[KindStanding]]:
         """How every promise stands with every hook kind."""
         return standings(self.archive)
 
     @cached_property
-    def verdicts(self) -> Mapping[tuple[str, str], Sequence[Verdict]]:
+    def verdicts(self) -> Mapping[tuple[str, str], Sequence[ShownVerdict]]:
         """What is shown of `standings`."""
         clauses = self.archive.clauses
         return {key: [verdict(clauses[key[0]], s) for s in those] for key, those in self.standings.items()}
@@ -114,19 +114,19 @@ class View:
 
     def rows(self, kind: str) -> list[Row]:
         """The rows of a hook kind with its chapters, or of a chapter: what is wrong on the newest torch first."""
-        found = [
+        rows = [
             Row(clause, part, spans(enumerate(self.verdicts[clause.id, part])))
             for part in (kind, *chapters(kind))
             for clause in self.clauses_of.get(part, ())
         ]
-        return sorted(found, key=lambda row: SEVERITY[row.newest.sign])
+        return sorted(rows, key=lambda row: SEVERITY[row.newest.sign])
 
     def across(self, clause: PlannedClause) -> list[Row]:
         """The rows of a clause, one for each hook kind that it speaks of."""
         those = [kind for kind in clause.kinds if (clause.id, kind) in self.verdicts]
         return [Row(clause, kind, spans(enumerate(self.verdicts[clause.id, kind]))) for kind in those]
 
-    def now(self, clause: PlannedClause) -> Verdict:
+    def now(self, clause: PlannedClause) -> ShownVerdict:
         """How a clause stands on the newest torch with the hook kind that it stands worst with."""
         return worst(row.newest for row in self.across(clause))
 
@@ -138,7 +138,7 @@ class View:
             if (clause.id, kind) in self.verdicts
         )
 
-    def name(self, run: Run) -> str:
+    def name(self, run: ArchivedRun) -> str:
         """How sentences speak of a run: its device is said where records are of several."""
         return f"{run.version} ({run.device})" if self._several_devices else run.version
 
@@ -152,15 +152,15 @@ class View:
 
     def ranges(self, places: Iterable[int]) -> list[str]:
         """The names of the runs at ``places``, those that are neighbours on a device as one range."""
-        found: list[list[int]] = []
+        groups: list[list[int]] = []
         for run in sorted(places):
-            if found and self.archive.previous(found[-1][-1]) == run:
-                found[-1].append(run)
+            if groups and self.archive.previous(groups[-1][-1]) == run:
+                groups[-1].append(run)
             else:
-                found.append([run])
-        return [between(self.names(neighbours)) for neighbours in found]
+                groups.append([run])
+        return [between(self.names(neighbours)) for neighbours in groups]
 
-    def accounts(self, place: int) -> list[Account]:
+    def accounts(self, place: int) -> list[UnrunAccount]:
         """What did not run, and why: crashes first, then by the number of cases."""
         counted: Counter[tuple[str, str]] = Counter()
         kinds: dict[tuple[str, str], dict[str, None]] = {}
@@ -169,11 +169,11 @@ class View:
             if sighting.cases[place]:
                 counted[end] += sighting.cases[place]
                 kinds.setdefault(end, {})[sighting.kind] = None
-        found = [Account(*key, tuple(kinds[key]), cases) for key, cases in counted.items()]
-        return sorted(found, key=lambda a: (VERDICTS.index(a.outcome), -a.cases, a.reason))
+        accounts = [UnrunAccount(*key, tuple(kinds[key]), cases) for key, cases in counted.items()]
+        return sorted(accounts, key=lambda a: (VERDICTS.index(a.outcome), -a.cases, a.reason))
 
     @cached_property
-    def _not_ran(self) -> list[Sighting]:
+    def _not_ran(self) -> list[SeenResult]:
         return [sighting for sighting in self.archive.sightings if sighting.result.outcome != RAN]
 
     def drawing(self, cause: Cause) -> Placed | None:

@@ -50,15 +50,15 @@ def alone(module: str, name: str, given: dict[str, frozenset[str]]) -> Alone:
     Raises:
         ValueError: it needs two things of one name, or what cannot stand alone.
     """
-    found = Alone()
-    _collect(module, name, given, found, set())
-    return found
+    collected = Alone()
+    _collect(module, name, given, collected, set())
+    return collected
 
 
 def _collect(
-    module: str, name: str, given: dict[str, frozenset[str]], found: Alone, seen: set[tuple[str, int]]
+    module: str, name: str, given: dict[str, frozenset[str]], collected: Alone, seen: set[tuple[str, int]]
 ) -> None:
-    """Adds what ``name`` stands for in ``module`` to ``found``, after whatever that needs."""
+    """Adds what ``name`` stands for in ``module`` to ``collected``, after whatever that needs."""
     room = _room(module)
     if name in room.imports:
         statement, alias = room.imports[name]
@@ -66,26 +66,26 @@ def _collect(
         if name in given.get(origin, ()):
             return
         if origin == LAZY:
-            found.imports.add("import torch" if name == "torch" else f"from torch import {name}")
+            collected.imports.add("import torch" if name == "torch" else f"from torch import {name}")
         elif origin.partition(".")[0] == PACKAGE:
             if alias.name not in (of := _room(origin)).imports and alias.name not in of.defined:
                 raise ValueError(f"{module} needs all of {origin}.{alias.name}")
             if alias.asname:
                 raise ValueError(f"{module} calls {origin}.{alias.name} by another name")
-            _collect(origin, name, given, found, seen)
+            _collect(origin, name, given, collected, seen)
         else:
-            told = ast.unparse(ast.alias(alias.name, alias.asname))
-            found.imports.add(f"from {origin} import {told}" if origin else f"import {told}")
+            alias_text = ast.unparse(ast.alias(alias.name, alias.asname))
+            collected.imports.add(f"from {origin} import {alias_text}" if origin else f"import {alias_text}")
     elif name in room.defined:
-        if found.origins.setdefault(name, module) != module:
-            raise ValueError(f"{name} is another thing in {module} than in {found.origins[name]}")
+        if collected.origins.setdefault(name, module) != module:
+            raise ValueError(f"{name} is another thing in {module} than in {collected.origins[name]}")
         place = room.defined[name]
         if (module, place) not in seen:
             seen.add((module, place))
             definition, names = _definition(module, place)
             for used in names:
-                _collect(module, used, given, found, seen)
-            found.definitions.append(definition)
+                _collect(module, used, given, collected, seen)
+            collected.definitions.append(definition)
 
 
 @cache
@@ -156,8 +156,8 @@ class _Room:
 
 def _own_imports(node: ast.stmt) -> list[ast.ImportFrom]:
     """The imports from hookcheck in a statement, or that it is."""
-    found = (part for part in ast.walk(node) if isinstance(part, ast.ImportFrom))
-    return [part for part in found if (part.module or "").partition(".")[0] == PACKAGE]
+    imports = (part for part in ast.walk(node) if isinstance(part, ast.ImportFrom))
+    return [part for part in imports if (part.module or "").partition(".")[0] == PACKAGE]
 
 
 def _declares(decorator: ast.expr) -> bool:

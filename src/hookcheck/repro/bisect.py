@@ -43,7 +43,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Bisection:
     """Between which neighbours the verdict changes: ``before`` and ``after``; ``skipped`` lie between them.
 
     ``first`` and ``last`` are the ends of the search, and ``verdicts`` all that was tried.
@@ -62,7 +62,7 @@ class Answer:
             return f">={self.after.torch},<={self.last}"
         return f">={self.first},<={self.before.torch}"
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The answer as a paragraph, to be pasted into an issue."""
         came = self.after.verdict == SHOWS
         if came:
@@ -76,11 +76,11 @@ class Answer:
 
 
 def bisect(
-    versions: Sequence[str], attempt: Try, memory: Memory, told: Callable[[Verdict, int], None], named: bool = False
-) -> Answer:
+    versions: Sequence[str], attempt: Try, memory: Memory, say: Callable[[Verdict, int], None], named: bool = False
+) -> Bisection:
     """Where in ``versions`` (the oldest first) the verdict changes.
 
-    Both ends are tried first; a skip at an end moves it inwards, unless the ends are ``named``. ``told`` is called with
+    Both ends are tried first; a skip at an end moves it inwards, unless the ends are ``named``. ``say`` is called with
     each verdict and the number of steps that are left at most.
 
     Raises:
@@ -88,12 +88,12 @@ def bisect(
     """
 
     def verdict(version: str, left: int) -> Verdict:
-        found = memory.verdicts.get(version)
-        if found is None:
-            found = attempt(version)
-            memory.add(found)
-        told(found, left)
-        return found
+        result = memory.verdicts.get(version)
+        if result is None:
+            result = attempt(version)
+            memory.add(result)
+        say(result, left)
+        return result
 
     low, high = _end(versions, verdict, named), _end(versions[::-1], verdict, named)
     if versions.index(low.torch) >= versions.index(high.torch):
@@ -109,23 +109,23 @@ def bisect(
         between = versions[versions.index(low.torch) + 1 : versions.index(high.torch)]
         left = [version for version in between if version not in skipped]
         if not left:
-            return Answer(low, high, tuple(skipped[version] for version in between), first, last)
+            return Bisection(low, high, tuple(skipped[version] for version in between), first, last)
         middle = left[len(left) // 2]
-        found = verdict(middle, ceil(log2(len(left) + 1)) - 1)
-        if found.verdict == SKIP:
-            skipped[middle] = found
-        elif found.verdict == low.verdict:
-            low = found
+        middle_verdict = verdict(middle, ceil(log2(len(left) + 1)) - 1)
+        if middle_verdict.verdict == SKIP:
+            skipped[middle] = middle_verdict
+        elif middle_verdict.verdict == low.verdict:
+            low = middle_verdict
         else:
-            high = found
+            high = middle_verdict
 
 
 def _end(versions: Sequence[str], verdict: Callable[[str, int], Verdict], named: bool) -> Verdict:
     """The first of ``versions`` that says something."""
     for version in versions:
-        found = verdict(version, ceil(log2(max(2, len(versions) - 1))))
-        if found.verdict in (SHOWS, HOLDS):
-            return found
+        end = verdict(version, ceil(log2(max(2, len(versions) - 1))))
+        if end.verdict in (SHOWS, HOLDS):
+            return end
         if named:
-            raise HookcheckError(f"torch {version} cannot be an end, since nothing can be said of it: {found.why}")
+            raise HookcheckError(f"torch {version} cannot be an end, since nothing can be said of it: {end.why}")
     raise HookcheckError("no release can say anything: see what is skipped, and why")

@@ -55,13 +55,13 @@ def in_record(name: str, record: Folded, corpus: Path, reports: Path) -> Wanted:
         HookcheckError: nothing deviates there.
     """
     clause, family, kind = cell(name)
-    found = _deviating(record.alike, clause, family, kind)
-    if not found:
+    deviating = _deviating(record.alike, clause, family, kind)
+    if not deviating:
         torch = record.header.torch.version
         raise HookcheckError(f"{name} conforms on torch {torch}, says the record: there is nothing to reproduce")
     contents = {example.topology: example.content for example in record.counterexamples if example.content}
     best: tuple[tuple[int, ...], Wanted] | None = None
-    for place, of_family, topology_id in found:
+    for place, of_family, topology_id in deviating:
         content = contents.get(topology_id)
         if content is None and best is not None:
             continue

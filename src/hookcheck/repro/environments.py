@@ -49,10 +49,10 @@ def uv() -> str:
     Raises:
         HookcheckError: there is none.
     """
-    found = shutil.which("uv")
-    if found is None:
+    path = shutil.which("uv")
+    if path is None:
         raise HookcheckError("uv is not on PATH: it makes the environments of other releases (pip install uv)")
-    return found
+    return path
 
 
 @contextmanager

@@ -168,7 +168,7 @@ class Hooking:
         kind, asked = self.kind, self.asked
         path, _, place = asked.path.rpartition("[")
         position = int(place.rstrip("]")) if place.rstrip("]").isdigit() else 0
-        several = any(len(call.made) > 1 for call in self.case.expected.trace.calls if call.path == path)
+        several = any(len(call.outputs_inside) > 1 for call in self.case.expected.trace.calls if call.path == path)
         output = f"output[{position}]" if several else "output"
         if kind.call == kinds.RETAINED:
             lines = [self._written(tensor=output), *([f"calls.append({output})"] if asked.place == CALLS else [])]

@@ -14,15 +14,15 @@ SIMPLE = (ast.Constant, ast.Name)
 
 def inlined(text: str) -> str:
     """The text without its functions of one expression, as far as calls can have that expression instead."""
-    kept: set[str] = set()
+    skipped: set[str] = set()
     while True:
         tree = ast.parse(text)
-        function = next((f for f in _functions(tree) if f.name not in kept), None)
+        function = next((f for f in _functions(tree) if f.name not in skipped), None)
         if function is None:
             return text
         changed = _without_calls(text, function.name)
         if changed is None:
-            kept.add(function.name)
+            skipped.add(function.name)
         else:
             text = changed
 
@@ -103,15 +103,15 @@ def _arguments(function: ast.FunctionDef, call: ast.Call) -> dict[str, ast.expr]
     names = [argument.arg for argument in function.args.args]
     if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg not in names for k in call.keywords):
         return None
-    found: dict[str, ast.expr] = dict(zip(reversed(names), reversed(function.args.defaults)))
-    found.update(zip(names, call.args))
-    found.update({k.arg: k.value for k in call.keywords if k.arg})
+    by_parameter: dict[str, ast.expr] = dict(zip(reversed(names), reversed(function.args.defaults)))
+    by_parameter.update(zip(names, call.args))
+    by_parameter.update({k.arg: k.value for k in call.keywords if k.arg})
     more = call.args[len(names) :]
     if function.args.vararg is not None:
-        found[function.args.vararg.arg] = ast.List(more, ast.Load())
+        by_parameter[function.args.vararg.arg] = ast.List(more, ast.Load())
     elif more:
         return None
-    return found if set(names) <= set(found) else None
+    return by_parameter if set(names) <= set(by_parameter) else None
 
 
 class _Put(ast.NodeTransformer):

@@ -35,7 +35,7 @@ def issue(
     """
     here = verdicts[0]
     said = f"> {clause.statement}\n\n" + "\n".join(f"- {link}" for link in documentation)
-    ran = "\n".join(f"| {verdict.torch} | {verdict.told()} |" for verdict in verdicts)
+    ran = "\n".join(f"| {verdict.torch} | {verdict.text()} |" for verdict in verdicts)
     outputs = "\n\n".join(f"torch {v.torch}:\n\n{_fenced(v.output)}" for v in verdicts if v.output)
     failing, passing = (", ".join(names) or "none" for names in releases)
     known = "\n".join(f"- {link}" for link in prior) or "None that we know of."
@@ -57,7 +57,7 @@ def issue(
 
 
 def _often(verdict: Verdict) -> str:
-    return verdict.told() if verdict.flaky else f"{verdict.runs} of {verdict.runs} runs on torch {verdict.torch}"
+    return verdict.text() if verdict.flaky else f"{verdict.runs} of {verdict.runs} runs on torch {verdict.torch}"
 
 
 def _fenced(text: str, language: str = "") -> str:

@@ -23,14 +23,14 @@ from hookcheck.topology.values import values
 
 
 @dataclass(frozen=True)
-class Found:
+class Match:
     """A topology and where it was found: a family of the corpus, a record, or a file."""
 
     topology: Topology
     where: str
 
 
-def find(case: str, corpus: Path, reports: Path) -> Found:
+def find(case: str, corpus: Path, reports: Path) -> Match:
     """The topology that ``case`` names: an id or the beginning of one, a file of JSON, or ``-`` for standard input.
 
     Ids are looked up in the folder ``corpus``, then among the counterexamples in the records below ``reports``.
@@ -39,31 +39,31 @@ def find(case: str, corpus: Path, reports: Path) -> Found:
         HookcheckError: there is none, or there are several; or the file holds no topology.
     """
     if case == "-":
-        return Found(_parsed(sys.stdin.read(), "standard input"), "standard input")
+        return Match(_parsed(sys.stdin.read(), "standard input"), "standard input")
     if Path(case).is_file():
-        return Found(_parsed(_text(Path(case)), case), case)
+        return Match(_parsed(_text(Path(case)), case), case)
     if not re.fullmatch("[0-9a-f]{1,16}", case):
         raise HookcheckError(f"{case!r} is neither a file nor (the beginning of) a topology id, which is hexadecimal")
-    found = {identify(f.topology): f for f in _corpus(corpus) if identify(f.topology).startswith(case)}
-    if not found:
-        found = {identify(f.topology): f for f in _counterexamples(reports, case)}
-    if not found:
+    by_id = {identify(f.topology): f for f in _corpus(corpus) if identify(f.topology).startswith(case)}
+    if not by_id:
+        by_id = {identify(f.topology): f for f in _counterexamples(reports, case)}
+    if not by_id:
         raise HookcheckError(
             f"no topology of the corpus, and no counterexample in the records below {reports}, has an id that begins "
             f"with {case!r}"
         )
-    if len(found) > 1:
-        some = ", ".join(sorted(found)[:4])
-        raise HookcheckError(f"{case!r} is the beginning of {len(found)} ids, among them {some}; give more of it")
-    return next(iter(found.values()))
+    if len(by_id) > 1:
+        some = ", ".join(sorted(by_id)[:4])
+        raise HookcheckError(f"{case!r} is the beginning of {len(by_id)} ids, among them {some}; give more of it")
+    return next(iter(by_id.values()))
 
 
-def _corpus(folder: Path) -> Iterator[Found]:
+def _corpus(folder: Path) -> Iterator[Match]:
     for family in FAMILIES:
-        yield from (Found(topology, family) for topology in read_corpus(folder, family))
+        yield from (Match(topology, family) for topology in read_corpus(folder, family))
 
 
-def _counterexamples(reports: Path, case: str) -> Iterator[Found]:
+def _counterexamples(reports: Path, case: str) -> Iterator[Match]:
     """The networks in records whose id begins with ``case``, programs aside, which have no content; a file that is no
     sound record is `hookcheck validate`'s to name."""
     for path in (path for folder in sorted(reports.glob("*")) for path in record_files(folder)):
@@ -72,7 +72,7 @@ def _counterexamples(reports: Path, case: str) -> Iterator[Found]:
         except RecordError:
             continue
         examples = (e for e in record.counterexamples if e.content and e.topology.startswith(case))
-        yield from (Found(decode(example.content), str(path)) for example in examples)
+        yield from (Match(decode(example.content), str(path)) for example in examples)
 
 
 def _text(path: Path) -> str:

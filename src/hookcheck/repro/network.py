@@ -21,16 +21,16 @@ SHORT = 4
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkScript:
     """The parts of a script: imports, classes, the lines that make ``net`` and the inputs, and those that run it."""
 
     imports: tuple[str, ...]
     classes: tuple[str, ...]
-    made: tuple[str, ...]
+    setup: tuple[str, ...]
     main: tuple[str, ...]
 
 
-def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> Network:
+def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> NetworkScript:
     """The parts of a script about a topology.
 
     ``kind`` says what inputs hold: ones, random numbers, or those of the topology, with which the parameters are filled
@@ -41,19 +41,19 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     imports = [line for part in parts for line in part.split("\n") if re.match("from |import ", line)]
     classes = [re.sub(r"(?m)^(?:from|import) .*\n*", "", part).strip() for part in parts[:-1]]
     classes = [_tidy(text) for text in classes if text]
-    made = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
+    setup = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
     numbers = values(topology)
     main = inlined(main_source(topology).split("\n"), named)
     used = "\n".join([*main, named])
     inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
-    made += _fill(topology, numbers) if kind == ITS_OWN else []
+    setup += _fill(topology, numbers) if kind == ITS_OWN else []
     if kind == RANDOM:
-        made = ["torch.manual_seed(0)", *made]
-    made += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]
+        setup = ["torch.manual_seed(0)", *setup]
+    setup += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]
     if device != "cpu":
-        made += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
-    classes = _used("\n\n\n".join(classes), "\n".join([*made, *main]))
-    return Network(tuple(dict.fromkeys(imports)), tuple(classes), tuple(made), tuple(main))
+        setup += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
+    classes = _used("\n\n\n".join(classes), "\n".join([*setup, *main]))
+    return NetworkScript(tuple(dict.fromkeys(imports)), tuple(classes), tuple(setup), tuple(main))
 
 
 def _used(classes: str, body: str) -> list[str]:
@@ -76,12 +76,12 @@ def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:
 def _tidy(text: str) -> str:
     """A class without a constructor that does nothing, and without names for what is used at once."""
     text = text.replace("    def __init__(self):\n        super().__init__()\n\n", "")
-    head, found, body = text.partition("    def forward(")
-    if not found or body.count("    def ") or "class " in body:
+    head, opening, body = text.partition("    def forward(")
+    if not opening or body.count("    def ") or "class " in body:
         return text
     signature, *lines = body.split("\n")
     lines = inlined([line[8:] for line in lines], "")
-    return "\n".join([f"{head}{found}{signature}", *(f"        {line}" for line in lines)])
+    return "\n".join([f"{head}{opening}{signature}", *(f"        {line}" for line in lines)])
 
 
 def _moved(i: Input, device: str) -> str:

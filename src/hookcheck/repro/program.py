@@ -138,13 +138,13 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
         raise HookcheckError(f"program {program.id} is about {about}; add --device {about}")
     more = HookcheckError(f"no script can be written yet for program {program.id}: it needs more than torch")
     try:
-        found = alone(program.judge.__module__, program.judge.__name__, GIVEN)
+        collected = alone(program.judge.__module__, program.judge.__name__, GIVEN)
     except ValueError:
         raise more from None
-    if any(map(MORE.search, (*found.imports, *found.definitions))):
+    if any(map(MORE.search, (*collected.imports, *collected.definitions))):
         raise more
-    text = _lacking("\n\n\n".join(found.definitions))
-    written = _Written(program, device, found)
+    text = _lacking("\n\n\n".join(collected.definitions))
+    written = _Written(program, device, collected)
     short = sliced(text, fact) if fact else None
     if short is None:
         return written.script(text, "")
@@ -170,8 +170,8 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
 class _Written:
     """How definitions of a program become a script."""
 
-    def __init__(self, program: Program, device: str, found: Alone) -> None:
-        self.program, self.device, self.found = program, device, found
+    def __init__(self, program: Program, device: str, code: Alone) -> None:
+        self.program, self.device, self.code = program, device, code
 
     def script(self, text: str, fact: str, plain: str = PLAIN) -> str:
         """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
@@ -181,7 +181,7 @@ class _Written:
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         helpers += [helper for called, helper in uses.items() if re.search(rf"\b{called}\(", body)]
         everything = "\n".join([body, *helpers])
-        imports = {line for line in self.found.imports if "annotations" not in line and _needed(line, everything)}
+        imports = {line for line in self.code.imports if "annotations" not in line and _needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
         alone = {"from contextlib import suppress", "import subprocess", "import sys"}
         imports |= alone if program.alone else set()
@@ -312,7 +312,9 @@ def _imports(lines: Iterable[str]) -> str:
     for line in lines:
         module, _, name = line.partition(" import ")
         names.setdefault(module if name else line, set()).update(filter(None, [name]))
-    merged = [f"{module} import {', '.join(sorted(found))}" if found else module for module, found in names.items()]
+    merged = [
+        f"{module} import {', '.join(sorted(names_of))}" if names_of else module for module, names_of in names.items()
+    ]
     ordered = sorted(merged, key=lambda line: (line.startswith("from"), line))
     of_torch = [line for line in ordered if line.split()[1].partition(".")[0] == "torch"]
     others = [line for line in ordered if line not in of_torch]

@@ -99,7 +99,7 @@ def _check(wanted: Wanted, clause: Clause, kind: HookKind, device: str) -> None:
 
 
 def verified(
-    report: Report, folder: Path, torches: Sequence[str], runs: int, limit: float, told: Callable[[str], None]
+    report: Report, folder: Path, torches: Sequence[str], runs: int, limit: float, say: Callable[[str], None]
 ) -> Report:
     """The report with its script, written to ``folder``, run on the torch at hand and on other releases.
 
@@ -110,10 +110,10 @@ def verified(
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(report.script, encoding="utf-8")
     version = public_version(str(torch.__version__))
-    told(f"running the script on torch {version}")
+    say(f"running the script on torch {version}")
     verdicts = [seen_to_show(path, version, runs, limit)]
     for other in torches:
-        told(f"running the script on torch {other}")
+        say(f"running the script on torch {other}")
         verdicts.append(verify.on(path, other, runs, limit, version))
     return Report(**{**vars(report), "verdicts": tuple(verdicts)})
 
@@ -128,7 +128,7 @@ def seen_to_show(path: Path, version: str, runs: int = 1, limit: float = verify.
     if here.verdict != SHOWS:
         path.unlink()
         raise HookcheckError(
-            f"the script does not show the fault in a process of its own on torch {version}: {here.told()}"
+            f"the script does not show the fault in a process of its own on torch {version}: {here.text()}"
         )
     return here
 

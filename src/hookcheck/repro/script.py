@@ -76,10 +76,10 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
     parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
     other = way.control.topology
     leaking = any("leaked" in text for text in parts.classes)
-    main = [*parts.made, *_hooked(hooking, way), *hooking.within(parts.main)]
+    main = [*parts.setup, *_hooked(hooking, way), *hooking.within(parts.main)]
     if other is not None:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
-        main = _joined(main, [*changed.made, *hooking.lines, *hooking.within(changed.main)])
+        main = _joined(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
     run = _function(way, [*(["calls = []"] if "calls" in judged.result + "".join(main) else []), *main], asked, judged)
     blocks = [

@@ -61,12 +61,12 @@ def _without_ends(text: str, fact: str) -> str:
         tree = ast.parse(text)
         aims = aims_of(tree, fact)
         ended = (n for n in ast.walk(tree) if isinstance(n, ast.Try) and not n.handlers and not n.orelse)
-        found = next((n for n in ended if any(states(part, aims) for part in n.body)), None)
-        if found is None:
+        statement = next((n for n in ended if any(states(part, aims) for part in n.body)), None)
+        if statement is None:
             return text
         lines = text.split("\n")
-        first, last = found.lineno, found.body[-1].end_lineno
-        lines[first - 1 : found.end_lineno] = dedented(lines[first:last])
+        first, last = statement.lineno, statement.body[-1].end_lineno
+        lines[first - 1 : statement.end_lineno] = dedented(lines[first:last])
         text = "\n".join(lines)
 
 
@@ -78,8 +78,8 @@ def used(text: str) -> str:
         unused: set[int] = set()
         for place, part in enumerate(body[:-1]):
             others = set[str]().union(*(names[i] for i in range(len(body)) if i != place))
-            own = defined(part)
-            if own and not own & others and not checks(part):
+            defined_names = defined(part)
+            if defined_names and not defined_names & others and not checks(part):
                 unused |= lines_of(part)
         if not unused:
             return text

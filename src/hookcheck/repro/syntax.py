@@ -148,8 +148,8 @@ def without(text: str, gone: set[int]) -> str:
         while above >= 1 and above not in gone and lines[above - 1].strip().startswith("#"):
             gone = gone | {above}
             above -= 1
-    kept = [line for number, line in enumerate(lines, 1) if number not in gone]
-    result = re.sub(r"\n{4,}", "\n\n\n", "\n".join(kept))
+    left = [line for number, line in enumerate(lines, 1) if number not in gone]
+    result = re.sub(r"\n{4,}", "\n\n\n", "\n".join(left))
     return re.sub(r"(?m)^((?: +).*)\n\n\n+(?= )", r"\1\n\n", result).strip("\n")
 
 

@@ -32,10 +32,10 @@ TURNS = 20
 def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
     """What is done in turns is done once, if that ``shows`` it: a loop over what is listed, calls that state facts."""
     for _ in range(TURNS):
-        found = next(filter(shows, _shorter(text, fact)), None)
-        if found is None:
+        shorter = next(filter(shows, _shorter(text, fact)), None)
+        if shorter is None:
             break
-        text = found
+        text = shorter
     while True:
         tree = ast.parse(text)
         loop = next((node for node in _loops(tree, fact) if _once(node, tree)), None)
@@ -68,12 +68,12 @@ def flat(text: str, name: str) -> str | None:
     if not isinstance(function, ast.FunctionDef) or function.name != name or function.decorator_list:
         return None
     needs = (ast.Return, ast.Yield, ast.Nonlocal, ast.YieldFrom)
-    own = [node for part in function.body for node in outside_of_functions(part)]
-    locals_ = {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    locals_ |= {n.name for n in own if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    nodes = [node for part in function.body for node in outside_of_functions(part)]
+    locals_ = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    locals_ |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     inner = [node for part in function.body for node in ast.walk(part)]
     taken = set[str]().union(*map(defined, body[:-1])) | HELPERS
-    if any(isinstance(n, needs) for n in own) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
+    if any(isinstance(n, needs) for n in nodes) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
         return None
     lines = text.split("\n")
     first = min(function.body[0].lineno, *(d.lineno for d in getattr(function.body[0], "decorator_list", [])), 10**9)

@@ -40,7 +40,7 @@ class Verdict:
         """Whether not all runs said the same."""
         return 0 < self.shows < self.runs
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The verdict for people."""
         if self.flaky:
             return f"shows in {self.shows} of {self.runs} runs"

@@ -46,10 +46,10 @@ def baselines(named: Sequence[str], reports: Path, version: str, device: str) ->
 def _path(name: str, by_version: dict[Version, Path], folder: Path) -> Path:
     if Path(name).is_file():
         return Path(name)
-    found = next((path for version, path in by_version.items() if str(version) == build_version(name)), None)
-    if found is None:
+    match = next((path for version, path in by_version.items() if str(version) == build_version(name)), None)
+    if match is None:
         raise HookcheckError(f"--baseline {name!r} is no file, and no version of torch with a record in {folder}")
-    return found
+    return match
 
 
 def against(path: Path, before: Record, after: Record) -> Iterator[str]:

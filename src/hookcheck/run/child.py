@@ -29,7 +29,7 @@ from hookcheck.collector import eased, settle
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
 from hookcheck.probe.cuda import compute_exactly
 from hookcheck.probe.run import available_devices
-from hookcheck.programs.check import told
+from hookcheck.programs.check import text_of
 from hookcheck.run.examiner import Examiner, Lost, Task, peak_memory
 
 TIME_LIMIT = 60
@@ -205,7 +205,7 @@ def _serve(ours: Connection, theirs: Connection, shared: Any, examiner: Examiner
                 with suppress(OSError, ValueError):  # the case may have closed what this writes to
                     traceback.print_exc()
                     sys.stderr.flush()
-                answer = f"the case let out {told(raised).rstrip(': ')}"
+                answer = f"the case let out {text_of(raised).rstrip(': ')}"
             shared[MEMORY] = peak_memory()
             try:
                 theirs.send(answer)

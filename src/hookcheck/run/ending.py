@@ -14,32 +14,34 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import Record
 
 
-def compared(baselines: Iterable[tuple[Path, Record]], made: Record, width: int) -> list[str]:
+def compared(baselines: Iterable[tuple[Path, Record]], record: Record, width: int) -> list[str]:
     """What is new against the baselines, in lines of ``width``; a run of few cells against what they were."""
     from hookcheck.run.baseline import against
 
-    told = (against(path, before, made) for path, before in baselines)
-    return [line for texts in told for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")]
+    sentences = (against(path, before, record) for path, before in baselines)
+    return [
+        line for texts in sentences for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")
+    ]
 
 
-def tables(made: Record, width: int, colours: bool) -> str:
+def tables(record: Record, width: int, colours: bool) -> str:
     """The tables of a run, for people who ask for all of it."""
     from rich.console import Console
 
     from hookcheck.report.terminal import print_summary
 
     text = io.StringIO()
-    print_summary(made, Console(file=text, width=width, force_terminal=colours, highlight=False))
+    print_summary(record, Console(file=text, width=width, force_terminal=colours, highlight=False))
     return text.getvalue()
 
 
-def idle(ledger: Ledger, made: Record) -> list[str]:
+def idle(ledger: Ledger, record: Record) -> list[str]:
     """What is to be said of what entries claim and a whole run does not show."""
     return [
-        f"ledger: {found.entry.id} says that {', '.join(found.entry.clauses)} deviate {_how(found.claim)}, and "
-        f"{found.family or 'no family'} {'does not show' if found.family else 'shows'} it: narrow the entry, or remove "
+        f"ledger: {item.entry.id} says that {', '.join(item.entry.clauses)} deviate {_how(item.claim)}, and "
+        f"{item.family or 'no family'} {'does not show' if item.family else 'shows'} it: narrow the entry, or remove "
         "it if the deviation is gone"
-        for found in ledger.idle(made.cases)
+        for item in ledger.idle(record.cases)
     ]
 
 

@@ -21,10 +21,10 @@ def fold(reports: Iterable[Any]) -> int:
     """
     causes: dict[tuple[str, str], list[tuple[Any, str]]] = {}
     for report in reports:
-        found = _CAUSE.match(str(report.longrepr))
-        if found and found["family"]:
-            place = f"{found['family']} with {found['kind']}"
-            causes.setdefault((found["clause"], found["gap"]), []).append((report, place))
+        match = _CAUSE.match(str(report.longrepr))
+        if match and match["family"]:
+            place = f"{match['family']} with {match['kind']}"
+            causes.setdefault((match["clause"], match["gap"]), []).append((report, place))
     for same in causes.values():
         same.sort(key=lambda item: len(str(item[0].longrepr)))
         (shown, _), *others = same

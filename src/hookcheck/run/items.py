@@ -12,7 +12,7 @@ import pytest
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
 from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult
 from hookcheck.programs.program import Program
-from hookcheck.report.counterexample import lost_told, program_told, told
+from hookcheck.report.counterexample import lost_text, network_text, program_text
 from hookcheck.run.session import Session, Unexplained
 from hookcheck.run.soak import Soak
 from hookcheck.topology.codec import identify
@@ -20,7 +20,7 @@ from hookcheck.topology.model import Topology, size
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellItem:
     """One cell of the contract as a pytest item: clause × family × hook kind on a device."""
 
     session: Session
@@ -45,31 +45,31 @@ class Cell:
                 pytrace=False,
             )
         if cell.unexplained:
-            pytest.fail(self._told(results), pytrace=False)
+            pytest.fail(self._message(results), pytrace=False)
         if cell.verdict == DEVIATES:
             known = {d.ledger for r in results for d in r.deviations if d.clause == self.clause and d.ledger}
             raise pytest.xfail.Exception(f"known: {', '.join(sorted(known))}", pytrace=False)
         if not cell.judged:
             pytest.skip(f"{cell.verdict}: {cell.reason}")
 
-    def _told(self, results: Iterable[CaseResult]) -> str:
+    def _message(self, results: Iterable[CaseResult]) -> str:
         """What the ledger does not explain: the smallest network that shows it, or the program with all its facts."""
         deviations = [(r.topology, d) for r in results for d in r.deviations]
         unknown = [(id, d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
         clause = CLAUSES[self.clause]
         if isinstance(clause, Program):
-            return program_told(clause, [d for _, d in unknown])
+            return program_text(clause, [d for _, d in unknown])
         topology, deviation = min(((self._known[id], d) for id, d in unknown), key=lambda item: size(item[0]))
-        return told(topology, self.family, self.kind, deviation)
+        return network_text(topology, self.family, self.kind, deviation)
 
     def _lost(self, results: Iterable[CaseResult]) -> str:
         """In which case the process was lost: the smallest network, or the program."""
         lost = [result for result in results if result.outcome in (CRASHED, TIMED_OUT)]
         clause = CLAUSES[self.clause]
         if isinstance(clause, Program):
-            return f"{lost[0].outcome}: {lost[0].reason}\n{program_told(clause, ())}"
+            return f"{lost[0].outcome}: {lost[0].reason}\n{program_text(clause, ())}"
         smallest = min(lost, key=lambda result: size(self._known[result.topology]))
-        return lost_told(self._known[smallest.topology], smallest)
+        return lost_text(self._known[smallest.topology], smallest)
 
     @property
     def _known(self) -> dict[str, Topology]:
@@ -117,12 +117,12 @@ def _held(explore: Callable[[], int]) -> None:
     try:
         explore()
         return
-    except Unexplained as found:
-        unexplained = str(found)
+    except Unexplained as error:
+        unexplained = str(error)
     pytest.fail(unexplained, pytrace=False)
 
 
-def cells_of(items: Iterable[pytest.Item]) -> list[Cell]:
+def cells_of(items: Iterable[pytest.Item]) -> list[CellItem]:
     """The cells that ``items`` check."""
     values = (value for item in items if hasattr(item, "callspec") for value in item.callspec.params.values())
-    return [value for value in values if isinstance(value, Cell)]
+    return [value for value in values if isinstance(value, CellItem)]

@@ -31,7 +31,7 @@ _OF_ONE_RUN = ("reports", "corpus", "started", "run")
 
 
 @dataclass(frozen=True)
-class Leftover:
+class UnfinishedRun:
     """What a run that is over left in ``folder``: the ``identity`` of its request, when it was ``started``, and how
     many ``cases`` it had finished."""
 
@@ -91,14 +91,14 @@ def _locked(file: TextIO) -> bool:
     return True
 
 
-def leftovers(reports: Path) -> list[Leftover]:
+def leftovers(reports: Path) -> list[UnfinishedRun]:
     """What runs that are over left in ``reports``, the most cases first. Where there is nothing to go on with, the
     folder is removed."""
-    found = (_leftover(folder) for folder in sorted(reports.glob(".partial-*")) if fcntl is not None)
-    return sorted(filter(None, found), key=lambda leftover: -leftover.cases)
+    candidates = (_leftover(folder) for folder in sorted(reports.glob(".partial-*")) if fcntl is not None)
+    return sorted(filter(None, candidates), key=lambda leftover: -leftover.cases)
 
 
-def _leftover(folder: Path) -> Leftover | None:
+def _leftover(folder: Path) -> UnfinishedRun | None:
     try:
         with (folder / NAME).open("r+", encoding="utf-8") as file:
             if not _locked(file):
@@ -106,7 +106,7 @@ def _leftover(folder: Path) -> Leftover | None:
             content = json.load(file)
         lines = [line for device in folder.iterdir() if device.is_dir() for line in read_parts(device)]
         cases = sum(len(line["topologies"]) * len(line["kinds"]) for line in lines if line["type"] == "case")
-        left = Leftover(folder, content["identity"], content["started"], cases)
+        left = UnfinishedRun(folder, content["identity"], content["started"], cases)
     except (OSError, ValueError, KeyError, RecordError):
         left = None
     if left is None or not left.cases:
@@ -115,7 +115,7 @@ def _leftover(folder: Path) -> Leftover | None:
     return left
 
 
-def resumed(request: Request, torch: Torch, left: Iterable[Leftover]) -> Request:
+def resumed(request: Request, torch: Torch, left: Iterable[UnfinishedRun]) -> Request:
     """``request`` as the run that goes on with what an earlier one left.
 
     Raises:
@@ -136,7 +136,7 @@ def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
-def reminders(request: Request, torch: Torch, left: Iterable[Leftover]) -> list[str]:
+def reminders(request: Request, torch: Torch, left: Iterable[UnfinishedRun]) -> list[str]:
     """What is to be said, at the beginning of a run, of what earlier ones left."""
     left = tuple(left)
     wanted = identity(request, torch) if left else {}
@@ -152,7 +152,7 @@ def reminders(request: Request, torch: Torch, left: Iterable[Leftover]) -> list[
     ]
 
 
-def _shown(left: Leftover) -> str:
+def _shown(left: UnfinishedRun) -> str:
     return f"a run on torch {left.torch} of {left.started}, with {left.cases:,} finished cases,"
 
 

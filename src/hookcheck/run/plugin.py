@@ -35,7 +35,7 @@ from hookcheck.record.writing import write
 from hookcheck.run.child import use_threads
 from hookcheck.run.ending import check_writable, compared, idle, tables
 from hookcheck.run.failures import fold
-from hookcheck.run.items import Cell, Endless, Exploration, cells_of
+from hookcheck.run.items import CellItem, Endless, Exploration, cells_of
 from hookcheck.run.leftovers import hold, leftovers, reminders, remove_superseded, resumed, run_name
 from hookcheck.run.plan import (
     CUT_OFF,
@@ -68,7 +68,7 @@ REQUEST: pytest.StashKey[Request] = pytest.StashKey()
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
 RECORDS: pytest.StashKey[list[tuple[Record, str]]] = pytest.StashKey()
 IDLE: pytest.StashKey[list[str]] = pytest.StashKey()
-OFFERED: pytest.StashKey[list[Cell]] = pytest.StashKey()
+OFFERED: pytest.StashKey[list[CellItem]] = pytest.StashKey()
 BASELINES: pytest.StashKey[tuple[tuple[Path, Record], ...]] = pytest.StashKey()
 REMINDERS: pytest.StashKey[list[str]] = pytest.StashKey()
 HELD: pytest.StashKey[Any] = pytest.StashKey()
@@ -190,8 +190,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     cell = next((name for name in CELLS if name in metafunc.fixturenames), None)
     if cell is not None:
         of_programs = cell == CELLS[1]
-        found = [
-            Cell(share, clause.id, family, kind, device)
+        offered_cells = [
+            CellItem(share, clause.id, family, kind, device)
             for device in asked.devices
             for family in asked.families
             if (family == PROGRAM) is of_programs
@@ -200,8 +200,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             for kind in asked.kinds
             if kind in clause.kinds
         ]
-        metafunc.config.stash.setdefault(OFFERED, []).extend(found)
-        metafunc.parametrize(cell, found, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
+        metafunc.config.stash.setdefault(OFFERED, []).extend(offered_cells)
+        metafunc.parametrize(cell, offered_cells, ids=lambda c: f"{c.clause}:{c.family}:{c.kind}:{c.device}")
     else:
         explorations, ids = _explorations(metafunc.config, share, asked)
         metafunc.parametrize("exploration", explorations, ids=ids)
@@ -211,8 +211,8 @@ def _explorations(config: pytest.Config, share: Session, asked: Request) -> tupl
     """The items that explore, and their ids: one a family, or for a soak one a worker."""
     if asked.profile != "soak":
         places = [(family, device) for device in asked.devices for family in asked.topology_families]
-        found = [Exploration(share, family, device, asked.examples) for family, device in places]
-        return list(found), [f"{e.family}:{e.device}" for e in found]
+        explorations = [Exploration(share, family, device, asked.examples) for family, device in places]
+        return list(explorations), [f"{e.family}:{e.device}" for e in explorations]
     workers, limit = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), config.getoption("topologies")
     capture = config.pluginmanager.getplugin("capturemanager")
     shares = [(number, device) for device in asked.devices for number in range(workers)]
@@ -233,7 +233,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Of a family only what was selected is run; and what was imported and collected stays until the end."""
     share = session.config.stash[SESSION]
-    offered: list[Cell] = session.config.stash.get(OFFERED, [])
+    offered: list[CellItem] = session.config.stash.get(OFFERED, [])
     share.selected = selected(cells_of(session.items), offered)
     settle()
 
@@ -278,12 +278,12 @@ def _finish(session: pytest.Session, asked: Request) -> None:
     for device in asked.devices:
         if (asked.parts / device).exists():
             with paused():
-                made = record(asked, device, _under_test(), stopped)
+                written = record(asked, device, _under_test(), stopped)
             # A run of a part of the contract must not take the place of the record of the whole.
-            folder = Path(asked.reports) / ("records" if stands(asked, made) else "partial")
-            config.stash[RECORDS].append((made, str(write(made, folder))))
-            if stands(asked, made):
-                config.stash[IDLE] += idle(config.stash[SESSION].ledgers[device], made)
+            folder = Path(asked.reports) / ("records" if stands(asked, written) else "partial")
+            config.stash[RECORDS].append((written, str(write(written, folder))))
+            if stands(asked, written):
+                config.stash[IDLE] += idle(config.stash[SESSION].ledgers[device], written)
     if not stopped or not config.stash[RECORDS]:
         discard_parts(asked)
     if not stopped:
@@ -292,12 +292,12 @@ def _finish(session: pytest.Session, asked: Request) -> None:
             label = "-".join(filter(None, [asked.label, CUT_OFF]))
             name = record_name(str(torch.__version__), device, label)
             (Path(asked.reports) / "partial" / name).unlink(missing_ok=True)
-    if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
-        from hookcheck.report.archive import Fault
+    if any(stands(asked, written) for written, _ in config.stash[RECORDS]):
+        from hookcheck.report.archive import UnreadableFile
         from hookcheck.report.drawing import report  # its libraries would cost every start and every worker
         from hookcheck.run.reproduction import kept_in, reproductions
 
-        def tell(fault: Fault) -> None:
+        def tell(fault: UnreadableFile) -> None:
             config.stash[IDLE].append(f"left out of the report: {fault.file}: {fault.text}")
 
         records = Path(asked.reports) / "records"
@@ -314,17 +314,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     from hookcheck.report.summary import summary  # as above, its libraries would cost every start and every worker
 
     asked = config.stash[REQUEST]
-    for made, path in config.stash[RECORDS]:
-        terminalreporter.section(f"torch {made.header.torch.version} on {made.header.device}")
+    for content, path in config.stash[RECORDS]:
+        terminalreporter.section(f"torch {content.header.torch.version} on {content.header.device}")
         tw = terminalreporter._tw
         if config.option.verbose > 0:
-            terminalreporter.write(tables(made, tw.fullwidth, tw.hasmarkup))
-        for line in summary(made, tw.fullwidth):
+            terminalreporter.write(tables(content, tw.fullwidth, tw.hasmarkup))
+        for line in summary(content, tw.fullwidth):
             terminalreporter.line(line)
-        for line in compared(config.stash.get(BASELINES, ()), made, tw.fullwidth):
+        for line in compared(config.stash.get(BASELINES, ()), content, tw.fullwidth):
             terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
-    if any(not made.footer.complete for made, _ in config.stash[RECORDS]):
+    if any(not content.footer.complete for content, _ in config.stash[RECORDS]):
         arguments = [word for word in config.invocation_params.args if word != "--resume"]
         terminalreporter.line(f"go on with it: python -m pytest {shlex.join([*map(str, arguments), '--resume'])}")
     for line in config.stash[IDLE]:
@@ -332,7 +332,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for device in asked.devices:
         if device not in available_devices():
             terminalreporter.line(f"{device}: not run, this machine has no {device} device that torch can use")
-    if any(stands(asked, made) for made, _ in config.stash[RECORDS]):
+    if any(stands(asked, content) for content, _ in config.stash[RECORDS]):
         terminalreporter.line(f"report: {Path(asked.reports) / 'site' / 'index.html'}")
 
 
@@ -355,8 +355,8 @@ def _baselines(config: pytest.Config) -> tuple[tuple[Path, Record], ...]:
         return ()
     from hookcheck.run.baseline import baselines
 
-    found = (baselines(named, Path(asked.reports), str(torch.__version__), device) for device in asked.devices)
-    return tuple(pair for pairs in found for pair in pairs)
+    pairs_of = (baselines(named, Path(asked.reports), str(torch.__version__), device) for device in asked.devices)
+    return tuple(pair for pairs in pairs_of for pair in pairs)
 
 
 def _request(config: pytest.Config) -> Request:

@@ -37,7 +37,7 @@ def reproductions(folder: Path) -> Reproduce:
 
     def reproduction(cause: Cause) -> str:
         clause = CLAUSES.get(cause.clause)
-        return _of_program(clause) if isinstance(clause, Program) else kept(cause, folder)
+        return _of_program(clause) if isinstance(clause, Program) else script_of(cause, folder)
 
     return reproduction
 
@@ -47,7 +47,7 @@ def _of_program(program: Program) -> str:
     return program_script(program)
 
 
-def kept(cause: Cause, folder: Path) -> str:
+def script_of(cause: Cause, folder: Path) -> str:
     """The script of a cause in ``folder``; empty where there is none, or one of another network."""
     try:
         text = _file(cause, folder).read_text(encoding="utf-8")
@@ -68,7 +68,7 @@ def _origin(cause: Cause) -> str:
 def missing(archive: Archive, causes: Iterable[Cause], folder: Path, torch: str) -> tuple[list[Cause], list[Cause]]:
     """The causes on networks whose script ``folder`` lacks: those that ``torch`` shows, and those that it does not."""
     showing = {i for i, run in enumerate(archive.runs) if public_version(run.header.torch.version) == torch}
-    lacking = [cause for cause in causes if cause.example.family != PROGRAM and not kept(cause, folder)]
+    lacking = [cause for cause in causes if cause.example.family != PROGRAM and not script_of(cause, folder)]
     here = [cause for cause in lacking if showing.intersection(cause.cases)]
     return here, [cause for cause in lacking if cause not in here]
 
@@ -117,17 +117,17 @@ def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Ite
 
 def drop_others(causes: Iterable[Cause], folder: Path) -> None:
     """Removes the scripts in ``folder`` that belong to none of the causes."""
-    wanted = {_file(cause, folder) for cause in causes if kept(cause, folder)}
+    wanted = {_file(cause, folder) for cause in causes if script_of(cause, folder)}
     for path in folder.glob("*/*"):
         if path not in wanted:
             path.unlink()
 
 
 def _of_corpus(corpus: Path, topology: str) -> Topology:
-    found = _by_id(corpus).get(topology)
-    if found is None:
+    topology_of = _by_id(corpus).get(topology)
+    if topology_of is None:
         raise HookcheckError(f"neither a record nor the corpus has network {topology}")
-    return found
+    return topology_of
 
 
 @lru_cache(maxsize=1)

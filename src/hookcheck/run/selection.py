@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hookcheck.contract.verdict import PROGRAM
-from hookcheck.run.items import Cell
+from hookcheck.run.items import CellItem
 
 CELLS = ("network_cell", "program_cell")
 """What a test takes to be run once a cell: of clauses on networks, or of programs."""
@@ -28,11 +28,11 @@ def selected(picked: Iterable[Any], offered: Iterable[Any]) -> Mapping[Place, fr
 
 
 def _by_place(cells: Iterable[Any]) -> dict[Place, frozenset[str]]:
-    found: dict[Place, set[str]] = {}
+    names_at: dict[Place, set[str]] = {}
     for cell in cells:
         name = cell.clause if cell.family == PROGRAM else cell.kind
-        found.setdefault((cell.family, cell.device), set()).add(name)
-    return {place: frozenset(names) for place, names in found.items()}
+        names_at.setdefault((cell.family, cell.device), set()).add(name)
+    return {place: frozenset(names) for place, names in names_at.items()}
 
 
 def scope(nodeid: str) -> str:
@@ -48,4 +48,4 @@ def scope(nodeid: str) -> str:
 def is_of_no_cell(item: pytest.Item) -> bool:
     """Whether an item is what pytest leaves of a test where no cell is selected."""
     values = item.callspec.params if hasattr(item, "callspec") else {}
-    return any(name in values and not isinstance(values[name], Cell) for name in CELLS)
+    return any(name in values and not isinstance(values[name], CellItem) for name in CELLS)

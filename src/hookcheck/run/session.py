@@ -21,7 +21,7 @@ from hookcheck.contract.verdict import CRASHED, GAPS, TIMED_OUT, CaseResult, Cel
 from hookcheck.programs.program import PROGRAM, programs
 from hookcheck.record.lines import case_line, case_lines, cases_of
 from hookcheck.record.parts import Part, read_parts
-from hookcheck.report.counterexample import lost_told, told
+from hookcheck.report.counterexample import lost_text, network_text
 from hookcheck.run.child import Child
 from hookcheck.run.examiner import Examiner, Runner, Task, outcomes
 from hookcheck.topology.codec import encode, identify
@@ -55,7 +55,7 @@ class Session:
     runner: Runner | None = None
     threads: int = 0
     selected: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-    _found: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
+    _results: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
     _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _open: dict[str, Part] = field(default_factory=dict)
@@ -74,10 +74,10 @@ class Session:
             results = tuple(result for result in whole if result.kind == kind)
             judged = cells(results, [clause.id for clause in self.clauses])
             self._cells[key] = results, {cell.clause: cell for cell in judged}
-        results, found = self._cells[key]
+        results, by_clause = self._cells[key]
         if family == PROGRAM:
             results = tuple(result for result in results if result.topology == clause)
-        return found[clause], results
+        return by_clause[clause], results
 
     def replayed(self, family: str, device: str) -> tuple[CaseResult, ...]:
         """The results of the family's corpus on ``device``; torch runs when they are first asked for."""
@@ -88,11 +88,11 @@ class Session:
         return self._once(chapter, device, self._perform)
 
     def _once(self, share: str, device: str, run: Callable[[str, str], Iterator[CaseResult]]) -> tuple[CaseResult, ...]:
-        if (share, device) not in self._found:
+        if (share, device) not in self._results:
             with eased():
-                self._found[share, device] = tuple(run(share, device))
+                self._results[share, device] = tuple(run(share, device))
             settle()  # these results stay, and seeing what hooks keep alive takes many a collection
-        return self._found[share, device]
+        return self._results[share, device]
 
     def _perform(self, chapter: str, device: str) -> Iterator[CaseResult]:
         finished = self._finished(PROGRAM, device)
@@ -104,7 +104,7 @@ class Session:
                 yield finished[case]
             else:
                 task = Task(PROGRAM, program.id, (chapter,), device, "corpus", chapter)
-                yield from (self._kept(result, device) for result in outcomes(self._runner, task))
+                yield from (self._write(result, device) for result in outcomes(self._runner, task))
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished = self._finished(family, device)
@@ -149,7 +149,7 @@ class Session:
             results = [*outcomes(self._runner, task)]
             for result in results:
                 if result.outcome in (CRASHED, TIMED_OUT):
-                    self._kept(result, device, topology)
+                    self._write(result, device, topology)
                     lost.append((topology, result))
             return results
 
@@ -173,9 +173,9 @@ class Session:
                 seen.add(id)
                 kinds = [*_some(self.kinds, id)]
             results = examined(topology, kinds)
-            found = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
-            if found:
-                kind, deviation = min(found, key=lambda item: GAPS.index(item[1].gap))
+            unexplained = [(kind, d) for kind, d in _unexplained(results) if not sought or _key(kind, d) in sought]
+            if unexplained:
+                kind, deviation = min(unexplained, key=lambda item: GAPS.index(item[1].gap))
                 sought[:] = [_key(kind, deviation)]
                 best.append((topology, kind, deviation))
                 raise Unexplained
@@ -189,21 +189,21 @@ class Session:
             topology, kind, deviation = best[-1]  # Hypothesis ends by running the smallest once more
             for result in examined(topology, self.kinds):
                 if _unexplained([result]):  # of what is known not all is put into words
-                    self._kept(result, device, topology)
-            raise Unexplained(told(topology, family, kind, deviation)) from None
+                    self._write(result, device, topology)
+            raise Unexplained(network_text(topology, family, kind, deviation)) from None
         finally:
             line = {"type": "explored", "family": family, "round": round, "topologies": len(seen) - known}
             self._part(device).append({**line, "finished": finished})
         if lost:
             topology, result = min(lost, key=lambda each: size(each[0]))
-            raise Unexplained(lost_told(topology, result))
+            raise Unexplained(lost_text(topology, result))
         return len(seen) - known
 
     def peak_memory(self) -> float:
         """The most memory that torch's process has held, in MiB."""
         return self._runner.peak_memory()
 
-    def _kept(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
+    def _write(self, result: CaseResult, device: str, topology: Topology | None = None) -> CaseResult:
         part = self._part(device)
         part.append(case_line(result))
         if topology is not None:

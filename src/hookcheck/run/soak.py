@@ -42,19 +42,19 @@ class Soak:
                 at once, since the other shares may go on for hours before pytest reports it.
         """
         os.environ.setdefault("DNNL_PRIMITIVE_CACHE_CAPACITY", str(KERNELS))  # read when it compiles the first one
-        begun = told = time.monotonic()
+        begun = said_at = time.monotonic()
         done = 0
         for number in count(self.share, self.shares):
             for family in self.families:
                 try:
                     done += self.session.explore(family, self.device, ROUND, round=number + 1)
-                except Unexplained as found:
-                    say(f"{self._name} has ended with a find.\n{found}")
+                except Unexplained as error:
+                    say(f"{self._name} has ended with a find.\n{error}")
                     raise
                 now = time.monotonic()
                 over = bool(self.limit) and done * self.shares >= self.limit
-                if over or now - told > EVERY:
-                    told = now
+                if over or now - said_at > EVERY:
+                    said_at = now
                     say(self._progress(done, number, now - begun))
                 if over:
                     return done

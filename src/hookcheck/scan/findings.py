@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hookcheck.scan.registrations import Registration
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -16,7 +16,7 @@ ERROR, WARNING, NOTE = "error", "warning", "note"
 class Scanned:
     """A file as the rules see it, with the minor releases of torch that it must run on (none where nobody says)."""
 
-    source: Source
+    source: SourceFile
     registrations: tuple[Registration, ...]
     minors: tuple[str, ...] = ()
 
@@ -32,7 +32,7 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ScanRule:
     """One thing that is known to go wrong: stable id, severity, sentence, link, and two examples an edit apart.
 
     ``clauses`` of the contract say what holds there, and since which release.
@@ -53,7 +53,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ScanFinding:
     """A rule at a place: lines and columns from 1, the end exclusive."""
 
     rule: str
@@ -68,17 +68,17 @@ class Finding:
     link: str
 
 
-def findings(rule: Rule, scanned: Scanned) -> Iterator[Finding]:
+def findings(rule: ScanRule, scanned: Scanned) -> Iterator[ScanFinding]:
     """What a rule finds in a file."""
     for hit in rule.check(scanned):
         line, column, end_line, end_column = extent(scanned.source, hit.node)
-        yield Finding(
+        yield ScanFinding(
             rule.id, rule.severity, scanned.source.path, line, column, end_line, end_column, hit.message, hit.sure,
             hit.link or rule.link,
         )  # fmt: skip
 
 
-def extent(source: Source, node: ast.AST) -> tuple[int, int, int, int]:
+def extent(source: SourceFile, node: ast.AST) -> tuple[int, int, int, int]:
     """First line and column, last line and column of a node; of a method's call those of its name and arguments.
 
     A chain of calls over several lines is so reported where the method is named.

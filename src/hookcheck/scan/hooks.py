@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from hookcheck.scan.source import Function, Source
+from hookcheck.scan.source import Function, SourceFile
 
 _DEPTH = 5
 _TRANSPARENT = {"staticmethod", "classmethod", "torch.no_grad", "torch.enable_grad", "torch.inference_mode"}
@@ -13,7 +13,7 @@ _INF = 10**6
 
 
 @dataclass(frozen=True)
-class Hook:
+class HookDefinition:
     """A hook that was found: its definition, and the parameters that are filled before torch fills the others.
 
     ``filled`` counts positional ones, such as ``self``; ``named`` are the keywords that a partial gives.
@@ -60,22 +60,22 @@ class Hook:
 
 def body(function: Function) -> list[ast.AST]:
     """The nodes of a function without those of functions inside of it."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     waiting: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(function.body)
     while waiting:
         node = waiting.pop()
-        found.append(node)
+        nodes.append(node)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             waiting += ast.iter_child_nodes(node)
-    return found
+    return nodes
 
 
-def resolve(node: ast.AST | None, source: Source, depth: int = _DEPTH) -> Hook | None:
+def resolve(node: ast.AST | None, source: SourceFile, depth: int = _DEPTH) -> HookDefinition | None:
     """The hook that an expression stands for; None where the file does not say for certain."""
     if node is None or depth == 0:
         return None
     if isinstance(node, ast.Lambda):
-        return Hook(node)
+        return HookDefinition(node)
     if isinstance(node, ast.Name):
         return _named(node, source, depth)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -83,11 +83,11 @@ def resolve(node: ast.AST | None, source: Source, depth: int = _DEPTH) -> Hook |
     if isinstance(node, ast.Call):
         if source.dotted(node.func) in ("functools.partial", "partial"):
             return _partial(node, source, depth)
-        return _made(node, source, depth)
+        return _of_call(node, source, depth)
     return None
 
 
-def _named(node: ast.Name, source: Source, depth: int) -> Hook | None:
+def _named(node: ast.Name, source: SourceFile, depth: int) -> HookDefinition | None:
     for scope in source.scopes(node):
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             arguments = scope.args
@@ -101,7 +101,7 @@ def _named(node: ast.Name, source: Source, depth: int) -> Hook | None:
             return None
         only = bound[0]
         if isinstance(only, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return Hook(only) if _plain(only, source) else None
+            return HookDefinition(only) if _plain(only, source) else None
         if isinstance(only, ast.Name):
             given = source.parents[only]
             return resolve(given.value, source, depth - 1) if _assigns(given, only) else None  # type: ignore[attr-defined]
@@ -121,27 +121,27 @@ def _binds(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
 
 
-def _plain(function: ast.FunctionDef | ast.AsyncFunctionDef, source: Source) -> bool:
+def _plain(function: ast.FunctionDef | ast.AsyncFunctionDef, source: SourceFile) -> bool:
     """Whether no decorator can have changed how it is called."""
     return all(source.dotted(d.func if isinstance(d, ast.Call) else d) in _TRANSPARENT for d in function.decorator_list)
 
 
-def _method(node: ast.Attribute, source: Source) -> Hook | None:
+def _method(node: ast.Attribute, source: SourceFile) -> HookDefinition | None:
     """``self.hook``, ``cls.hook`` or ``Class.hook``."""
     assert isinstance(node.value, ast.Name)
-    own = node.value.id in ("self", "cls")
+    of_self = node.value.id in ("self", "cls")
     classes = [c for c in source.nodes if isinstance(c, ast.ClassDef) and c.name == node.value.id]
-    definition = source.class_of(node) if own else (classes[0] if len(classes) == 1 else None)
+    definition = source.class_of(node) if of_self else (classes[0] if len(classes) == 1 else None)
     if definition is None:
         return None
-    if own and any(_sets(inside, node.attr) for inside in ast.walk(definition)):
+    if of_self and any(_sets(inside, node.attr) for inside in ast.walk(definition)):
         return None
     methods = [m for m in definition.body if isinstance(m, ast.FunctionDef) and m.name == node.attr]
     if len(methods) != 1 or not _plain(methods[0], source):
         return None
     decorators = {source.dotted(d) for d in methods[0].decorator_list}
-    bound = "staticmethod" not in decorators and (own or "classmethod" in decorators)
-    return Hook(methods[0], filled=int(bound))
+    bound = "staticmethod" not in decorators and (of_self or "classmethod" in decorators)
+    return HookDefinition(methods[0], filled=int(bound))
 
 
 def _sets(node: ast.AST, name: str) -> bool:
@@ -154,23 +154,23 @@ def _sets(node: ast.AST, name: str) -> bool:
     )
 
 
-def _partial(node: ast.Call, source: Source, depth: int) -> Hook | None:
+def _partial(node: ast.Call, source: SourceFile, depth: int) -> HookDefinition | None:
     if not node.args or any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
         return None
     hook = resolve(node.args[0], source, depth - 1)
     if hook is None:
         return None
     named = frozenset(k.arg for k in node.keywords if k.arg)
-    return Hook(hook.function, hook.filled + len(node.args) - 1, hook.named | named)
+    return HookDefinition(hook.function, hook.filled + len(node.args) - 1, hook.named | named)
 
 
-def _made(node: ast.Call, source: Source, depth: int) -> Hook | None:
+def _of_call(node: ast.Call, source: SourceFile, depth: int) -> HookDefinition | None:
     """What a call makes: an object of a class of the file that can be called, or the inner function of a factory."""
     if isinstance(node.func, ast.Name):
         classes = [c for c in source.nodes if isinstance(c, ast.ClassDef) and c.name == node.func.id]
         if len(classes) == 1:
             calls = [m for m in classes[0].body if isinstance(m, ast.FunctionDef) and m.name == "__call__"]
-            return Hook(calls[0], filled=1) if len(calls) == 1 and _plain(calls[0], source) else None
+            return HookDefinition(calls[0], filled=1) if len(calls) == 1 and _plain(calls[0], source) else None
     factory = resolve(node.func, source, depth - 1)
     if factory is None or factory.generates or len(factory.returns) != 1:
         return None

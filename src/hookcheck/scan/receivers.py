@@ -6,7 +6,7 @@ import ast
 from functools import cached_property
 
 from hookcheck.scan.apis import LEAF, MODULE, NODE, OPTIMIZER, OTHER, TENSOR
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 _DEPTH = 8
 _MAKERS = {
@@ -25,7 +25,7 @@ _TYPES = {
 class Receivers:
     """The inference over one file. An answer of None is "unsure", never a guess."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         """Looks at nothing before it is asked."""
         self.source = source
 
@@ -83,31 +83,31 @@ class Receivers:
 
     def _name(self, node: ast.Name, depth: int) -> str | None:
         for scope in self.source.scopes(node):
-            found = self._bound(node.id, scope, depth)
-            if found is not None:
-                return _agreed(found)
+            kinds = self._bound(node.id, scope, depth)
+            if kinds is not None:
+                return _agreed(kinds)
         return None
 
     def _bound(self, name: str, scope: ast.AST, depth: int) -> list[str | None] | None:
         """What the bindings of a name in one scope make it; None if there is none there."""
-        found: list[str | None] = []
+        kinds: list[str | None] = []
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             arguments = scope.args
             every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
             for index, argument in enumerate(every):
                 if argument.arg == name:
-                    own = index == 0 and isinstance(self.source.parents.get(scope), ast.ClassDef)
-                    found.append(self._self(scope) if own else self._annotation(argument.annotation))
+                    is_self = index == 0 and isinstance(self.source.parents.get(scope), ast.ClassDef)
+                    kinds.append(self._self(scope) if is_self else self._annotation(argument.annotation))
         for node in self.source.scope_bodies.get(scope, ()):
             if isinstance(node, ast.Assign) and any(_is_name(target, name) for target in node.targets):
-                found.append(self.infer(node.value, depth - 1))
+                kinds.append(self.infer(node.value, depth - 1))
             elif isinstance(node, ast.AnnAssign) and _is_name(node.target, name):
-                found.append(self._annotation(node.annotation))
+                kinds.append(self._annotation(node.annotation))
             elif isinstance(node, ast.NamedExpr) and _is_name(node.target, name):
-                found.append(self.infer(node.value, depth - 1))
+                kinds.append(self.infer(node.value, depth - 1))
             elif isinstance(node, (ast.For, ast.comprehension)) and name in _names(node.target):
-                found.append(self._element(node.iter, node.target, name, depth))
-        return found or None
+                kinds.append(self._element(node.iter, node.target, name, depth))
+        return kinds or None
 
     def _self(self, function: ast.AST) -> str | None:
         definition = self.source.parents[function]
@@ -139,9 +139,9 @@ class Receivers:
         if node.attr == "grad_fn":
             return NODE
         if _is_name(node.value, "self"):
-            found = self._field(node, depth)
-            if found is not None:
-                return found
+            kind = self._field(node, depth)
+            if kind is not None:
+                return kind
         if node.attr in ("weight", "bias") and self.infer(node.value, depth - 1) == MODULE:
             return LEAF
         return None
@@ -151,15 +151,15 @@ class Receivers:
         definition = self.source.class_of(node)
         if definition is None:
             return None
-        found: list[str | None] = []
+        kinds: list[str | None] = []
         for inside in ast.walk(definition):
             if isinstance(inside, ast.Assign) and any(_is_field(target, node.attr) for target in inside.targets):
-                found.append(self.infer(inside.value, depth - 1))
+                kinds.append(self.infer(inside.value, depth - 1))
             elif isinstance(inside, ast.AnnAssign) and (
                 _is_field(inside.target, node.attr) or _is_name(inside.target, node.attr)
             ):
-                found.append(self._annotation(inside.annotation))
-        return _agreed(found)
+                kinds.append(self._annotation(inside.annotation))
+        return _agreed(kinds)
 
     def _call(self, node: ast.Call, depth: int) -> str | None:
         path = self.source.dotted(node.func)
@@ -179,8 +179,8 @@ class Receivers:
                 return MODULE
             owner = self.infer(node.func.value, depth - 1)
             if node.func.attr in _KEEPING and owner in (MODULE, TENSOR, LEAF):
-                made = node.func.attr == "requires_grad_" and owner != MODULE
-                return LEAF if made else (TENSOR if owner == LEAF else owner)
+                leaf = node.func.attr == "requires_grad_" and owner != MODULE
+                return LEAF if leaf else (TENSOR if owner == LEAF else owner)
             return TENSOR if owner in (TENSOR, LEAF) and node.func.attr not in ("item", "tolist", "size") else None
         return TENSOR if isinstance(node.func, ast.Name) and self.infer(node.func, depth - 1) == MODULE else None
 
@@ -195,9 +195,9 @@ class Receivers:
         return self.infer(value, depth - 1) if self.infer(value, depth - 1) in (MODULE, TENSOR) else None
 
 
-def _agreed(found: list[str | None]) -> str | None:
+def _agreed(kinds: list[str | None]) -> str | None:
     """What all that is known agrees on; a leaf tensor and a tensor agree on a tensor."""
-    known = {kind for kind in found if kind is not None}
+    known = {kind for kind in kinds if kind is not None}
     if known == {TENSOR, LEAF}:
         return TENSOR
     return known.pop() if len(known) == 1 else None

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookcheck.scan.apis import FUNCTIONS, LEAF, METHODS, MODULE, OTHER, TENSOR, UNRELATED_TOO, Api
-from hookcheck.scan.hooks import Hook, resolve
+from hookcheck.scan.hooks import HookDefinition, resolve
 from hookcheck.scan.receivers import Receivers
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 _OTHER_FRAMEWORKS = {"paddle", "oneflow", "mindspore", "jittor", "tensorflow", "mxnet"}
 
@@ -22,7 +22,7 @@ class Registration:
     ``apis`` are all that the call can be: one, unless ``sure`` is false. ``receiver`` is None where it is unknown.
     """
 
-    source: Source
+    source: SourceFile
     node: ast.Call
     apis: tuple[Api, ...]
     receiver: str | None
@@ -62,10 +62,10 @@ class Registration:
         return (*self.node.args[place : place + 1], *named)
 
     @cached_property
-    def hooks(self) -> tuple[Hook, ...]:
+    def hooks(self) -> tuple[HookDefinition, ...]:
         """Those of the given hooks whose definition is in the file."""
-        found = (resolve(node, self.source) for node in self.given)
-        return tuple(hook for hook in found if hook is not None)
+        resolved = (resolve(node, self.source) for node in self.given)
+        return tuple(hook for hook in resolved if hook is not None)
 
     def flag(self, name: str) -> bool | None:
         """Whether an option is on; None where the file does not say."""
@@ -79,17 +79,17 @@ class Registration:
         return self.sure and all(api.kind in kinds for api in self.apis)
 
 
-def registrations(source: Source) -> Iterator[Registration]:
+def registrations(source: SourceFile) -> Iterator[Registration]:
     """The registrations of a file, in no particular order."""
     receivers = Receivers(source)
     for node in source.nodes:
         if isinstance(node, ast.Call):
-            found = _function(source, node) or _method(source, receivers, node)
-            if found is not None:
-                yield found
+            registration = _function(source, node) or _method(source, receivers, node)
+            if registration is not None:
+                yield registration
 
 
-def _function(source: Source, node: ast.Call) -> Registration | None:
+def _function(source: SourceFile, node: ast.Call) -> Registration | None:
     path = source.dotted(node.func)
     api = FUNCTIONS.get(path.rsplit(".", 1)[-1])
     if api is None or not path.startswith("torch."):
@@ -97,7 +97,7 @@ def _function(source: Source, node: ast.Call) -> Registration | None:
     return Registration(source, node, (api,), None, True)
 
 
-def _method(source: Source, receivers: Receivers, node: ast.Call) -> Registration | None:
+def _method(source: SourceFile, receivers: Receivers, node: ast.Call) -> Registration | None:
     if not isinstance(node.func, ast.Attribute) or node.func.attr not in METHODS:
         return None
     name = node.func.attr
@@ -126,7 +126,7 @@ def _super(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _defined(source: Source, node: ast.Call, name: str) -> bool:
+def _defined(source: SourceFile, node: ast.Call, name: str) -> bool:
     """Whether the call is of a method that the class around it defines itself."""
     assert isinstance(node.func, ast.Attribute)
     if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "self"):
@@ -135,7 +135,7 @@ def _defined(source: Source, node: ast.Call, name: str) -> bool:
     return around is not None and any(isinstance(m, ast.FunctionDef) and m.name == name for m in around.body)
 
 
-def _another_framework(source: Source) -> bool:
+def _another_framework(source: SourceFile) -> bool:
     roots = {path.split(".")[0] for path in source.imports.values()}
     return "torch" not in roots and bool(roots & _OTHER_FRAMEWORKS)
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from hookcheck.errors import HookcheckError
 from hookcheck.scan.apis import FUNCTIONS, METHODS
-from hookcheck.scan.findings import Finding, Scanned, findings
+from hookcheck.scan.findings import ScanFinding, Scanned, findings
 from hookcheck.scan.notebooks import SUFFIX
 from hookcheck.scan.private import PRIVATE
 from hookcheck.scan.registrations import registrations
 from hookcheck.scan.rules import RULES, UNUSED_IGNORE
-from hookcheck.scan.source import Ignore, Source, Unreadable
+from hookcheck.scan.source import Ignore, SourceFile, Unreadable
 
 _LEFT_OUT = {"__pycache__", "node_modules", "build", "dist", "__pypackages__", "_build", "buck-out"}
 _MENTIONS = re.compile("|".join([*METHODS, *FUNCTIONS, *PRIVATE, "hookcheck:"]).encode())
@@ -30,7 +30,7 @@ class Result:
 
     path: str
     scanned: Scanned | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ScanFinding, ...] = ()
     ignored: int = 0
     unread: str = ""
 
@@ -44,19 +44,19 @@ def files(paths: Sequence[str]) -> list[str]:
     Raises:
         HookcheckError: a path is not there.
     """
-    found: dict[str, None] = {}
+    paths_to_scan: dict[str, None] = {}
     for given in paths:
         if given == STDIN or os.path.isfile(given):
-            found[given] = None
+            paths_to_scan[given] = None
         elif os.path.isdir(given):
             below = sorted(_below(given))
-            found.update(dict.fromkeys(below if _ignored([given]) else _kept(below)))
+            paths_to_scan.update(dict.fromkeys(below if _ignored([given]) else _not_ignored(below)))
         else:
             raise HookcheckError(f"{given} is not there: give files, folders, or - for standard input")
-    return list(found)
+    return list(paths_to_scan)
 
 
-def _kept(paths: Sequence[str]) -> list[str]:
+def _not_ignored(paths: Sequence[str]) -> list[str]:
     ignored = _ignored(paths)
     return [path for path in paths if path not in ignored]
 
@@ -71,8 +71,8 @@ def _ignored(paths: Sequence[str]) -> set[str]:
     command = [git, "-C", at, "check-ignore", "--stdin", "-z"]
     asked = "\0".join(names).encode(errors="surrogateescape")
     done = subprocess.run(command, input=asked, capture_output=True, check=False)
-    told = done.stdout.decode(errors="surrogateescape").split("\0")
-    return {names[name] for name in told if name in names}
+    ignored_names = done.stdout.decode(errors="surrogateescape").split("\0")
+    return {names[name] for name in ignored_names if name in names}
 
 
 def _below(folder: str) -> Iterator[str]:
@@ -106,7 +106,7 @@ def scan(path: str, data: bytes | None, minors: tuple[str, ...], rules: frozense
         data = Path(path).read_bytes() if data is None else data
         if not _MENTIONS.search(data):
             return Result(path)
-        source = Source(path, data)
+        source = SourceFile(path, data)
     except OSError as error:
         return Result(path, unread=f"it cannot be read: {error.strerror}")
     except Unreadable as error:
@@ -114,11 +114,11 @@ def scan(path: str, data: bytes | None, minors: tuple[str, ...], rules: frozense
     scanned = Scanned(source, tuple(registrations(source)), minors)
     every = [finding for rule in RULES.values() for finding in findings(rule, scanned)]
     left, ignored = _without_ignored(scanned, every)
-    kept = sorted((f for f in left if f.rule in rules), key=lambda f: (f.line, f.column, f.rule))
-    return Result(path, scanned, tuple(kept), ignored)
+    shown = sorted((f for f in left if f.rule in rules), key=lambda f: (f.line, f.column, f.rule))
+    return Result(path, scanned, tuple(shown), ignored)
 
 
-def _without_ignored(scanned: Scanned, every: list[Finding]) -> tuple[list[Finding], int]:
+def _without_ignored(scanned: Scanned, every: list[ScanFinding]) -> tuple[list[ScanFinding], int]:
     """The findings that no comment ignores with the comments that ignore nothing, and how many were ignored."""
     silenced = {finding for finding in every for ignore in scanned.source.ignores if _silences(ignore, finding)}
     unused = []
@@ -134,11 +134,11 @@ def _without_ignored(scanned: Scanned, every: list[Finding]) -> tuple[list[Findi
     return [finding for finding in every if finding not in silenced] + unused, len(silenced)
 
 
-def _silences(ignore: Ignore, finding: Finding) -> bool:
+def _silences(ignore: Ignore, finding: ScanFinding) -> bool:
     return finding.line <= ignore.line <= finding.end_line and (not ignore.ids or finding.rule in ignore.ids)
 
 
-def _unused(scanned: Scanned, ignore: Ignore, message: str) -> Finding:
+def _unused(scanned: Scanned, ignore: Ignore, message: str) -> ScanFinding:
     rule = RULES[UNUSED_IGNORE]
     place = (ignore.line, ignore.column, ignore.line, ignore.column + len("# hookcheck: ignore"))
-    return Finding(rule.id, rule.severity, scanned.source.path, *place, message, True, rule.link)
+    return ScanFinding(rule.id, rule.severity, scanned.source.path, *place, message, True, rule.link)

@@ -32,7 +32,7 @@ class Ignore:
     ids: tuple[str, ...]
 
 
-class Source:
+class SourceFile:
     """The text of one file and what can be asked of its tree."""
 
     def __init__(self, path: str, data: bytes) -> None:
@@ -74,9 +74,9 @@ class Source:
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around ``node``, innermost first."""
-        while (found := self.parents.get(node)) is not None:
-            yield found
-            node = found
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
 
     def function_of(self, node: ast.AST) -> Function | None:
         """The innermost function around ``node``."""
@@ -142,13 +142,13 @@ class Source:
         """The comments that ignore findings."""
         if "hookcheck:" not in self.text:
             return ()
-        found = []
+        ignores = []
         for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
             match = _IGNORE.match(token.string) if token.type == tokenize.COMMENT else None
             if match:
                 ids = tuple(id.strip() for id in (match[1] or "").split(",") if id.strip())
-                found.append(Ignore(token.start[0], token.start[1] + 1, ids))
-        return tuple(found)
+                ignores.append(Ignore(token.start[0], token.start[1] + 1, ids))
+        return tuple(ignores)
 
     def column(self, line: int, offset: int) -> int:
         """The column, counted in characters from 1, of a byte offset of the tree."""

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hookcheck import __version__
-from hookcheck.scan.findings import ERROR, NOTE, WARNING, Finding, Rule, extent
+from hookcheck.scan.findings import ERROR, NOTE, WARNING, ScanFinding, ScanRule, extent
 from hookcheck.scan.registrations import Registration
 from hookcheck.scan.rules import RULES
 from hookcheck.scan.scanning import Result
@@ -22,7 +22,7 @@ _UNSURE = " (unsure: the receiver could not be inferred)"
 _COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
 
 
-def finding_row(finding: Finding) -> dict[str, Any]:
+def finding_row(finding: ScanFinding) -> dict[str, Any]:
     """A finding as a JSON object."""
     return {**asdict(finding), "clauses": [*RULES[finding.rule].clauses]}
 
@@ -43,17 +43,17 @@ def registration_row(path: str, registration: Registration) -> dict[str, Any]:
     }
 
 
-def said(finding: Finding) -> str:
+def said(finding: ScanFinding) -> str:
     """What a finding says, in one line."""
     return finding.message + ("" if finding.sure else _UNSURE)
 
 
-def finding_line(finding: Finding) -> str:
+def finding_line(finding: ScanFinding) -> str:
     """A finding as ruff prints one."""
     return f"{finding.path}:{finding.line}:{finding.column}: {finding.rule} {said(finding)}"
 
 
-def rule_text(rule: Rule, found: Iterable[Finding]) -> str:
+def rule_text(rule: ScanRule, found: Iterable[ScanFinding]) -> str:
     """What a rule says, and what its findings rest on."""
     links = dict.fromkeys(finding.link for finding in found if finding.rule == rule.id)
     clauses = f"; hookcheck explain {' or '.join(rule.clauses)}" if rule.clauses else ""
@@ -69,8 +69,8 @@ def registration_line(row: dict[str, Any]) -> str:
 
 def summary(results: Sequence[Result], registrations: bool) -> str:
     """How much was found where, in one line; of findings nothing where registrations are asked for."""
-    found = Counter(finding.severity for result in results for finding in result.findings)
-    parts = [_counted(found[severity], severity) for severity in (ERROR, WARNING, NOTE) if found[severity]]
+    counts = Counter(finding.severity for result in results for finding in result.findings)
+    parts = [_counted(counts[severity], severity) for severity in (ERROR, WARNING, NOTE) if counts[severity]]
     ignored = sum(result.ignored for result in results)
     unread = sum(bool(result.unread) for result in results)
     registered = sum(len(result.scanned.registrations) for result in results if result.scanned)
@@ -84,7 +84,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def github_line(finding: Finding) -> str:
+def github_line(finding: ScanFinding) -> str:
     """A finding as a workflow command that annotates the line."""
     place = f"file={_escaped(finding.path, ':,')},line={finding.line},endLine={finding.end_line},col={finding.column}"
     text = _escaped(f"{said(finding)}; see {finding.link}")
@@ -135,7 +135,7 @@ def _file(path: str) -> dict[str, Any]:
     return {"artifactLocation": {"uri": pure.as_uri() if pure.is_absolute() else quote(pure.as_posix())}}
 
 
-def _result(finding: Finding, ids: list[str]) -> dict[str, Any]:
+def _result(finding: ScanFinding, ids: list[str]) -> dict[str, Any]:
     region = {
         "startLine": finding.line,
         "startColumn": finding.column,

@@ -76,8 +76,8 @@ def _leaf(i: Input, topology: Topology, array: Array, device: str, names: Mappin
 
 def _dtype(i: Input, topology: Topology) -> torch.dtype | None:
     """The dtype of an input; None, that of its numbers, for integers and masks."""
-    found: torch.dtype | None = None if i.domain in WHOLE else getattr(torch, i.dtype or topology.dtype)
-    return found
+    dtype: torch.dtype | None = None if i.domain in WHOLE else getattr(torch, i.dtype or topology.dtype)
+    return dtype
 
 
 @lru_cache(maxsize=256)

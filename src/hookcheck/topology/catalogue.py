@@ -13,19 +13,19 @@ from hookcheck.topology import layers, ops
 from hookcheck.topology.primitive import Drawn, Layer, Op
 
 
-def _found(base: Any, folder: str) -> Iterator[type[Drawn]]:
+def _subclasses(base: Any, folder: str) -> Iterator[type[Drawn]]:
     children: list[type[Drawn]] = base.__subclasses__()
     for child in children:
         concrete: bool = is_dataclass(child)
         if concrete and child.__module__.startswith(f"{folder}."):
             yield child
-        yield from _found(child, folder)
+        yield from _subclasses(child, folder)
 
 
 def _all(base: Any, folder: str, paths: list[str]) -> dict[str, type[Drawn]]:
     for module in pkgutil.iter_modules(paths):
         importlib.import_module(f"{folder}.{module.name}")
-    return {kind.__name__: kind for kind in sorted(set(_found(base, folder)), key=lambda kind: kind.__name__)}
+    return {kind.__name__: kind for kind in sorted(set(_subclasses(base, folder)), key=lambda kind: kind.__name__)}
 
 
 @lru_cache(maxsize=1)

@@ -27,15 +27,15 @@ def read(folder: Path, family: str) -> tuple[Topology, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"the corpus file {path} cannot be read ({error}); restore it from the repository") from None
-    found: dict[str, Topology] = {}
+    topologies: dict[str, Topology] = {}
     for number, line in enumerate(lines, start=1):
         where = f"{path.name}, line {number}"
         topology = _line(line, where)
         id = identify(topology)
-        if id in found:
+        if id in topologies:
             raise CorpusError(f"{where}: topology {id} is there twice; remove one of the two lines")
-        found[id] = topology
-    return tuple(found.values())
+        topologies[id] = topology
+    return tuple(topologies.values())
 
 
 def _line(line: str, where: str) -> Topology:

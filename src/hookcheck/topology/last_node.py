@@ -27,7 +27,7 @@ LATEST: Release = (999, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class NodeGradient:
     """A gradient that a Node hands on, and the places of the operands that it is for or leads to.
 
     Where none of those wants a gradient there is None instead. ``seen`` says that the Node is that of a view of what
@@ -40,7 +40,7 @@ class Entry:
     seen: str = ""
 
 
-Form = tuple[Optional[Entry], ...]
+Form = tuple[Optional[NodeGradient], ...]
 """What a Node hands on, in order; None for an input that is no tensor."""
 
 
@@ -86,22 +86,22 @@ class Step:
         """The place of an operand: its number among the inputs, or the name of a parameter."""
         return len(self.inputs) + self.names.index(key) if isinstance(key, str) else key
 
-    def of(self, key: int | str) -> Entry | None:
+    def of(self, key: int | str) -> NodeGradient | None:
         """The gradient of an operand; None for a parameter that there is not."""
         if isinstance(key, str) and key not in self.names:
             return None
         place = self.place(key)
-        return Entry(self.gradients[place], (place,))
+        return NodeGradient(self.gradients[place], (place,))
 
-    def turned(self, key: int | str) -> Entry:
+    def turned(self, key: int | str) -> NodeGradient:
         """The gradient of an operand of two dimensions, transposed."""
-        found = self.of(key)
-        assert found is not None
-        return Entry(None if found.gradient is None else found.gradient.T, found.leads)
+        entry = self.of(key)
+        assert entry is not None
+        return NodeGradient(None if entry.gradient is None else entry.gradient.T, entry.leads)
 
-    def inner(self, gradient: Array, *keys: int | str) -> Entry:
+    def inner(self, gradient: Array, *keys: int | str) -> NodeGradient:
         """The gradient of what leads to the operands ``keys``, or to all if there are none."""
-        return Entry(gradient, tuple(map(self.place, keys)) or self.floating)
+        return NodeGradient(gradient, tuple(map(self.place, keys)) or self.floating)
 
     @property
     def each(self) -> Form:
@@ -114,4 +114,4 @@ class Step:
 
     def view(self, gradient: Array, seen: str = "whole") -> tuple[Form, ...]:
         """One Node that is a view's, with its one input."""
-        return ((Entry(gradient, self.floating, seen),),)
+        return ((NodeGradient(gradient, self.floating, seen),),)

@@ -268,8 +268,8 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
 
 def tensor_classes(topology: Topology) -> tuple[str, ...]:
     """The classes and layouts of `TENSORS` that inputs, parameters and values are of, each once."""
-    made = (getattr(s.op, "tensor", "") for s in statements(topology) if isinstance(s, Apply))
-    every = [*(i.tensor for i in topology.inputs), *(name for _, name in topology.classes), *made]
+    applied = (getattr(s.op, "tensor", "") for s in statements(topology) if isinstance(s, Apply))
+    every = [*(i.tensor for i in topology.inputs), *(name for _, name in topology.classes), *applied]
     return tuple(dict.fromkeys(name for name in every if name))
 
 

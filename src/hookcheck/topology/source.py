@@ -113,8 +113,12 @@ def _input(i: Input, array: Array, topology: Topology) -> str:
 
 def as_leaf(i: Input, dense: str) -> str:
     """The expression that makes an input of its class, given that of a dense tensor."""
-    made = TENSORS[i.tensor].made.format(dense)
-    return made if TENSORS[i.tensor].constant else f"{made}.requires_grad_({'' if i.requires_grad else False})"
+    made_tensor = TENSORS[i.tensor].make.format(dense)
+    return (
+        made_tensor
+        if TENSORS[i.tensor].constant
+        else f"{made_tensor}.requires_grad_({'' if i.requires_grad else False})"
+    )
 
 
 def _converted(name: str, tensor: str) -> str:

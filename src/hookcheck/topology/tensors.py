@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class TensorClass:
     """A class or layout of tensors, as expressions over dense ones.
 
-    ``made`` makes one of the dense tensor ``{0}``, and ``read`` a dense one of that; both are identities to autograd.
+    ``make`` makes one of the dense tensor ``{0}``, and ``read`` a dense one of that; both are identities to autograd.
     Layers take such tensors as they are, unless these are ``opaque``. ``parameter`` makes a parameter that is one,
     where that can be; nothing but a ``leaf`` is one of some classes. ``definitions`` go before all of it. It is about
     tensors of so many dimensions (``ranks``), and of one ``dtype`` where it is not about all. No gradient goes through
@@ -17,7 +17,7 @@ class TensorClass:
     first release that has all of it, its gradients included.
     """
 
-    made: str
+    make: str
     read: str = ""
     parameter: str = ""
     since: str = "1.8"

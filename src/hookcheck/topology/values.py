@@ -145,10 +145,12 @@ def values(topology: Topology) -> dict[str, Array]:
     Floating ones are float64, or complex128 where the tensor is complex; integers and masks int64 and bool.
     """
     dtype = topology.dtype
-    found = {name: _number(topology, name, Operand(shape), dtype) for name, shape in parameter_shapes(topology).items()}
+    arrays = {
+        name: _number(topology, name, Operand(shape), dtype) for name, shape in parameter_shapes(topology).items()
+    }
     for i in topology.inputs:
-        found[i.name] = _number(topology, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
-    return found
+        arrays[i.name] = _number(topology, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
+    return arrays
 
 
 def _number(topology: Topology, name: str, operand: Operand, dtype: str) -> Array:

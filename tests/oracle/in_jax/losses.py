@@ -152,10 +152,10 @@ def classification(layer: Any, scores: Any, y: Any, parameters: Any, smoothing: 
         return reduced(layer, -(weight * probabilities * scores).sum(-1))
     chosen = weight[y] * jnp.take_along_axis(scores, y[..., None], -1)[..., 0]
     losses = -(1 - smoothing) * chosen - smoothing * (weight * scores).mean(-1)
-    kept = y != layer.ignore_index
-    losses = jnp.where(kept, losses, 0)
+    mask = y != layer.ignore_index
+    losses = jnp.where(mask, losses, 0)
     if layer.reduction == "mean":
-        return (losses.sum() / (weight[y] * kept).sum(),)
+        return (losses.sum() / (weight[y] * mask).sum(),)
     return reduced(layer, losses)
 
 
@@ -188,8 +188,8 @@ def ctc(layer: Any, inputs: Any, _: Any) -> Any:
             for path in product(range(x.shape[2]), repeat=end)
             if [c for c, _ in groupby(path) if c != layer.blank] == labels
         ]
-        found = [sum(x[t, n, c] for t, c in enumerate(path)) for path in paths]
-        loss = -jax.nn.logsumexp(jnp.stack(found)) if found else jnp.zeros(())
+        path_scores = [sum(x[t, n, c] for t, c in enumerate(path)) for path in paths]
+        loss = -jax.nn.logsumexp(jnp.stack(path_scores)) if path_scores else jnp.zeros(())
         losses.append(loss / max(count, 1) if layer.reduction == "mean" else loss)
     return reduced(layer, jnp.stack(losses))
 

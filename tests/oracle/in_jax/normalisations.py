@@ -37,7 +37,7 @@ def batch_norm(layer: Any, inputs: Any, parameters: Any) -> Any:
 
 def instance_norm(layer: Any, inputs: Any, parameters: Any) -> Any:
     (x,) = inputs
-    standard = jax.vmap(jax.vmap(lambda own: (own - own.mean()) * jax.lax.rsqrt(own.var() + layer.eps)))
+    standard = jax.vmap(jax.vmap(lambda plane: (plane - plane.mean()) * jax.lax.rsqrt(plane.var() + layer.eps)))
     return per_channel(standard(x), parameters)
 
 

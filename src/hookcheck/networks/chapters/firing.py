@@ -70,7 +70,7 @@ def fires_on_outputs(case: Case, pair: Pair) -> Judgement:
 @clause("BW-04", PROMISE, Subject.CALL, "1.8", f"{MODULE}, firing rule 3", of=_backwards)
 def never_fires(case: Case, call: CallTrace) -> Judgement:
     """If no output of the module requires grad, the hook never fires."""
-    if any(t is not None and t.requires_grad for t in call.made) or call.path in case.due:
+    if any(t is not None and t.requires_grad for t in call.outputs_inside) or call.path in case.due:
         return NOTHING
     return _silent(case, call)
 
@@ -86,7 +86,7 @@ def fires_once_each_time(case: Case, call: CallTrace) -> Judgement:
     """The hook fires once for each forward use of the module and each backward pass that meets its condition."""
     due = len(case.due.get(call.path, ()))
     fired = len(case.events.get(call.path, ()))
-    if call.number or not fired or case.observed.raised or not any(t and t.requires_grad for t in call.made):
+    if call.number or not fired or case.observed.raised or not any(t and t.requires_grad for t in call.outputs_inside):
         return NOTHING
     certain = sum(pair.firing.certain for pair in case.pairs if pair.firing.call.path == call.path)
     if certain <= fired <= due:
@@ -141,7 +141,7 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     grad_output holds the whole gradient of that tensor."""
     due = case.of_first_output.get(call.path, [])
     events = case.events.get(call.path, [])
-    if call.number or case.observed.raised or call.path in case.overwritten or case.winding:
+    if call.number or case.observed.raised or call.path in case.overwritten or case.nodes_unspecified:
         return NOTHING  # which Node a view has after a write is torch's own affair
     known = [gradient for gradient in due if gradient is not None]
     if len(known) < len(due):

@@ -65,8 +65,8 @@ def told_the_arguments(case: Case, _: None) -> Judgement:
             return _wrong(call, event, "module", call.path or "net", named(event.given))
         if len(event.arguments) != count:
             return Finding(_site(call, event, "arguments", ""), COUNT, count, event.arguments)
-        if not case.agrees(event.arguments[0], _told(case, call)[0]):
-            return _wrong(call, event, "args", as_copied(_told(case, call)[0]), event.arguments[0])
+        if not case.agrees(event.arguments[0], _arguments_at(case, call)[0]):
+            return _wrong(call, event, "args", as_copied(_arguments_at(case, call)[0]), event.arguments[0])
     return None if case.observed.events else NOTHING
 
 
@@ -74,8 +74,8 @@ def told_the_arguments(case: Case, _: None) -> Judgement:
 def told_the_keyword_arguments(case: Case, _: None) -> Judgement:
     """With ``with_kwargs`` they get the keyword arguments of the call as a dict as well."""
     for call, event in _paired(case):
-        if len(event.arguments) > 1 and not case.agrees(event.arguments[1], _told(case, call)[1]):
-            return _wrong(call, event, "kwargs", as_copied(_told(case, call)[1]), event.arguments[1])
+        if len(event.arguments) > 1 and not case.agrees(event.arguments[1], _arguments_at(case, call)[1]):
+            return _wrong(call, event, "kwargs", as_copied(_arguments_at(case, call)[1]), event.arguments[1])
     return None if case.observed.events else NOTHING
 
 
@@ -93,7 +93,7 @@ def _calls(case: Case) -> list[CallTrace]:
     return case.expected.trace.calls if case.kind.call == FORWARD_PRE else case.expected.trace.ended
 
 
-def _told(case: Case, call: CallTrace) -> tuple[Any, Any]:
+def _arguments_at(case: Case, call: CallTrace) -> tuple[Any, Any]:
     """The positional and keyword arguments as they are when the hook is called."""
     return (call.given, dict(call.keywords)) if case.kind.call == FORWARD_PRE else call.left
 

@@ -126,7 +126,7 @@ def changes_no_object(case: Case, _: None) -> Judgement:
     if case.observed.raised or case.plain.raised:
         return NOTHING
     standings = _changed(case.plain.standings, case.observed.standings)
-    views = case.through if standings and case.kind.variant == "full" else frozenset()
+    views = case.views if standings and case.kind.variant == "full" else frozenset()
     for name, plain, hooked in standings:
         if name.partition("[")[0] in case.asked:
             continue
@@ -149,8 +149,8 @@ def keeps_nothing_alive(case: Case, _: None) -> Judgement:
     that of several leaves must be removed for it."""
     if case.observed.raised:
         return NOTHING
-    kept = [name for name in case.observed.alive if name not in case.plain.alive]
-    return Finding(Site(VALUE), KEPT_ALIVE, [], kept) if kept else None
+    alive = [name for name in case.observed.alive if name not in case.plain.alive]
+    return Finding(Site(VALUE), KEPT_ALIVE, [], alive) if alive else None
 
 
 @clause("AG-01", PROMISE, Subject.RUN, "1.7", FORMULAS, of=_any)

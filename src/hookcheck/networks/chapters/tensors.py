@@ -77,9 +77,9 @@ def multi_grad_hook_gets_all_gradients(case: Case, _: None) -> Judgement:
     if len(seen) != len(due):
         return Finding(Site(CALL), COUNT, len(due), len(seen))
     for event, calls in zip(seen, due.values()):
-        told = event.arguments[0]
-        assert isinstance(told, dict)
-        for name, observed in told.items():
+        gradients = event.arguments[0]
+        assert isinstance(gradients, dict)
+        for name, observed in gradients.items():
             expected = calls[name].gradient if name in calls else None
             if not _is(case, observed, expected, name):
                 return Finding(Site(VALUE, name, Called("", event.number, "gradients")), CLOSE, expected, observed)
@@ -118,7 +118,7 @@ def _on_outputs(case: Case, calls: Iterable[TensorCall]) -> Judgement:
 
     A gradient that is not known speaks for no other of that output.
     """
-    if case.observed.raised or case.winding:
+    if case.observed.raised or case.nodes_unspecified:
         return NOTHING
     named: dict[str, list[TensorCall]] = {}
     for call in calls:

@@ -16,17 +16,17 @@ from hookcheck.programs.program import program
 def lives_while_it_is_held(check: Check) -> None:
     """A hook on the Node of a leaf runs as long as something holds the Node, and is lost with it."""
     log: list[str] = []
-    kept, held, lost = (nn.Parameter(torch.tensor([1.0])) for _ in range(3))
-    holder = kept.expand_as(kept).grad_fn.next_functions[0][0]
+    used, held, lost = (nn.Parameter(torch.tensor([1.0])) for _ in range(3))
+    holder = used.expand_as(used).grad_fn.next_functions[0][0]
     holder.register_hook(lambda *gradients: log.append("held by hand"))
     graph = 5 * held
     graph.grad_fn.next_functions[0][0].register_hook(lambda *gradients: log.append("held by a graph"))
     lost.expand_as(lost).grad_fn.next_functions[0][0].register_hook(lambda *gradients: log.append("not held"))
     for _ in range(2):
-        for parameter in (kept, held, lost):
+        for parameter in (used, held, lost):
             (2 * parameter).backward()
     check.order("calls in two backwards", log, 2 * ["held by hand", "held by a graph"])
-    check.true("the Node that is held is the leaf's", kept.expand_as(kept).grad_fn.next_functions[0][0] is holder)
+    check.true("the Node that is held is the leaf's", used.expand_as(used).grad_fn.next_functions[0][0] is holder)
 
 
 @program("AG-03", PIN, since="1.7", source="pytorch#60796")

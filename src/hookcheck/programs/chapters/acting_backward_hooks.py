@@ -42,7 +42,7 @@ class Acting:
         changed = change(gradients[0])
         return None if changed is None else (changed,)
 
-    def told(self) -> list[tuple[str, float]]:
+    def take(self) -> list[tuple[str, float]]:
         """What was noted since the last time."""
         seen, self.seen = self.seen, []
         return seen
@@ -80,7 +80,7 @@ def full_hooks_in_a_chain(check: Check) -> None:
     def run(name: str, expected: list[tuple[str, float]], result: float) -> None:
         x = leaf(1.0)
         tripled(2 * x).sum().backward()
-        check.equal(f"what hooks saw, {name}", acting.told(), expected)
+        check.equal(f"what hooks saw, {name}", acting.take(), expected)
         check.equal(f"gradient of the input, {name}", x.grad, [2 * result])
 
     tripled.register_full_backward_hook(acting.full("a", add_one))
@@ -112,8 +112,8 @@ def prepended_and_global_full_hooks_in_a_chain(check: Check) -> None:
             name = f"{count} global and one {'prepended' if first else 'appended'}"
             given = [3, 4, 40][: count + 1]  # G0 makes 4 of 3, G1 makes 40 of 4
             g = given[-1]
-            own = [("P", g), ("a", 10 * g)] if first else [("a", g), ("P", g + 1)]
-            check.equal(f"what hooks saw, {name}", acting.told(), [("G0", 3), ("G1", 4)][:count] + own)
+            local = [("P", g), ("a", 10 * g)] if first else [("a", g), ("P", g + 1)]
+            check.equal(f"what hooks saw, {name}", acting.take(), [("G0", 3), ("G1", 4)][:count] + local)
             check.equal(f"gradient of the input, {name}", x.grad, [2 * (10 * g + 1 if first else 10 * (g + 1))])
 
 
@@ -135,9 +135,9 @@ def pre_hooks_in_a_chain(check: Check) -> None:
             name = f"{count} global and one {'prepended' if first else 'appended'}"
             given = [5, 6, 60][: count + 1]  # G0 makes 6 of 5, G1 makes 60 of 6
             g = given[-1]
-            own = [("P", g), ("a", 10 * g), ("n", 10 * g + 1)] if first else [("a", g), ("n", g + 1), ("P", g + 1)]
+            local = [("P", g), ("a", 10 * g), ("n", 10 * g + 1)] if first else [("a", g), ("n", g + 1), ("P", g + 1)]
             result = 10 * g + 1 if first else 10 * (g + 1)
-            check.equal(f"what hooks saw, {name}", acting.told(), [("G0", 5), ("G1", 6)][:count] + own)
+            check.equal(f"what hooks saw, {name}", acting.take(), [("G0", 5), ("G1", 6)][:count] + local)
             check.equal(f"gradient of the input, {name}", x.grad, [2 * 3 * result])
             check.equal(f"gradient of the weight, {name}", hooked.weight.grad, 2.0 * result)
 
@@ -174,7 +174,7 @@ def acting_hooks_on_nested_modules(check: Check) -> None:
     x = leaf(1.0)
     d(outer(a(x))).sum().backward()
     # grad_input of d is 7, of c 5 * 7 = 35, made 36; of b 3 * 36 = 108, made 109; of outer 109, made 1090
-    check.equal("what hooks saw", acting.told(), [("last", 35), ("first", 108), ("outer", 109)])
+    check.equal("what hooks saw", acting.take(), [("last", 35), ("first", 108), ("outer", 109)])
     check.equal("weight after all", d.weight.grad, 30.0)
     check.equal("weight of the last child", c.weight.grad, 7.0 * 6)
     check.equal("weight of the first child", b.weight.grad, 36.0 * 2)
@@ -193,7 +193,7 @@ def acting_pre_hooks_on_nested_modules(check: Check) -> None:
     x = leaf(1.0)
     d(outer(a(x))).sum().backward()
     # 10 * 7 + 1 = 71 goes into c, 5 * 71 + 1 = 356 into b
-    check.equal("what hooks saw", acting.told(), [("outer", 7), ("last", 70), ("first", 355)])
+    check.equal("what hooks saw", acting.take(), [("outer", 7), ("last", 70), ("first", 355)])
     check.equal("weight after all", d.weight.grad, 30.0)
     check.equal("weight of the last child", c.weight.grad, 71.0 * 6)
     check.equal("weight of the first child", b.weight.grad, 356.0 * 2)

@@ -44,30 +44,32 @@ def graph() -> dict[str, Any]:
     a, b, other = (torch.tensor(value, requires_grad=True) for value in (2.0, 3.0, 4.0))
     inner = a * b
     pair = torch.stack((inner, 7 * inner)).unbind()
-    made: dict[str, Any] = {"a": a, "b": b, "inner": inner, "pair[1]": pair[1], "root": 11 * pair[0] + 13 * pair[1]}
-    made.update({"another leaf": other, "another graph": 5 * other, "detached": inner.detach(), "None": None})
-    made.update({"no grad": torch.tensor(1.0), "integer": torch.tensor(1)})
+    tensors: dict[str, Any] = {"a": a, "b": b, "inner": inner, "pair[1]": pair[1], "root": 11 * pair[0] + 13 * pair[1]}
+    tensors.update({"another leaf": other, "another graph": 5 * other, "detached": inner.detach(), "None": None})
+    tensors.update({"no grad": torch.tensor(1.0), "integer": torch.tensor(1)})
     if hasattr(getattr(torch.autograd, "graph", None), "get_gradient_edge"):
-        made.update({edge: torch.autograd.graph.get_gradient_edge(made[edge[len("edge of ") :]]) for edge in EDGES})
-    return made
+        tensors.update(
+            {edge: torch.autograd.graph.get_gradient_edge(tensors[edge[len("edge of ") :]]) for edge in EDGES}
+        )
+    return tensors
 
 
 def lists(classes: Iterable[str]) -> Iterator[Entries]:
     """The lists of one entry and of two, an entry and itself included."""
-    found = tuple(classes)
-    yield from ((entry,) for entry in found)
-    yield from product(found, found)
+    names = tuple(classes)
+    yield from ((entry,) for entry in names)
+    yield from product(names, names)
 
 
 def reached(asked: Iterable[str]) -> set[str]:
     """The tensors whose gradients a backward computes that is asked for those: the root, whose is given, they, and what
     lies before them."""
-    found = {"root"}
+    names = {"root"}
     for name in asked:
         while name:
-            found.add(name)
+            names.add(name)
             name = BEHIND[name]
-    return found
+    return names
 
 
 def attempted(act: Callable[[], Any]) -> Any:
@@ -200,8 +202,8 @@ def asking_for_gradients_of_lists(check: Check) -> None:
             def act(tensors: Any = tensors, entries: Entries = entries, mode: str = mode) -> list[Any]:
                 asked = [tensors[name] for name in entries]
                 options: dict[str, Any] = {mode: True} if mode else {}
-                found = torch.autograd.grad(tensors["root"], asked, **options)
-                return [number(gradient) for gradient in found]
+                gradients = torch.autograd.grad(tensors["root"], asked, **options)
+                return [number(gradient) for gradient in gradients]
 
             due = _asked(entries, mode)
             hooks = sorted(reached(_tensor(name) for name in entries if _tensor(name) in GRADIENTS))

@@ -47,7 +47,7 @@ def pull(y: Any) -> None:
     y.backward(torch.tensor([[1.0, 2.0]], dtype=y.dtype, device=y.device))
 
 
-def told(tensor: Any) -> Any:
+def shown(tensor: Any) -> Any:
     """The dtype and the values."""
     return None if tensor is None else [str(tensor.dtype), tensor.tolist()]
 
@@ -56,7 +56,7 @@ def noting(log: list[Any]) -> Callable[..., None]:
     """A hook that notes the tensors of the tuples that it is called with."""
 
     def hook(module: Any, *tuples: Any) -> None:
-        log.append([told(t) for each in tuples for t in (each if isinstance(each, tuple) else (each,))])
+        log.append([shown(t) for each in tuples for t in (each if isinstance(each, tuple) else (each,))])
 
     return hook
 
@@ -95,8 +95,8 @@ def full_hooks_see_the_dtypes_of_inputs_and_outputs(check: Check) -> None:
         y = net(x)
     pull(y)
     check.equal("grad_input and grad_output", log, [[[FULL, GRAD_INPUT], [LOW, [[1, 2]]]]])
-    check.equal("gradient of the input", told(x.grad), [FULL, GRAD_INPUT])
-    check.equal("gradient of the weight", told(net.weight.grad), [FULL, GRAD_WEIGHT])
+    check.equal("gradient of the input", shown(x.grad), [FULL, GRAD_INPUT])
+    check.equal("gradient of the weight", shown(net.weight.grad), [FULL, GRAD_WEIGHT])
 
 
 @program("AU-03", PROMISE, since="1.10", source=f"torch.nn.Module.register_full_backward_hook; {AUTOCAST}")
@@ -113,8 +113,8 @@ def full_hooks_between_layers_see_the_lower_precision(check: Check) -> None:
     between = [LOW, GRAD_INPUT]
     # (7, 10) times the weight: (7 + 30, 14 + 40)
     check.equal("the second layer, the first", log, [[between, [LOW, [[1, 2]]]], [[FULL, [[37, 54]]], between]])
-    check.equal("gradient of the first weight", told(net[0].weight.grad), [FULL, [[7, 14], [10, 20]]])
-    check.equal("gradient of the second weight", told(net[1].weight.grad), [FULL, [[5, 11], [10, 22]]])
+    check.equal("gradient of the first weight", shown(net[0].weight.grad), [FULL, [[7, 14], [10, 20]]])
+    check.equal("gradient of the second weight", shown(net[1].weight.grad), [FULL, [[5, 11], [10, 22]]])
 
 
 @program("AU-04", PROMISE, since="1.10", source=f"torch.nn.Module.register_full_backward_hook; {AUTOCAST}")
@@ -126,8 +126,8 @@ def what_a_full_hook_returns_is_used(check: Check) -> None:
     with lower(check):
         y = net(x)
     pull(y)
-    check.equal("gradient of the input", told(x.grad), [FULL, [[4 * 37, 4 * 54]]])
-    check.equal("gradient of the first weight", told(net[0].weight.grad), [FULL, [[14, 28], [20, 40]]])
+    check.equal("gradient of the input", shown(x.grad), [FULL, [[4 * 37, 4 * 54]]])
+    check.equal("gradient of the first weight", shown(net[0].weight.grad), [FULL, [[14, 28], [20, 40]]])
 
 
 @program("AU-05", PROMISE, since="2.0", source=f"torch.nn.Module.register_full_backward_pre_hook; {AUTOCAST}")
@@ -141,8 +141,8 @@ def full_pre_hooks_see_the_dtype_of_the_output(check: Check) -> None:
         y = net(x)
     pull(y)
     check.equal("grad_output", log, [[[LOW, [[1, 2]]]]])
-    check.equal("gradient of the input", told(x.grad), [FULL, [[70, 100]]])
-    check.equal("gradient of the weight", told(net.weight.grad), [FULL, [[10, 20], [20, 40]]])
+    check.equal("gradient of the input", shown(x.grad), [FULL, [[70, 100]]])
+    check.equal("gradient of the weight", shown(net.weight.grad), [FULL, [[10, 20], [20, 40]]])
 
 
 @program("AU-06", PROMISE, since="1.10", source=f"torch.Tensor.register_hook; {AUTOCAST}")
@@ -151,11 +151,11 @@ def tensor_hooks_see_the_dtype_of_their_tensor(check: Check) -> None:
     on a weight that was used twice is called once, with the sum."""
     net, x = linear(), leaf()
     log: dict[str, Any] = {"output": [], "input": [], "weight": []}
-    x.register_hook(lambda gradient: log["input"].append(told(gradient)))
-    net.weight.register_hook(lambda gradient: log["weight"].append(told(gradient)))
+    x.register_hook(lambda gradient: log["input"].append(shown(gradient)))
+    net.weight.register_hook(lambda gradient: log["weight"].append(shown(gradient)))
     with lower(check):
         first, second = net(x), net(x)
-    second.register_hook(lambda gradient: log["output"].append(told(gradient)))
+    second.register_hook(lambda gradient: log["output"].append(shown(gradient)))
     pull(first + second * 2)
     check.equal("on the second output", log["output"], [[LOW, [[2, 4]]]])
     check.equal("on the input", log["input"], [[FULL, [[21, 30]]]])
@@ -167,7 +167,7 @@ def post_accumulate_hooks_see_full_precision(check: Check) -> None:
     """A post-accumulate-grad hook of a parameter finds ``.grad`` in the parameter's precision."""
     net, x = linear(), leaf()
     log: list[Any] = []
-    net.weight.register_post_accumulate_grad_hook(lambda parameter: log.append(told(parameter.grad)))
+    net.weight.register_post_accumulate_grad_hook(lambda parameter: log.append(shown(parameter.grad)))
     with lower(check):
         y = net(x)
     pull(y)
@@ -185,10 +185,10 @@ def what_a_forward_hook_returns_keeps_its_dtype(check: Check) -> None:
     net.register_forward_hook(lambda module, args, output: output.float())
     with lower(check):
         y = net(x)
-    check.equal("output", told(y), [FULL, [[10, 22]]])
+    check.equal("output", shown(y), [FULL, [[10, 22]]])
     pull(y)
     check.equal("grad_input and grad_output", log, [[[FULL, GRAD_INPUT], [FULL, [[1, 2]]]]])
-    check.equal("gradient of the input", told(x.grad), [FULL, [[14, 20]]])
+    check.equal("gradient of the input", shown(x.grad), [FULL, [[14, 20]]])
 
 
 @program("AU-09", PROMISE, since="1.10", source=AUTOCAST)
@@ -197,7 +197,7 @@ def hooks_compute_in_the_precision_of_the_region(check: Check) -> None:
     net, x = linear(), leaf()
     weight = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     results: list[Any] = []
-    net.register_forward_hook(lambda module, args, output: results.append(told(torch.mm(args[0], weight))))
+    net.register_forward_hook(lambda module, args, output: results.append(shown(torch.mm(args[0], weight))))
     with lower(check):
         net(x)
     net(x)
@@ -210,8 +210,8 @@ def hooks_in_backward_are_outside_of_the_region(check: Check) -> None:
     net, x = linear(), leaf()
     weight = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
     results: list[Any] = []
-    net.register_full_backward_hook(lambda module, gi, go: results.append(told(torch.mm(gi[0], weight))))
-    net.weight.register_hook(lambda gradient: results.append(told(torch.mm(gradient, weight))))
+    net.register_full_backward_hook(lambda module, gi, go: results.append(shown(torch.mm(gi[0], weight))))
+    net.weight.register_hook(lambda gradient: results.append(shown(torch.mm(gradient, weight))))
     with lower(check):
         y = net(x)
     pull(y)
@@ -229,7 +229,7 @@ def a_gradient_of_another_dtype_is_refused(check: Check) -> None:
         with lower(check):
             y = net(x)
         pull(y)
-        return told(x.grad)
+        return shown(x.grad)
 
     def returned(module: Any, grad_input: Any, grad_output: Any) -> Any:
         return (grad_input[0].float() * 2,)

@@ -97,7 +97,7 @@ def logging_changes_nothing(check: Check) -> None:
         node: Any = b.grad_fn
         b.register_hook(lambda grad: (log.append(["tensor", grad.tolist()]), grad * 2)[1])
         node.register_prehook(lambda grads: (log.append(["pre-hook", grads[0].tolist()]), (grads[0] * 3,))[1])
-        node.register_hook(lambda made, given: log.append(["hook", made[0].tolist(), given[0].tolist()]))
+        node.register_hook(lambda grad_inputs, given: log.append(["hook", grad_inputs[0].tolist(), given[0].tolist()]))
         with logging_at(level):
             (b * b).sum().backward()
         return [*log, ["gradient", a.grad.tolist()]]

@@ -213,13 +213,13 @@ def two_threads_on_one_graph(check: Check) -> None:
 @program("BL-10", PROMISE, since="1.7", source="pytorch#128272")
 def registrations_in_two_threads(check: Check) -> None:
     """Threads that register hooks at once lose none, whichever way the interpreter switches between them."""
-    made = torch.utils.hooks.RemovableHandle.__init__.__code__
+    init = torch.utils.hooks.RemovableHandle.__init__.__code__
     hooked = times(3.0)
     both = Barrier(2)
 
     def in_step(frame: Any, event: str, argument: Any) -> Any:
         """Has each line that makes a handle be run by both threads before either goes on, unless a lock is held."""
-        if frame.f_code is not made:
+        if frame.f_code is not init:
             return None
         with suppress(BrokenBarrierError):
             both.wait(timeout=10)

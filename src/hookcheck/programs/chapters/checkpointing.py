@@ -111,16 +111,16 @@ def the_reentrant_variant_supports_backward_alone(check: Check) -> None:
         check.equal(f"gradient, {name}", x.grad, [2])
         for way, gradient in ways.items():
             if name == NON_REENTRANT:
-                check.equal(f"{way}, {name}", through(checkpoint, net, gradient, leaf()), [2])
+                check.equal(f"{way}, {name}", differentiated(checkpoint, net, gradient, leaf()), [2])
                 continue
             with ThreadPoolExecutor(1) as thread:  # what a refusal may leave behind is the thread's
-                refused = thread.submit(through, checkpoint, net, gradient, leaf())
+                refused = thread.submit(differentiated, checkpoint, net, gradient, leaf())
                 check.raises(f"{way}, {name}", RuntimeError, refused.result, "heckpoint")
-                plain = thread.submit(through, checkpoint, net, lambda y, x: y.backward(), leaf())
+                plain = thread.submit(differentiated, checkpoint, net, lambda y, x: y.backward(), leaf())
                 check.works(f"backward after {way} was refused", plain.result)
 
 
-def through(checkpoint: Any, net: Any, gradient: Callable[[Any, Any], Any], x: Any) -> Any:
+def differentiated(checkpoint: Any, net: Any, gradient: Callable[[Any, Any], Any], x: Any) -> Any:
     """What ``gradient`` makes of the output of a checkpointed net and its input."""
     return gradient(checkpoint(net, x), x)
 

@@ -46,8 +46,8 @@ def _doubling(before: Any = lambda: None) -> Any:
     class Doubling(nn.Module):
         def forward(self, x: Any) -> Any:
             before()
-            self.got, self.made = x, 2 * x
-            return self.made
+            self.got, self.output = x, 2 * x
+            return self.output
 
     return Doubling()
 
@@ -58,17 +58,17 @@ def only_a_call_runs_hooks(check: Check) -> None:
     from hookcheck.probe.state import preserved
 
     for kind in _offered():
-        own: list[Any] = []
+        calls: list[Any] = []
         for_all: list[Any] = []
         net = _doubling()
-        getattr(net, f"register_{kind}")(lambda *received, own=own: own.append(received))
+        getattr(net, f"register_{kind}")(lambda *received, calls=calls: calls.append(received))
         with preserved():  # torch takes no legacy hook for all modules once there was a full one, and conversely
             _register_global(kind, lambda *received, for_all=for_all: for_all.append(received))
             net.forward(_leaf(1.0)).backward()
-            check.calls(f"{kind}: own, where forward is called", len(own), 0)
+            check.calls(f"{kind}: own, where forward is called", len(calls), 0)
             check.calls(f"{kind}: global, where forward is called", len(for_all), 0)
             net(_leaf(1.0)).backward()
-            check.calls(f"{kind}: own, where the module is called", len(own), 1)
+            check.calls(f"{kind}: own, where the module is called", len(calls), 1)
             check.calls(f"{kind}: global, where the module is called", len(for_all), 1)
 
 
@@ -125,7 +125,7 @@ def inputs_forward_outputs_hooks(check: Check) -> None:
     # y = 3 · 2 · 10 x: the gradient of the input behind the pre-hook is 6, that of the one before it 60.
     check.equal("grad_input is that behind the pre-hook", [gi for gi, _ in seen], [([6.0],)])
     check.equal("grad of the input before the pre-hook", x.grad, [60])
-    check.true("the forward hook gets the captured output", at_forward[1] is not net.made)
+    check.true("the forward hook gets the captured output", at_forward[1] is not net.output)
     check.equal("grad_output is that before the forward hook", [go for _, go in seen], [([3.0],)])
     _legacy_hooks_come_last(check)
 
@@ -197,8 +197,8 @@ def one_identity_node(check: Check) -> None:
 
     class Passing(nn.Module):
         def forward(self, *args: Any, named: Any = None) -> Any:
-            seen.update(args=args, named=named, made=tuple(x + 1 for x in args))
-            return seen["made"]
+            seen.update(args=args, named=named, output=tuple(x + 1 for x in args))
+            return seen["output"]
 
     net: Any = Passing()
     net.register_full_backward_hook(lambda *received: None)
@@ -206,7 +206,7 @@ def one_identity_node(check: Check) -> None:
     result = net(*given, named=named)
     for which, i in (("first Tensor", 0), ("second", 1), ("one that requires no grad", 2)):
         check.true(f"forward does not get the very {which}", seen["args"][i] is not given[i])
-        check.true(f"the caller does not get the very {which}", result[i] is not seen["made"][i])
+        check.true(f"the caller does not get the very {which}", result[i] is not seen["output"][i])
     check.true("forward does not get the very one that is passed by keyword", seen["named"] is not named)
     check.true("inputs have one grad_fn", seen["args"][0].grad_fn is seen["args"][1].grad_fn is not None)
     check.true("outputs have one grad_fn", result[0].grad_fn is result[1].grad_fn is not None)
@@ -301,8 +301,8 @@ def silent_without_grad_mode(check: Check) -> None:
                 y = net(x)
             return y.tolist(), y.requires_grad, len(calls)
 
-        found = check.works(f"{name}: the call", evaluated)
-        check.equal(f"{name}: output, whether it requires grad, calls of the hook", found, (plain, False, 0))
+        result = check.works(f"{name}: the call", evaluated)
+        check.equal(f"{name}: output, whether it requires grad, calls of the hook", result, (plain, False, 0))
 
 
 @program("P2-13", CLAIM, since="1.8", source=f"{NOTE}; torch.nn.Module.register_backward_hook")
@@ -313,24 +313,24 @@ def legacy_hooks_are_on_a_node(check: Check) -> None:
     def seen(forward: Any) -> list[Any]:
         net: Any = nn.Module()
         net.forward = forward
-        found: list[Any] = []
-        net.register_backward_hook(lambda module, grad_input, grad_output: found.append((grad_input, grad_output)))
+        gradients: list[Any] = []
+        net.register_backward_hook(lambda module, grad_input, grad_output: gradients.append((grad_input, grad_output)))
         output = net(1 * _leaf(1.0))
         tensors = output.values() if isinstance(output, dict) else output
         sum(factor * t.sum() for factor, t in zip((3, 5), tensors) if t.requires_grad).backward()
-        return found
+        return gradients
 
     check.equal("of two outputs, the first", seen(lambda x: (-x, x.neg())), [(([-3],), ([3],))])
     check.equal("of a dict, the first", seen(lambda x: {"a": -x, "b": x.neg()}), [(([-3],), ([3],))])
     check.equal("where the first has no grad_fn, the next", seen(lambda x: (torch.ones(1), -x)), [(([-5],), ([5],))])
 
-    found: list[Any] = []
+    grad_inputs: list[Any] = []
     for module, shape in ((nn.Conv2d(1, 1, 1), (1, 1, 1, 1)), (nn.Linear(1, 1), (1, 1))):
         with torch.no_grad():
             module.weight.fill_(2.0)
-        module.register_backward_hook(lambda module, grad_input, grad_output: found.append(grad_input))
+        module.register_backward_hook(lambda module, grad_input, grad_output: grad_inputs.append(grad_input))
         module(torch.full(shape, 7.0, requires_grad=True)).backward(torch.full(shape, 3.0))
-    conv, linear = found
+    conv, linear = grad_inputs
     check.equal("the first gradient of Conv2d is its input's", conv[0], [[[[6]]]])
     check.calls("gradients of Conv2d, of one input", len(conv), 1)
     check.true("the first gradient of Linear is not its input's", linear[0].flatten().tolist() != [6])

@@ -64,7 +64,7 @@ def restored(kind: type, state: Any) -> Module:
     return module
 
 
-def _own(module: Module) -> Module:
+def _with_methods(module: Module) -> Module:
     module.__class__ = own_methods(type(module))
     return module
 
@@ -148,7 +148,7 @@ COMPUTED = {
 }
 
 KINDS = {
-    "own methods": Kind(_own),
+    "own methods": Kind(_with_methods),
     "hooked before": Kind(_hooked_before),
     "parametrized": Kind(
         _weighty(CHANGES["parametrized"].there),
@@ -217,8 +217,8 @@ def _copied(make: Make) -> Make:
 
     def copied(optimizer: Any) -> Any:
         other = make(optimizer)
-        for own, group in zip(other.param_groups, optimizer.param_groups):
-            own["params"] = group["params"]
+        for copied_group, group in zip(other.param_groups, optimizer.param_groups):
+            copied_group["params"] = group["params"]
         return other
 
     return copied
@@ -260,8 +260,8 @@ def states(check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], o
                 if one.id not in plain:
                     plain[one.id] = untrue(one, check.device)
                 with hosted(one, modules, kind.make if of_optimizers else None):
-                    found = untrue(one, check.device, kind.refuses)
-                check.equal(f"{name}: {one.id}", sorted(found - plain[one.id]), [])
+                    deviating = untrue(one, check.device, kind.refuses)
+                check.equal(f"{name}: {one.id}", sorted(deviating - plain[one.id]), [])
 
 
 @program("HO-03", PIN, since="1.8", source="each clause's own")

@@ -167,8 +167,8 @@ def what_a_deepcopy_takes_along(check: Check) -> None:
         "pickle": through_pickle,
         "torch.save": through_save,
     }
-    for way, through in ways.items():
-        new = through(optimizer)
+    for way, copied in ways.items():
+        new = copied(optimizer)
         new.step()
         check.order(f"hooks of an optimizer through {way}", noted(new), [])
     optimizer.step()

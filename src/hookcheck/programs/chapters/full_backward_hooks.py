@@ -101,11 +101,11 @@ def forward_receives_views(check: Check) -> None:
 @program("BW-11", PROMISE, since="1.8", source=FULL)
 def the_caller_receives_views(check: Check) -> None:
     """While a full backward hook is attached, the caller receives a view of each tensor that ``forward`` returns."""
-    made: list[Any] = []
+    results: list[Any] = []
 
     def forward(module: Any, *factors: Any) -> Any:
-        made[:] = [2 * factor for factor in factors]
-        return tuple(made) if len(made) > 1 else made[0]
+        results[:] = [2 * factor for factor in factors]
+        return tuple(results) if len(results) > 1 else results[0]
 
     returning = net(forward)
     handle = returning.register_full_backward_hook(lambda module, grad_input, grad_output: None)
@@ -116,14 +116,14 @@ def the_caller_receives_views(check: Check) -> None:
         check.true(f"{name} is a view", received._is_view())
         check.equal(f"memory of {name}", received.data_ptr(), returned.data_ptr())
 
-    state("an output that requires grad", returning(x), *made)
+    state("an output that requires grad", returning(x), *results)
     first, second = returning(x, x)
-    state("the first of two outputs", first, made[0])
-    state("the second of two outputs", second, made[1])
-    state("an output beside one that requires grad", returning(x, data)[1], made[1])
-    state("an output where none requires grad", returning(data), *made)
+    state("the first of two outputs", first, results[0])
+    state("the second of two outputs", second, results[1])
+    state("an output beside one that requires grad", returning(x, data)[1], results[1])
+    state("an output where none requires grad", returning(data), *results)
     handle.remove()
-    check.true("without a hook it is the output itself", returning(x) is made[0])
+    check.true("without a hook it is the output itself", returning(x) is results[0])
     single = net(lambda module, x: (2 * x,))
     single.register_full_backward_hook(lambda module, grad_input, grad_output: None)
     check.equal("a tuple of one output", single(x), ([2, 4],))
@@ -286,7 +286,7 @@ def none_for_an_unused_output(check: Check) -> None:
 
 
 @dataclass
-class Answer:
+class AnswerOutput:
     """An output that is neither a tensor nor a tuple."""
 
     value: Any
@@ -302,7 +302,7 @@ def outputs_that_are_no_tuples(check: Check) -> None:
     shapes: dict[str, tuple[Any, Any]] = {
         "dict": (lambda x: {"value": 2 * x}, lambda output: output["value"]),
         "list": (lambda x: [2 * x], lambda output: output[0]),
-        "dataclass": (lambda x: Answer(2 * x), lambda output: output.value),
+        "dataclass": (lambda x: AnswerOutput(2 * x), lambda output: output.value),
     }
     calls: list[Any] = []
     for name, (wrap, value) in shapes.items():

@@ -234,8 +234,8 @@ def keywords_on_request(check: Check) -> None:
         with globally("forward_hook", keeping(seen), with_kwargs=True, always_call=always_call):
             module(x, fail=False)
             kwargs = ({"fail": False},)
-            own = (module, (x,), *kwargs, [2.0]) if local else (module, (x,), [2.0])
-            check.equal(f"what both get: {what}", seen, [(module, (x,), *kwargs, [2.0]), own])
+            local_arguments = (module, (x,), *kwargs, [2.0]) if local else (module, (x,), [2.0])
+            check.equal(f"what both get: {what}", seen, [(module, (x,), *kwargs, [2.0]), local_arguments])
             seen.clear()
             check.raises(f"forward raises: {what}", ValueError, partial(module, x, fail=True), "forward")
             after = [(module, (x,), {"fail": True}, None)] if always_call else []

@@ -57,10 +57,10 @@ def context_and_repetition(check: Check) -> None:
     """A handle removes its hook at the end of a ``with``, and ``remove()`` can be called again and again."""
     for name, register, act in sites():
         log: list[str] = []
-        made = register(noting(log, "hook"))
-        with made as handle:
+        registered = register(noting(log, "hook"))
+        with registered as handle:
             act()
-            check.true(f"what the context gives is the handle: {name}", handle is made)
+            check.true(f"what the context gives is the handle: {name}", handle is registered)
         check.calls(f"calls inside: {name}", len(log), 1)
         act()
         check.calls(f"calls inside and after: {name}", len(log), 1)
@@ -173,11 +173,11 @@ def options_go_with_the_hook(check: Check) -> None:
     check.equal("flags after all removals", flags(), {table: {} for table in tables})
 
     hooks, *extra = (OrderedDict[int, Any]() for _ in range(3))
-    made = torch.utils.hooks.RemovableHandle(hooks, extra_dict=extra)
+    removable = torch.utils.hooks.RemovableHandle(hooks, extra_dict=extra)
     for table in (hooks, *extra):
-        table.update({made.id: True, made.id + 1: True})
-    made.remove()
-    left = [{made.id + 1: True}] * 3
+        table.update({removable.id: True, removable.id + 1: True})
+    removable.remove()
+    left = [{removable.id + 1: True}] * 3
     check.equal("tables of a handle that is made by hand", [dict(table) for table in (hooks, *extra)], left)
 
 
@@ -322,12 +322,12 @@ def storage(check: Check) -> None:
     module: Any = nn.Identity()
     handles = {word: module.register_forward_pre_hook(noting(log, word)) for word in ("a", "b", "c")}
     module._forward_pre_hooks.move_to_end(handles["a"].id)
-    made = torch.utils.hooks.RemovableHandle(module._forward_pre_hooks)
-    module._forward_pre_hooks[made.id] = noting(log, "made")
+    removable = torch.utils.hooks.RemovableHandle(module._forward_pre_hooks)
+    module._forward_pre_hooks[removable.id] = noting(log, "made")
     del module._forward_pre_hooks[handles["b"].id]
     module(x)
     check.order("hooks after one was moved, one put in and one deleted", log, ["c", "a", "made"])
-    made.remove()
+    removable.remove()
     module._forward_pre_hooks.clear()
     log.clear()
     module(x)

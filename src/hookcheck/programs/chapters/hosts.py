@@ -113,7 +113,7 @@ def _changed(change: Callable[[Module], Any]) -> Callable[[Module], Module]:
 
 
 @dataclass(frozen=True)
-class Change:
+class HostChange:
     """What is done to a module, the way back, and since which release there are both."""
 
     there: Callable[[Module], Any]
@@ -122,18 +122,18 @@ class Change:
 
 
 CHANGES = {
-    "parametrized": Change(
+    "parametrized": HostChange(
         lambda part: import_module("torch.nn.utils.parametrize").register_parametrization(
             part, "weight", nn.Identity()
         ),
         lambda part: import_module("torch.nn.utils.parametrize").remove_parametrizations(part, "weight"),
         (1, 9),
     ),
-    "weight_norm": Change(lambda part: nn.utils.weight_norm(part), lambda part: nn.utils.remove_weight_norm(part)),
-    "spectral_norm": Change(
+    "weight_norm": HostChange(lambda part: nn.utils.weight_norm(part), lambda part: nn.utils.remove_weight_norm(part)),
+    "spectral_norm": HostChange(
         lambda part: nn.utils.spectral_norm(part), lambda part: nn.utils.remove_spectral_norm(part)
     ),
-    "pruned": Change(
+    "pruned": HostChange(
         lambda part: import_module("torch.nn.utils.prune").identity(part, "weight"),
         lambda part: import_module("torch.nn.utils.prune").remove(part, "weight"),
     ),
@@ -225,7 +225,7 @@ def counted(net: Module, group: str, calls: list[str]) -> dict[str, Callable[...
     return hooks
 
 
-def made(host: Host, net: Module) -> Module | None:
+def convert(host: Host, net: Module) -> Module | None:
     """What the host makes of the net; None where it refuses to because of hooks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -252,12 +252,12 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
         for group in GROUPS:
             net = host.base()
             hooks = hooked(net, group)
-            result = made(host, net)
+            result = convert(host, net)
             held = [] if result is None else [*tables(result)]
             for site in host.sites or [path for path, _ in net.named_modules()] if result is not None else ():
-                own = {kind: hook for (path, kind), hook in hooks.items() if path == site}
-                seen = [kind for kind, hook in own.items() for other in held if other is hook]
-                check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*own])
+                of_site = {kind: hook for (path, kind), hook in hooks.items() if path == site}
+                seen = [kind for kind, hook in of_site.items() for other in held if other is hook]
+                check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*of_site])
 
 
 @program("HO-05", PIN, since="1.8", source="torch.nn.Module.register_forward_hook and its siblings; 'every time'")
@@ -271,12 +271,13 @@ def what_is_made_calls_its_hooks(check: Check) -> None:
             calls: list[str] = []
             net = host.base()
             hooks = {group: counted(net, group, calls) for group in ("forward", "backward")}
-            result = made(host, net)
+            result = convert(host, net)
             if result is None:
                 continue
             held = [*tables(result)]
             due = {
-                group: sorted(w for w, hook in own.items() for h in held if h is hook) for group, own in hooks.items()
+                group: sorted(w for w, hook in of_group.items() for h in held if h is hook)
+                for group, of_group in hooks.items()
             }
             x = host.given()
             calls.clear()

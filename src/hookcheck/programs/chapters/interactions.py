@@ -21,7 +21,7 @@ from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.machine.corpus import held
 from hookcheck.programs.machine.draw import drawn
-from hookcheck.programs.machine.model import Act, Forward, Register
+from hookcheck.programs.machine.model import Act, ForwardAct, RegisterAct
 from hookcheck.programs.machine.search import deviation, shrunk
 from hookcheck.programs.program import program
 from hookcheck.programs.situations import sequences
@@ -37,8 +37,8 @@ SOURCE = (
 
 def matter(acts: Sequence[Act]) -> str:
     """What a sequence is about: that, by which the releases that cannot play it are told apart."""
-    removing = any(isinstance(act, Register) and act.removes is not None for act in acts)
-    ungraded = any(isinstance(act, Forward) and not act.grad for act in acts)
+    removing = any(isinstance(act, RegisterAct) and act.removes is not None for act in acts)
+    ungraded = any(isinstance(act, ForwardAct) and not act.grad for act in acts)
     hooks = "some hooks remove hooks" if removing else "hooks stay until they are removed"
     return f"{hooks}, {'some calls are without gradients' if ungraded else 'calls are with gradients'}"
 
@@ -55,8 +55,8 @@ def acts_that_follow_one_another(check: Check) -> None:
     sorts = [(False, False), (True, False), (False, True), (True, True)] if release >= (1, 10) else [(False, False)]
     sequences["drawn anew"] = [drawn(random, release, *sorts[new % len(sorts)]) for new in range(NEW)]
     for name, each in sequences.items():
-        found = next(filter(None, map(deviation, each)), None)
-        shown = found and shrunk(found)
+        first_deviation = next(filter(None, map(deviation, each)), None)
+        shown = first_deviation and shrunk(first_deviation)
         check.state(name, shown and shown.difference)
 
 
@@ -68,6 +68,6 @@ def acts_on_all_sites(check: Check) -> None:
     release = (int(major), int(minor))
     mixed = sequences.held(release)
     for first in range(0, len(mixed), 50):
-        found = next(filter(sequences.deviation, mixed[first : first + 50]), None)
-        shown = found and sequences.deviation(sequences.shortest(found, release))
+        deviating = next(filter(sequences.deviation, mixed[first : first + 50]), None)
+        shown = deviating and sequences.deviation(sequences.shortest(deviating, release))
         check.state(f"sequences from {first} on", shown)

@@ -249,8 +249,8 @@ def a_hook_that_stays_keeps_no_tensors(check: Check) -> None:
             alive.append(scene.handle)
 
         with restored():
-            kept = {"hook", "its closure", "module", "weight"}
-            check.equal(f"{kind}, tensors", [name for name in survivors(play) if name not in kept], [])
+            expected = {"hook", "its closure", "module", "weight"}
+            check.equal(f"{kind}, tensors", [name for name in survivors(play) if name not in expected], [])
             alive[-1].remove()
 
 

@@ -48,7 +48,7 @@ def _due(output: float) -> list[Any]:
     return [("pre", True, [[1.0]]), ("forward", True, [[output]]), ("backward", True, [[2.0]])]
 
 
-def _kept(check: Check, acts: dict[str, tuple[Callable[[Any], Any], float]]) -> None:
+def _keeps_hooks(check: Check, acts: dict[str, tuple[Callable[[Any], Any], float]]) -> None:
     """States that no hook is called by any of ``acts``, and that all are afterwards, on the output that is given."""
     for what, (act, output) in acts.items():
         net, log = _hooked()
@@ -63,7 +63,7 @@ def _kept(check: Check, acts: dict[str, tuple[Callable[[Any], Any], float]]) -> 
 @program("MU-01", PIN, since="1.7", source="torch.nn.Module.to, double, cpu; relied on by all who move hooked models")
 def conversions_keep_hooks(check: Check) -> None:
     """A module keeps its hooks where it is converted to another dtype or moved, and no hook is called by that."""
-    _kept(
+    _keeps_hooks(
         check,
         {
             ".to(dtype)": (lambda net: net.to(torch.float64), 3.0),
@@ -79,7 +79,7 @@ def conversions_keep_hooks(check: Check) -> None:
 )
 def other_acts_keep_hooks(check: Check) -> None:
     """A module keeps its hooks under ``share_memory``, ``zero_grad``, ``requires_grad_``, ``train`` and loading."""
-    _kept(
+    _keeps_hooks(
         check,
         {
             "share_memory": (lambda net: net.share_memory(), 3.0),

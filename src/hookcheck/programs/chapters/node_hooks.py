@@ -125,10 +125,10 @@ def post_hook_is_taken_off(check: Check) -> None:
     a = torch.tensor([0.0, 0.0, 0.0], requires_grad=True)
     b = a.clone()
     handle = b.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_outputs[0] * 2,))
-    kept = b.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 5,))
+    second = b.grad_fn.register_hook(lambda grad_inputs, grad_outputs: (grad_inputs[0] * 5,))
     b.sum().backward(retain_graph=True)
     check.equal("gradient under two hooks", a.grad, [10, 10, 10])
-    for name, hook, expected in (("the first", handle, [5, 5, 5]), ("both", kept, [1, 1, 1])):
+    for name, hook, expected in (("the first", handle, [5, 5, 5]), ("both", second, [1, 1, 1])):
         hook.remove()
         hook.remove()
         a.grad = None
@@ -228,10 +228,10 @@ def pre_hook_changes_its_argument(check: Check) -> None:
         grad_outputs[0].mul_(10)
 
     handle = y.grad_fn.register_prehook(change)
-    kept = y.grad_fn.register_prehook(lambda grad_outputs: (5 * grad_outputs[0],))
+    second = y.grad_fn.register_prehook(lambda grad_outputs: (5 * grad_outputs[0],))
     loss.backward(retain_graph=True)
     check.equal("gradient under two pre-hooks", x.grad, [300, 300])
-    for name, hook, expected in (("the first", handle, [30, 30]), ("both", kept, [6, 6])):
+    for name, hook, expected in (("the first", handle, [30, 30]), ("both", second, [6, 6])):
         hook.remove()
         hook.remove()
         x.grad = None

@@ -53,11 +53,11 @@ def _globally() -> Iterator[Any]:
     """The module of the global hooks, which ``torch.optim`` does not offer as an attribute; none is left behind."""
     module = import_module("torch.optim.optimizer")
     tables = [module._global_optimizer_pre_hooks, module._global_optimizer_post_hooks]
-    kept = [dict(table) for table in tables]
+    contents = [dict(table) for table in tables]
     try:
         yield module
     finally:
-        for table, content in zip(tables, kept):
+        for table, content in zip(tables, contents):
             table.clear()
             table.update(content)
 

@@ -40,7 +40,7 @@ def _step(net: Any) -> None:
     (2 * net.weight).sum().backward()
 
 
-def _kept(check: Check, acts: dict[str, Callable[[Any], Any]]) -> None:
+def _keeps_hooks(check: Check, acts: dict[str, Callable[[Any], Any]]) -> None:
     """States that hooks are called once, after each of ``acts`` as before it, also if a backward came before that."""
     for what, act in acts.items():
         for when in ("before any backward", "after a backward"):
@@ -72,7 +72,7 @@ def _swapping(act: Callable[[Any], Any]) -> Callable[[Any], None]:
 @program("PH-01", PIN, since="1.7", source=f"torch.nn.Module.to, {TENSOR}; relied on by DeepSpeed")
 def conversions_keep_hooks(check: Check) -> None:
     """A parameter keeps its hooks where its module is converted to another dtype or moved: it stays the same object."""
-    _kept(
+    _keeps_hooks(
         check,
         {
             ".to(dtype)": lambda net: net.to(torch.float64),
@@ -86,7 +86,7 @@ def conversions_keep_hooks(check: Check) -> None:
 @program("PH-02", PIN, since="1.7", source=f"torch.Tensor.data, {TENSOR}; relied on by DeepSpeed")
 def new_data_keeps_hooks(check: Check) -> None:
     """A parameter keeps its hooks where ``.data`` is set, to another dtype or shape too: they get gradients like it."""
-    _kept(
+    _keeps_hooks(
         check,
         {
             ".data = of the same kind": lambda net: setattr(net.weight, "data", torch.ones(1, 1)),
@@ -102,7 +102,7 @@ def new_data_keeps_hooks(check: Check) -> None:
 @program("PH-03", PIN, since="1.7", source=f"torch.nn.Module.load_state_dict, {TENSOR}")
 def loading_keeps_hooks(check: Check) -> None:
     """A parameter keeps its hooks where its module loads a state_dict by copying, which calls none of them."""
-    _kept(check, {"load_state_dict": lambda net: net.load_state_dict({"weight": torch.ones(1, 1)})})
+    _keeps_hooks(check, {"load_state_dict": lambda net: net.load_state_dict({"weight": torch.ones(1, 1)})})
     net, log = _hooked()
     net.load_state_dict({"weight": torch.full((1, 1), 5.0)})
     check.order("hooks that loading calls", log, [])
@@ -112,7 +112,7 @@ def loading_keeps_hooks(check: Check) -> None:
 @program("PH-04", PIN, since="1.7", source=f"torch.nn.Module.requires_grad_ and its like, {TENSOR}")
 def other_acts_keep_hooks(check: Check) -> None:
     """A parameter keeps its hooks under ``zero_grad``, ``requires_grad_``, ``share_memory``, ``eval``, ``apply``."""
-    _kept(
+    _keeps_hooks(
         check,
         {
             "zero_grad": lambda net: net.zero_grad(),

@@ -175,9 +175,11 @@ def what_a_node_is(check: Check) -> None:
 
     x = leaf(1.0)
     nodes = {"of torch": x.exp().grad_fn, "of a custom Function": Doubled.apply(x).grad_fn}
-    for name, made in nodes.items():
-        check.equal(f"{name}: a Node", [isinstance(made, node), issubclass(type(made), node)], [True, True])
-        check.equal(f"{name}: a derived one", [isinstance(made, Derived), issubclass(type(made), Derived)], [False] * 2)
+    for name, value in nodes.items():
+        check.equal(f"{name}: a Node", [isinstance(value, node), issubclass(type(value), node)], [True, True])
+        check.equal(
+            f"{name}: a derived one", [isinstance(value, Derived), issubclass(type(value), Derived)], [False] * 2
+        )
     for other in (x, 7, ExpBackward0()):
         check.equal(
             f"{type(other).__name__} is none", [isinstance(other, node), isinstance(other, Derived)], [False] * 2

@@ -57,9 +57,9 @@ def runs_for_parameters(check: Check) -> None:
             empty.register_parameter("both", first)
         empty.register_parameter("one", first)
         empty.assigned = first
-        empty.kept = third
+        empty.unchanged = third
     names = {name: id(parameter) for name, parameter in empty.named_parameters(remove_duplicate=False)}
-    expected = {"both": id(third), "one": id(second), "assigned": id(second), "kept": id(third)}
+    expected = {"both": id(third), "one": id(second), "assigned": id(second), "unchanged": id(third)}
     check.equal("parameters under hooks that return others", names, expected)
     check.true("what an attribute gives", empty.one is second)
 
@@ -96,9 +96,9 @@ def runs_for_buffers(check: Check) -> None:
         empty.register_buffer("one", first)
         empty.register_buffer("assigned", third)
         empty.assigned = first
-        empty.register_buffer("kept", third)
+        empty.register_buffer("unchanged", third)
     lengths = {name: len(buffer) for name, buffer in empty._buffers.items()}
-    expected = {"both": 3, "one": 2, "assigned": 2, "kept": 3}
+    expected = {"both": 3, "one": 2, "assigned": 2, "unchanged": 3}
     check.equal("lengths of buffers under hooks that return others", lengths, expected)
     check.true("what an attribute gives", empty.one is second)
 
@@ -138,8 +138,8 @@ def runs_for_submodules(check: Check) -> None:
             empty.add_module("both", first)
         empty.add_module("one", first)
         empty.assigned = first
-        empty.kept = third
-    children = {"both": third, "one": second, "assigned": second, "kept": third}
+        empty.unchanged = third
+    children = {"both": third, "one": second, "assigned": second, "unchanged": third}
     check.equal("submodules under hooks that return others", dict(empty._modules), children)
     check.true("what an attribute gives", empty.one is second)
 

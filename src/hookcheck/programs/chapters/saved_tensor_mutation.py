@@ -152,7 +152,7 @@ def nothing_is_left_of_it(check: Check) -> None:
     with allowed():
         check.works("a change in a context after an exception", change)
 
-    kept: list[Any] = []
+    alive: list[Any] = []
 
     def act(note: Note) -> None:
         with allowed():
@@ -161,7 +161,7 @@ def nothing_is_left_of_it(check: Check) -> None:
             c.zero_()
             note("a saved tensor", b)
             note("one that was changed", c)
-            kept.extend([y, z])
+            alive.extend([y, z])
 
     check.equal("saved tensors that outlive the context, though the graph does", survivors(act), [])
 

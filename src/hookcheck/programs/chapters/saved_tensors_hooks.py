@@ -138,13 +138,13 @@ def pack_takes_a_tensor_and_returns_anything(check: Check) -> None:
         y.backward()
         return a.grad
 
-    kept: dict[str, Any] = {}
+    stored: dict[str, Any] = {}
     check.equal("gradient by a tuple", gradient(lambda t: (1, t.detach()), lambda packed: packed[1]), [4, 6])
     check.equal("gradient by a dict", gradient(lambda t: {"t": t.detach()}, lambda packed: packed["t"]), [4, 6])
-    name = gradient(lambda t: kept.update(t=t.detach()) or "t", lambda packed: kept[packed])
+    name = gradient(lambda t: stored.update(t=t.detach()) or "t", lambda packed: stored[packed])
     check.equal("gradient by a string", name, [4, 6])
     check.equal("gradient by a function", gradient(lambda t: lambda: t.detach(), lambda packed: packed()), [4, 6])
-    nothing = gradient(lambda t: kept.update(t=t.detach()), lambda packed: kept["t"])
+    nothing = gradient(lambda t: stored.update(t=t.detach()), lambda packed: stored["t"])
     check.equal("gradient by None", nothing, [4, 6])
     check.equal("what pack was called with", calls, [(1, 0, True)] * 5)
 

@@ -49,7 +49,7 @@ def saved_attributes_are_new_objects(check: Check) -> None:
     check.equal("with hooks it has the values", saved._saved_self, [2, 3])
 
 
-def kept(pack: Hook, unpack: Hook, backward: Callable[[Any], Any]) -> bool:
+def outlives(pack: Hook, unpack: Hook, backward: Callable[[Any], Any]) -> bool:
     """Whether an operation that saves its output outlives that output, on which ``backward`` was called."""
 
     def act(note: Note) -> None:
@@ -80,8 +80,8 @@ def a_detached_input_makes_no_cycle(check: Check) -> None:
     """A pack hook that keeps its input detached makes no cycle: the graph is freed although it was never
     backpropagated, or was retained; and detaching copies nothing."""
     for name, backward in (("without a backward", never), ("after a retained one", retained), ("after one", once)):
-        check.true(f"freed {name}", not kept(lambda t: t.detach(), lambda packed: packed, backward))
-    inside = kept(lambda t: ("inside", t.detach()), lambda packed: packed[1], never)
+        check.true(f"freed {name}", not outlives(lambda t: t.detach(), lambda packed: packed, backward))
+    inside = outlives(lambda t: ("inside", t.detach()), lambda packed: packed[1], never)
     check.true("freed where the tensor is inside of something", not inside)
     a = two()
     with hooked(lambda t: t.detach()):
@@ -94,8 +94,8 @@ def a_live_input_is_never_freed(check: Check) -> None:
     """A pack hook that keeps an operation's output as it is makes a cycle that the garbage collector cannot free,
     unless a backward that retains nothing breaks it."""
     for name, backward in (("without a backward", never), ("after a retained one", retained)):
-        check.true(f"kept {name}", kept(lambda t: t, lambda packed: packed, backward))
-    check.true("freed after one", not kept(lambda t: t, lambda packed: packed, once))
+        check.true(f"kept {name}", outlives(lambda t: t, lambda packed: packed, backward))
+    check.true("freed after one", not outlives(lambda t: t, lambda packed: packed, once))
 
 
 @program("ST-28", PROMISE, since="1.10", source="pytorch#130734")
@@ -158,8 +158,8 @@ def what_is_on_a_gpu_is_stored_on_the_cpu(check: Check) -> None:
         del b
         return torch.cuda.memory_allocated() - before, a, y
 
-    kept, _, _ = left(torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda packed: packed))
-    check.true("on the GPU it takes memory", kept >= 4 * million)
+    memory, _, _ = left(torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda packed: packed))
+    check.true("on the GPU it takes memory", memory >= 4 * million)
     stored, a, y = left(torch.autograd.graph.save_on_cpu())
     check.true("on the CPU it takes none", stored < 4 * million)
     y.backward()

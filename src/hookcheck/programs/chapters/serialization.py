@@ -79,11 +79,11 @@ def a_restored_handle_removes_the_restored_hook(check: Check) -> None:
 @program("SZ-01", PROMISE, since="1.7", source=f"{HANDLE}.__getstate__, __setstate__")
 def handles_go_by_every_way(check: Check) -> None:
     """A handle that went with its module through pickle, ``torch.save`` or deepcopy removes the new module's hook."""
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         for kind in offered_kinds():
             net = linear()
             handle = register(net, kind, noting("hook"))
-            other, restored = through((net, handle))
+            other, restored = restore((net, handle))
             before = exercised(other)
             restored.remove()
             name = f"{kind} through {way}"
@@ -96,12 +96,12 @@ def handles_go_by_every_way(check: Check) -> None:
 @program("SZ-02", PROMISE, since="1.7", source=f"{HANDLE}.__getstate__, __setstate__: 'a dead reference'")
 def a_handle_outlives_its_module(check: Check) -> None:
     """A handle whose module is gone goes through pickle, ``torch.save`` and deepcopy, and removes nothing."""
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         for kind in ("register_forward_hook", "_register_state_dict_hook"):
             handle = getattr(linear(), kind)(noting("hook"))
             other = linear()
             getattr(other, kind)(noting("other"))
-            restored = check.works(f"a dead handle of {kind} through {way}", partial(through, handle))
+            restored = check.works(f"a dead handle of {kind} through {way}", partial(restore, handle))
             if restored is not None:
                 restored.remove()
                 check.order(f"hooks of {kind} of another module, after {way}", exercised(other), ["other"])
@@ -142,31 +142,31 @@ def _others_are_registered(check: Check, with_handle: bool) -> None:
 @program("SZ-05", PIN, since="1.7", source=f"{SETSTATE}; relied on by EMA models, wandb, opacus")
 def every_kind_of_hook_goes_with_the_module(check: Check) -> None:
     """Hooks of every kind go with a module through pickle, ``torch.save`` and deepcopy, and are given that."""
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         net = linear()
         kinds = list(offered_kinds())
         for kind in kinds:
             register(net, kind, noting(kind))
-        other = nn.Sequential(through(net))[0] if way == "deepcopy" else through(net)
+        other = nn.Sequential(restore(net))[0] if way == "deepcopy" else restore(net)
         check.order(f"hooks through {way}", exercised(other), kinds)
         check.order(f"hooks that came to the original meanwhile, with {way}", noted(net), [])
         check.order(f"hooks of the original after {way}", exercised(net), kinds)
         legacy = linear()
         legacy.register_backward_hook(noting("legacy"))
-        check.order(f"legacy hooks through {way}", exercised(through(legacy)), ["legacy"])
+        check.order(f"legacy hooks through {way}", exercised(restore(legacy)), ["legacy"])
 
 
 @program("SZ-06", PIN, since="2.1", source=f"{SETSTATE}; 'prepend', 'always_call'")
 def flags_go_with_the_hooks(check: Check) -> None:
     """Through pickle, ``torch.save`` and deepcopy forward hooks keep their order and what they were registered with."""
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         net = linear()
         net.register_forward_pre_hook(noting("pre"))
         net.register_forward_pre_hook(partial(note_keywords, "pre with kwargs"), with_kwargs=True, prepend=True)
         net.register_forward_hook(noting("post"))
         net.register_forward_hook(partial(note_keywords, "post with kwargs"), with_kwargs=True)
         net.register_forward_hook(noting("always"), always_call=True, prepend=True)
-        other = through(net)
+        other = restore(net)
         other(input=torch.ones(1, 1))
         pre = [("pre with kwargs", "input"), "pre"]
         check.order(f"hooks through {way}", noted(other), [*pre, "always", "post", ("post with kwargs", "input")])
@@ -178,11 +178,11 @@ def flags_go_with_the_hooks(check: Check) -> None:
 @program("SZ-07", PIN, since="1.8", source=f"{SETSTATE}; register_full_backward_hook, register_backward_hook")
 def the_hook_family_goes_with_the_module(check: Check) -> None:
     """A module that has had a hook of one backward family refuses the other one after pickle and deepcopy as well."""
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         for first, second in (("backward", "full_backward"), ("full_backward", "backward")):
             net = linear()
             getattr(net, f"register_{first}_hook")(noting("first"))
-            refused = getattr(through(net), f"register_{second}_hook")
+            refused = getattr(restore(net), f"register_{second}_hook")
             name = f"{second} hook after a {first} hook through {way}"
             check.raises(name, RuntimeError, partial(refused, noting("second")), "Cannot use both regular")
 
@@ -252,10 +252,10 @@ def a_restored_optimizer_takes_hooks(check: Check) -> None:
         "load_state_dict_pre",
         "load_state_dict_post",
     )
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         optimizer = torch.optim.SGD([nn.Parameter(torch.zeros(1))], lr=0.5)
         optimizer.register_step_post_hook(noting("lost"))
-        other = through(optimizer)
+        other = restore(optimizer)
         offered = [kind for kind in kinds if hasattr(other, f"register_{kind}_hook")]
         for kind in offered:
             getattr(other, f"register_{kind}_hook")(noting(kind))
@@ -291,11 +291,11 @@ def what_can_be_pickled_goes_along(check: Check) -> None:
         "object": Owner(),
         "bound method": Owner().hook,
     }
-    for way, through in WAYS.items():
+    for way, restore in WAYS.items():
         net = linear()
         for hook in hooks.values():
             net.register_forward_hook(hook)
-        check.order(f"hooks through {way}", _called(through(net)), list(hooks))
+        check.order(f"hooks through {way}", _called(restore(net)), list(hooks))
 
 
 @program(
@@ -311,8 +311,8 @@ def a_state_dict_has_no_hooks(check: Check) -> None:
         register(net, kind, lambda *arguments: None)
     for parameter in net.parameters():
         parameter.register_hook(lambda grad: 2 * grad)
-    for way, through in WAYS.items():
-        state = check.silent(f"warnings of {way}", partial(through, net.state_dict()), "hook")
+    for way, restore in WAYS.items():
+        state = check.silent(f"warnings of {way}", partial(restore, net.state_dict()), "hook")
         check.equal(f"the weight through {way}", state["weight"], [[3]])
     loaded = check.works("loading weights only", partial(through_save, net.state_dict(), weights_only=True))
     check.equal("the weight of weights only", loaded["weight"], [[3]])
@@ -321,7 +321,7 @@ def a_state_dict_has_no_hooks(check: Check) -> None:
 @program("SZ-13", PIN, since="1.7", source="torch.nn.Parameter.__reduce_ex__; undocumented")
 def parameter_hooks_stay_behind(check: Check) -> None:
     """A parameter's hooks do not go through pickle or ``torch.save``, alone or with its module; there is no warning."""
-    for way, through in (("pickle", through_pickle), ("torch.save", through_save)):
+    for way, restore in (("pickle", through_pickle), ("torch.save", through_save)):
         log: list[str] = []
         net = linear()
         net.weight.register_hook(lambda grad, log=log: log.append("tensor"))
@@ -331,7 +331,7 @@ def parameter_hooks_stay_behind(check: Check) -> None:
             ["tensor", "accumulated"] if hasattr(torch.Tensor, "register_post_accumulate_grad_hook") else ["tensor"]
         )
         for what, value in (("a parameter", net.weight), ("a module", net)):
-            new = check.silent(f"warnings of {way} for {what}", partial(through, value), "hook")
+            new = check.silent(f"warnings of {way} for {what}", partial(restore, value), "hook")
             weight = getattr(new, "weight", new)
             weight.sum().backward()
             check.order(f"hooks of {what} through {way}", log, [])

@@ -49,8 +49,8 @@ def a_pre_hook_runs_before_state_dict(check: Check) -> None:
     check.order("arguments of the calls", log, [("Sequential", "", False), ("Linear", "0.", False)])
     log.clear()
     net.state_dict(prefix="net.", keep_vars=True)
-    told = [("Sequential", "net.", True), ("Linear", "net.0.", True)]
-    check.order("arguments under a prefix, with keep_vars", log, told)
+    arguments = [("Sequential", "net.", True), ("Linear", "net.0.", True)]
+    check.order("arguments under a prefix, with keep_vars", log, arguments)
     for handle in handles:
         handle.remove()
     net.state_dict()
@@ -142,8 +142,8 @@ def a_load_pre_hook_runs_before_loading(check: Check) -> None:
     state = {"0.kernel": torch.tensor([[5.0]])}
     check.works("loading a state_dict whose key a hook renames", lambda: net.load_state_dict(state))
     check.equal("the weight that is loaded", net[0].weight, [[5]])
-    told: list[Any] = [("Sequential", 3.0, "", True, [], [], []), ("Linear", 3.0, "0.", True, [], [], [])]
-    check.order("arguments of the calls", log, told)
+    expected: list[Any] = [("Sequential", 3.0, "", True, [], [], []), ("Linear", 3.0, "0.", True, [], [], [])]
+    check.order("arguments of the calls", log, expected)
     check.equal("keys of the caller's dict", list(state), ["0.kernel"])
     for each in (*handles, handle):
         each.remove()
@@ -163,11 +163,11 @@ def the_private_load_pre_hook_omits_the_module(check: Check) -> None:
     net[0]._register_load_state_dict_pre_hook(lambda *arguments: log.append(arguments), with_module=True)
     net.load_state_dict({"0.weight": torch.tensor([[5.0]])})
     check.calls("calls", len(log), 2)
-    plain, told = log
+    plain, with_module = log
     check.equal("arguments without the module", len(plain), 7, "argument")
-    check.equal("arguments with the module", len(told), 8, "argument")
-    check.true("the first of the eight is the module", told[0] is net[0], "argument")
-    check.true("the others are the same", all(a is b for a, b in zip(plain, told[1:])), "argument")
+    check.equal("arguments with the module", len(with_module), 8, "argument")
+    check.true("the first of the eight is the module", with_module[0] is net[0], "argument")
+    check.true("the others are the same", all(a is b for a, b in zip(plain, with_module[1:])), "argument")
     check.equal("the prefix", plain[1], "0.", "argument")
 
 

@@ -117,10 +117,10 @@ def gets_the_gradient(check: Check) -> None:
         seen: list[Any] = []
         x.requires_grad_().register_hook(lambda *args, **kwargs: seen.append((args, kwargs)))  # noqa: B023
         (x * 1).abs().sum().backward()
-        told = [
+        arguments = [
             ([(type(a).__name__, a.shape, a.dtype, a.requires_grad) for a in args], kwargs) for args, kwargs in seen
         ]
-        check.equal(f"arguments of a hook on {name}", told, [([("Tensor", x.shape, x.dtype, False)], {})])
+        check.equal(f"arguments of a hook on {name}", arguments, [([("Tensor", x.shape, x.dtype, False)], {})])
 
     def backward(result: Any, of_leaf: bool) -> Any:
         x = torch.tensor([1.0, 2.0], requires_grad=True)

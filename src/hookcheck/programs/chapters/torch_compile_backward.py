@@ -133,9 +133,9 @@ def a_backward_hook_is_captured(check: Check) -> None:
     check.equal("gradient, with graph breaks", derivative(torch.compile(net, backend="eager"), 3.0), 20.0)
     dynamo().reset()
     whole = torch.compile(lambda x: net(x), backend="eager", fullgraph=True)
-    found = check.works("forward and backward, as one graph", lambda: derivative(whole, 3.0))
-    if found is not None:
-        check.equal("gradient, as one graph", found, 20.0)
+    result = check.works("forward and backward, as one graph", lambda: derivative(whole, 3.0))
+    if result is not None:
+        check.equal("gradient, as one graph", result, 20.0)
 
 
 @program("TC-14", PROMISE, since="2.1", source="pytorch#91468")

@@ -68,11 +68,11 @@ def hooks_see_the_given_parameters(check: Check) -> None:
     net.register_forward_pre_hook(lambda module, args: log.append(("pre", module.w.item())))
     net.register_forward_hook(lambda module, args, output: log.append(("forward", module.w.item())))
     net.register_full_backward_hook(lambda module, gi, go: log.append(("backward", module.w.item())))
-    own, given = net.w, torch.tensor(5.0, requires_grad=True)
+    weight, given = net.w, torch.tensor(5.0, requires_grad=True)
     _func().functional_call(net, {"w": given}, (torch.tensor(3.0, requires_grad=True),)).backward()
     check.order("w in the hooks", log, [("pre", 5.0), ("forward", 5.0), ("backward", 2.0)])
-    check.true("w of the module is its own again", net.w is own)
-    check.equal("its gradient and that of the given one", [own.grad, given.grad], [None, 3.0])
+    check.true("w of the module is its own again", net.w is weight)
+    check.equal("its gradient and that of the given one", [weight.grad, given.grad], [None, 3.0])
 
 
 @program("TF-03", PIN, since="2.0", source="torch.func.vmap; functorch#638")
@@ -170,13 +170,13 @@ def saved_tensors_hooks_are_refused(check: Check) -> None:
         transform = getattr(_func(), name)
         check.raises(name, RuntimeError, lambda t=transform: under_hooks(t, x), "saved tensor hooks")
         check.equal(f"{name} without them", _number(transform(square)(x)), 6.0)
-    found = check.works("jacfwd", lambda: under_hooks(_func().jacfwd, x))
-    if found is not None:
-        check.equal("derivative by jacfwd", _number(found), 6.0)
+    result = check.works("jacfwd", lambda: under_hooks(_func().jacfwd, x))
+    if result is not None:
+        check.equal("derivative by jacfwd", _number(result), 6.0)
     packed.clear()
-    found = check.works("vmap", lambda: under_hooks(_func().vmap, torch.tensor([1.0, 2.0], requires_grad=True)))
-    if found is not None:
-        check.equal("squares by vmap", _number(found), [1, 4])
+    result = check.works("vmap", lambda: under_hooks(_func().vmap, torch.tensor([1.0, 2.0], requires_grad=True)))
+    if result is not None:
+        check.equal("squares by vmap", _number(result), [1, 4])
         check.true("the pack hook is called under vmap", bool(packed), "call")
 
 
@@ -202,9 +202,9 @@ def jacobians_of_a_hooked_module(check: Check) -> None:
     jacobian = _func().vmap(_func().jacrev(net))
     samples = torch.ones(3, 2)
     handle = net.register_full_backward_hook(lambda module, grad_input, grad_output: None)
-    found = check.works("Jacobians under the hook", lambda: jacobian(samples))
-    if found is not None:
-        check.equal("the Jacobians", _number(found), 3 * [[[1, 2], [3, 4]]])
+    jacobians = check.works("Jacobians under the hook", lambda: jacobian(samples))
+    if jacobians is not None:
+        check.equal("the Jacobians", _number(jacobians), 3 * [[[1, 2], [3, 4]]])
     handle.remove()
-    found = check.works("Jacobians once it is removed", lambda: jacobian(samples))
-    check.equal("the Jacobians once it is removed", _number(found), 3 * [[[1, 2], [3, 4]]])
+    jacobians = check.works("Jacobians once it is removed", lambda: jacobian(samples))
+    check.equal("the Jacobians once it is removed", _number(jacobians), 3 * [[[1, 2], [3, 4]]])

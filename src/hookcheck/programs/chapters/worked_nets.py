@@ -175,13 +175,13 @@ def retaining_costs_memory(check: Check) -> None:
     it, no gradient of a result outlives the backward, whether hooks saw it or not."""
     from torch.multiprocessing.reductions import StorageWeakRef
 
-    def kept(gradients: list[Any]) -> dict[int, tuple[int, Any]]:
+    def memory_of(gradients: list[Any]) -> dict[int, tuple[int, Any]]:
         """The memory that they are in, by its address: how many bytes, and what tells whether it is freed."""
-        found = {}
+        by_address = {}
         for gradient in gradients:
             storage = gradient.storage()
-            found[gradient.data_ptr()] = (len(storage) * gradient.element_size(), StorageWeakRef(storage))
-        return found
+            by_address[gradient.data_ptr()] = (len(storage) * gradient.element_size(), StorageWeakRef(storage))
+        return by_address
 
     length, numbers = 6, 1000
     for retained in (0, 2, length):
@@ -191,11 +191,11 @@ def retaining_costs_memory(check: Check) -> None:
         while len(results) <= length:
             results.append(2 * results[-1])
         for number, result in enumerate(results[:-1]):  # the gradient of the last is the one that is passed
-            result.register_hook(lambda grad, seen=seen: seen.append(kept([grad])))
+            result.register_hook(lambda grad, seen=seen: seen.append(memory_of([grad])))
             if number < retained:
                 result.retain_grad()
         results[-1].backward(torch.ones(numbers, dtype=torch.float64))
-        memory = kept([result.grad for result in results[:retained]])
+        memory = memory_of([result.grad for result in results[:retained]])
         check.calls(f"{retained} retained: gradients that hooks saw", len(seen), length)
         passed = [each for held in seen for address, each in held.items() if address not in memory]
         alive = sum(size for size, storage in passed if not storage.expired())
@@ -220,8 +220,8 @@ def capturing_with_lambdas(check: Check) -> None:
             model[0].weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
             model[0].bias.copy_(torch.tensor([0.5, -0.5]))
         keep = (
-            lambda module, args, output, kept=attentions: kept.append(output.cpu()),
-            lambda module, grad_input, grad_output, kept=gradients: kept.append(grad_input[0].cpu()),
+            lambda module, args, output, captured=attentions: captured.append(output.cpu()),
+            lambda module, grad_input, grad_output, captured=gradients: captured.append(grad_input[0].cpu()),
         )
         for name, module in model.named_modules():
             if "0" in name:

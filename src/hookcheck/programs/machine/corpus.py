@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hookcheck.programs.machine import model
-from hookcheck.programs.machine.model import Act, Register, Release, fitted
+from hookcheck.programs.machine.model import Act, RegisterAct, Release, fitted
 from hookcheck.topology.codec import encode
 
 PATH = Path(__file__).with_name("corpus.jsonl")
@@ -46,4 +46,6 @@ def write(sequences: Iterable[Sequence[Act]]) -> None:
 
 def held(release: Release) -> tuple[tuple[Act, ...], ...]:
     """The sequences of the corpus, as a torch can play them."""
-    return tuple(tuple(fitted(act, release) if isinstance(act, Register) else act for act in acts) for acts in read())
+    return tuple(
+        tuple(fitted(act, release) if isinstance(act, RegisterAct) else act for act in acts) for acts in read()
+    )

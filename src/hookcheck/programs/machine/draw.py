@@ -17,17 +17,17 @@ from hookcheck.programs.machine.corpus import read, write
 from hookcheck.programs.machine.model import (
     PARTS,
     Act,
-    Backward,
-    Copy,
-    Fail,
-    Forward,
-    Grad,
-    Model,
-    Register,
+    BackwardAct,
+    CopyAct,
+    FailAct,
+    ForwardAct,
+    GradAct,
+    MachineModel,
+    ModuleSite,
+    RegisterAct,
     Release,
-    Remove,
-    Site,
-    Train,
+    RemoveAct,
+    TrainAct,
     fitted,
     kinds,
 )
@@ -48,21 +48,26 @@ def drawn(random: Random, release: Release, removing: bool, ungraded: bool) -> t
     """
     some = random.sample(kinds(release), random.choice((1, 2)))
     places = random.sample((None, *PARTS), random.choice((1, 2, 3)))
-    model = Model()
+    model = MachineModel()
     acts: list[Act] = []
     while len(acts) < ACTS:
         net, hook = random.randrange(len(model.graphs)), random.randrange(len(model.hooks) + 1)
         place, number = random.choice(places), random.choice((1.0, 2.0, 5.0))
         prepend, with_kwargs, always_call = (random.random() < 0.4 for _ in range(3))
-        site = None if place is None else Site(net, place)
+        site = None if place is None else ModuleSite(net, place)
         removes = hook if removing and random.random() < 0.4 else None
         often: tuple[Act, ...] = (
-            fitted(Register(random.choice(some), site, prepend, with_kwargs, always_call, removes), release),
-            Forward(net, number, not ungraded or random.random() < 0.7),
-            Backward(net, number),
+            fitted(RegisterAct(random.choice(some), site, prepend, with_kwargs, always_call, removes), release),
+            ForwardAct(net, number, not ungraded or random.random() < 0.7),
+            BackwardAct(net, number),
         )
-        seldom = (Grad(net, number), Remove(hook), Copy(net, random.choice(("deepcopy", "pickle"))), Fail(net))
-        act = random.choice((*often * 3, *seldom, Train(net, random.random() < 0.3)))
+        seldom = (
+            GradAct(net, number),
+            RemoveAct(hook),
+            CopyAct(net, random.choice(("deepcopy", "pickle"))),
+            FailAct(net),
+        )
+        act = random.choice((*often * 3, *seldom, TrainAct(net, random.random() < 0.3)))
         if model.possible(act):
             model.after(act)
             acts.append(act)

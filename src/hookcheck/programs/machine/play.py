@@ -9,21 +9,21 @@ from functools import partial
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.check import told
+from hookcheck.programs.check import text_of
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
     FACTORS,
     PARTS,
     Act,
-    Backward,
-    Copy,
-    Fail,
-    Forward,
-    Grad,
-    Register,
-    Remove,
-    Site,
-    Train,
+    BackwardAct,
+    CopyAct,
+    FailAct,
+    ForwardAct,
+    GradAct,
+    ModuleSite,
+    RegisterAct,
+    RemoveAct,
+    TrainAct,
 )
 
 LOG: list[Entry] = []
@@ -71,22 +71,22 @@ class Player:
         """What is noted during the act, an error that it lets out included."""
         LOG.clear()
         try:
-            getattr(self, type(act).__name__.lower())(act)
+            getattr(self, type(act).__name__.removesuffix("Act").lower())(act)
         except Exception as raised:
-            LOG.append(("raised", told(raised)))
+            LOG.append(("raised", text_of(raised)))
         return [*LOG]
 
-    def register(self, act: Register) -> None:
+    def register(self, act: RegisterAct) -> None:
         """On a module, or on all."""
         owner, name = (self._module(act.site), "register") if act.site else (nn.modules.module, "register_module")
         hook = partial(called, len(HANDLES), act.removes)
         HANDLES.append(getattr(owner, f"{name}_{act.kind}_hook")(hook, **act.options))
 
-    def remove(self, act: Remove) -> None:
+    def remove(self, act: RemoveAct) -> None:
         """By the handle."""
         HANDLES[act.hook].remove()
 
-    def forward(self, act: Forward) -> None:
+    def forward(self, act: ForwardAct) -> None:
         """With an input that requires grad."""
         x = torch.tensor([[act.x]], requires_grad=True)
         with torch.set_grad_enabled(act.grad):
@@ -94,7 +94,7 @@ class Player:
         self.graphs[act.net] = x, y
         LOG.append(("output", plain(y)))
 
-    def fail(self, act: Fail) -> None:
+    def fail(self, act: FailAct) -> None:
         """With an input of two columns, where the first part takes one."""
         try:
             self.nets[act.net](torch.zeros(1, 2))
@@ -103,36 +103,36 @@ class Player:
                 raise
             LOG.append(("raised", "RuntimeError"))
 
-    def backward(self, act: Backward) -> None:
+    def backward(self, act: BackwardAct) -> None:
         """Into ``x.grad``."""
         x, y = self.graphs[act.net]
         x.grad = None
         y.backward(torch.tensor([[act.v]]), retain_graph=True)
         LOG.append(("gradient", plain(x.grad)))
 
-    def grad(self, act: Grad) -> None:
+    def grad(self, act: GradAct) -> None:
         """Given back."""
         x, y = self.graphs[act.net]
         (gradient,) = torch.autograd.grad(y, x, torch.tensor([[act.v]]), retain_graph=True)
         LOG.append(("gradient", plain(gradient)))
 
-    def copy(self, act: Copy) -> None:
+    def copy(self, act: CopyAct) -> None:
         """What is copied has its hooks on it, which know their modules by their labels."""
         net = self.nets[act.net]
         self._add(copy.deepcopy(net) if act.way == "deepcopy" else pickle.loads(pickle.dumps(net)))
 
-    def train(self, act: Train) -> None:
+    def train(self, act: TrainAct) -> None:
         """Or eval."""
         self.nets[act.net].train(act.mode)
 
-    def _module(self, site: Site) -> Any:
+    def _module(self, site: ModuleSite) -> Any:
         net = self.nets[site.net]
         return net[int(site.part.strip("[]"))] if site.part else net
 
     def _add(self, net: Any) -> None:
         self.nets.append(net)
         for part in PARTS:
-            site = Site(len(self.nets) - 1, part)
+            site = ModuleSite(len(self.nets) - 1, part)
             self._module(site).label = site.name
 
 

@@ -13,22 +13,22 @@ from hookcheck.programs.machine.model import (
     KINDS,
     PARTS,
     Act,
-    Backward,
-    Copy,
-    Fail,
-    Forward,
-    Grad,
-    Model,
-    Register,
-    Remove,
-    Site,
-    Train,
+    BackwardAct,
+    CopyAct,
+    FailAct,
+    ForwardAct,
+    GradAct,
+    MachineModel,
+    ModuleSite,
+    RegisterAct,
+    RemoveAct,
+    TrainAct,
 )
 
 Reach = tuple[Any, ...]
 
 
-def options(model: Model, number: int) -> tuple[str, ...]:
+def options(model: MachineModel, number: int) -> tuple[str, ...]:
     """What a hook was registered with: ``plain`` if with nothing that has a name."""
     hook = model.hooks[number]
     removes = "removes itself" if hook.removes == number else "removes another"
@@ -38,7 +38,7 @@ def options(model: Model, number: int) -> tuple[str, ...]:
 
 def word(act: Act) -> str:
     """What a call or a backward is called here."""
-    return "no_grad" if isinstance(act, Forward) and not act.grad else type(act).__name__.lower()
+    return "no_grad" if isinstance(act, ForwardAct) and not act.grad else type(act).__name__.removesuffix("Act").lower()
 
 
 class Nets:
@@ -51,21 +51,23 @@ class Nets:
 
     def after(self, act: Act) -> None:
         """Keeps what an act does to a net."""
-        if isinstance(act, Train):
+        if isinstance(act, TrainAct):
             self.trains[act.net] = act.mode
-        if isinstance(act, Copy):
+        if isinstance(act, CopyAct):
             self.trains.append(self.trains[act.net])
             self.ways.append((*self.ways[act.net], act.way))
 
-    def situations(self, act: Forward | Fail | Backward | Grad, hook: Register) -> set[str]:
+    def situations(self, act: ForwardAct | FailAct | BackwardAct | GradAct, hook: RegisterAct) -> set[str]:
         """Where a hook is during an act: on a copy that it was copied with, or that all modules include; in eval."""
         copied = hook.site is None or hook.site.net != act.net
         return {word(act), *(self.ways[act.net] if copied else ()), *(() if self.trains[act.net] else ("eval",))}
 
 
-def there(model: Model, act: Forward | Fail | Backward | Grad) -> set[int]:
+def there(model: MachineModel, act: ForwardAct | FailAct | BackwardAct | GradAct) -> set[int]:
     """The hooks on the modules that an act is about, now or at the call that a backward is of."""
-    tables = [model.tables[name, kind] for kind in KINDS for name in ("", *(Site(act.net, p).name for p in PARTS))]
+    tables = [
+        model.tables[name, kind] for kind in KINDS for name in ("", *(ModuleSite(act.net, p).name for p in PARTS))
+    ]
     graph = model.graphs[act.net] or {}
     return {number for table in [*tables, *graph.values()] for number in table}
 
@@ -88,9 +90,9 @@ def combinations(acts: Sequence[Act]) -> frozenset[Reach]:
 
 
 def _present(acts: Iterable[Act]) -> Iterator[tuple[str, tuple[str, ...], set[str], bool]]:
-    model, nets = Model(), Nets()
+    model, nets = MachineModel(), Nets()
     for act in acts:
-        if isinstance(act, (Forward, Fail, Backward, Grad)):
+        if isinstance(act, (ForwardAct, FailAct, BackwardAct, GradAct)):
             hooks = there(model, act)
             called = {number for number, _ in _numbers(model.after(act))}
             for number in hooks:
@@ -103,9 +105,9 @@ def _present(acts: Iterable[Act]) -> Iterator[tuple[str, tuple[str, ...], set[st
 
 def _meetings(acts: Iterable[Act]) -> Iterator[Reach]:
     """Hooks that run one after the other on a module, and where in its table a hook is that is removed."""
-    model = Model()
+    model = MachineModel()
     for act in acts:
-        if isinstance(act, Remove):
+        if isinstance(act, RemoveAct):
             hook = model.hooks[act.hook]
             table = model.tables[hook.site.name if hook.site else "", hook.kind]
             place = table.index(act.hook) if act.hook in table else None

@@ -9,13 +9,13 @@ from typing import Any
 
 from hookcheck.contract.finding import Finding
 from hookcheck.programs.logs import Entry, difference
-from hookcheck.programs.machine.model import Act, Copy, Register, Remove, Site, steps
+from hookcheck.programs.machine.model import Act, CopyAct, ModuleSite, RegisterAct, RemoveAct, steps
 from hookcheck.programs.machine.play import play
 from hookcheck.programs.machine.source import source
 
 
 @dataclass(frozen=True)
-class Deviation:
+class DeviatingActs:
     """The acts, each with what must be noted, of which the last deviates; and what was noted during that."""
 
     steps: Sequence[tuple[Act, Sequence[Entry]]]
@@ -27,16 +27,16 @@ class Deviation:
         return difference(f"{source(self.steps)}# the last of these acts", self.steps[-1][1], self.observed)
 
 
-def deviation(acts: Sequence[Act]) -> Deviation | None:
+def deviation(acts: Sequence[Act]) -> DeviatingActs | None:
     """The first of ``acts`` during which torch deviates from the model, after those before it."""
     expected = steps(acts)
     for at, ((_, entries), observed) in enumerate(zip(expected, play(act for act, _ in expected))):
         if entries != observed:
-            return Deviation(expected[: at + 1], observed)
+            return DeviatingActs(expected[: at + 1], observed)
     return None
 
 
-def shrunk(shown: Deviation) -> Deviation:
+def shrunk(shown: DeviatingActs) -> DeviatingActs:
     """The simplest deviation with the same gap among sequences of some of the acts, or of acts with fewer options."""
     from hypothesis import Phase, find, settings
     from hypothesis import strategies as st
@@ -48,20 +48,20 @@ def shrunk(shown: Deviation) -> Deviation:
     some: Any = st.tuples(*each).map(lambda left: deviation(without(acts, left)))
     drawn = settings(max_examples=100, database=None, deadline=None, phases=(Phase.generate, Phase.shrink))
     try:
-        found: Deviation = find(
+        smaller: DeviatingActs = find(
             some,
-            lambda found: found is not None and found.difference.gap == shown.difference.gap,
+            lambda candidate: candidate is not None and candidate.difference.gap == shown.difference.gap,
             settings=drawn,
             random=Random(0),
         )
-        return found
+        return smaller
     except NoSuchExample:
         return shown
 
 
 def simpler(act: Act) -> list[Act]:
     """The act with one option less, for each that it has."""
-    if not isinstance(act, Register):
+    if not isinstance(act, RegisterAct):
         return []
     less: list[Act] = [replace(act, removes=None), replace(act, prepend=False), replace(act, with_kwargs=False)]
     return [one for one in (*less, replace(act, always_call=False)) if one != act]
@@ -76,10 +76,10 @@ def without(acts: Sequence[Act], left: Sequence[Act | None]) -> tuple[Act, ...]:
     nets = [0]
     result: list[Act] = []
     for old, act in zip(acts, left):
-        if isinstance(old, Register):
-            hooks.append(None if act is None else sum(isinstance(one, Register) for one in result))
-        if isinstance(old, Copy):
-            nets.append(nets[old.net] if act is None else 1 + sum(isinstance(one, Copy) for one in result))
+        if isinstance(old, RegisterAct):
+            hooks.append(None if act is None else sum(isinstance(one, RegisterAct) for one in result))
+        if isinstance(old, CopyAct):
+            nets.append(nets[old.net] if act is None else 1 + sum(isinstance(one, CopyAct) for one in result))
         renumbered = None if act is None else _renumbered(act, hooks, nets)
         if renumbered is not None:
             result.append(renumbered)
@@ -87,10 +87,10 @@ def without(acts: Sequence[Act], left: Sequence[Act | None]) -> tuple[Act, ...]:
 
 
 def _renumbered(act: Act, hooks: Sequence[int | None], nets: Sequence[int]) -> Act | None:
-    if isinstance(act, Remove):
+    if isinstance(act, RemoveAct):
         number = hooks[act.hook]
-        return None if number is None else Remove(number)
-    if isinstance(act, Register):
-        site = act.site and Site(nets[act.site.net], act.site.part)
+        return None if number is None else RemoveAct(number)
+    if isinstance(act, RegisterAct):
+        site = act.site and ModuleSite(nets[act.site.net], act.site.part)
         return replace(act, site=site, removes=None if act.removes is None else hooks[act.removes])
     return replace(act, net=nets[act.net])

@@ -36,14 +36,14 @@ class Remove:
 
 
 @dataclass(frozen=True)
-class Change:
+class Alter:
     """Does to net, input or what was called what must not concern hooks: one of `BEFORE` or of `BETWEEN`."""
 
     what: str
 
 
 @dataclass(frozen=True)
-class Event:
+class Trigger:
     """What calls hooks: one of `EVENTS`; a backward in one of `BACKWARDS`."""
 
     what: str
@@ -63,7 +63,7 @@ class Leave:
     """Lets go of the graph and of what was registered: nothing must hold a hook then."""
 
 
-Act = Union[Register, Trouble, Remove, Change, Event, Enter, Leave]
+Act = Union[Register, Trouble, Remove, Alter, Trigger, Enter, Leave]
 
 TROUBLES = (
     "", "removes itself", "removes another", "registers another", "raises", "interrupts", "the body raises",
@@ -142,12 +142,12 @@ def acts(situation: Situation) -> Iterator[Act]:
     if situation.partner:
         yield Register("c", situation.partner)
     if situation.before:
-        yield Change(situation.before)
+        yield Alter(situation.before)
     for cycle in range(3):
         if cycle == 0 and situation.trouble:
             yield Trouble(situation.trouble, other="d" if situation.trouble == "registers another" else "b")
-        yield Event("attach")
-        yield Event("forward")
+        yield Trigger("attach")
+        yield Trigger("forward")
         if cycle == 0:
             if site.graph:
                 yield from registering
@@ -156,9 +156,9 @@ def acts(situation: Situation) -> Iterator[Act]:
             elif situation.between == "remove":
                 yield Remove("a", situation.removal)
             elif situation.between:
-                yield Change(situation.between)
-        yield Event("backward", situation.backward)
-        yield from (Event(what) for what in EVENTS[3:])
+                yield Alter(situation.between)
+        yield Trigger("backward", situation.backward)
+        yield from (Trigger(what) for what in EVENTS[3:])
         if cycle == 1:
             yield Remove("a", situation.removal)
     yield Leave()

@@ -70,9 +70,9 @@ def plain(value: Any) -> Any:
 
 def hook(name: str, shows: str, lane: str) -> Any:
     """The hook of that name; hooks of one ``lane`` are called in an order that is promised."""
-    made = partial(called, name, shows)
-    LANES[name], REFERENCES[name] = lane, weakref.ref(made)
-    return made
+    function = partial(called, name, shows)
+    LANES[name], REFERENCES[name] = lane, weakref.ref(function)
+    return function
 
 
 def attempt(act: Callable[[], Any]) -> Any:

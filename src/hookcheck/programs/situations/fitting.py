@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hookcheck.programs.situations.acts import Situation
-from hookcheck.programs.situations.sites import SITES, Release, Site
+from hookcheck.programs.situations.sites import SITES, HookSite, Release
 
 LATER: dict[str, Release] = {"assign": (2, 1), "grad": (2, 0), "inputs": (1, 8)}
 """Choices that not every release has; before 2.0 hooks on leaves were not called in autograd.grad."""
@@ -24,7 +24,7 @@ class Reason:
     holds: Callable[[Situation], bool]
 
 
-def _sites(situation: Situation) -> list[Site]:
+def _sites(situation: Situation) -> list[HookSite]:
     return [SITES[name] for name in (situation.site, situation.partner) if name]
 
 

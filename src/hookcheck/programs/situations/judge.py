@@ -7,7 +7,7 @@ from typing import Any
 
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import CALL, RAISES, Site
-from hookcheck.programs.check import told
+from hookcheck.programs.check import text_of
 from hookcheck.programs.logs import difference
 from hookcheck.programs.situations.acts import Situation, acts
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
@@ -54,7 +54,7 @@ def finding(situation: Situation) -> Finding | None:
     try:
         history = play(situation, [act for act, _ in steps])
     except Exception as error:
-        return Finding(Site(CALL, "setting the situation up"), RAISES, None, told(error))
+        return Finding(Site(CALL, "setting the situation up"), RAISES, None, text_of(error))
     for (act, entries), observed in zip(steps, history):
         if entries != observed:
             return difference(str(act), entries, observed)

@@ -50,17 +50,17 @@ def meetings(
     """All choices there are on each of ``axes``, and how often they meet."""
     situations = tuple(situations)
     for names in axes:
-        found = Counter(tuple((name, getattr(situation, name)) for name in names) for situation in situations)
+        by_choices = Counter(tuple((name, getattr(situation, name)) for name in names) for situation in situations)
         for words in product(*(AXES[name] for name in names)):
             choices = tuple(zip(names, words))
-            count = found[choices]
+            count = by_choices[choices]
             yield Meeting(choices, count, "" if count else why_not(replace(PLAIN, **dict(choices))) or NOT_DRAWN)
 
 
-def counts(found: Iterable[Meeting]) -> list[Mapping[str, Any]]:
+def counts(met: Iterable[Meeting]) -> list[Mapping[str, Any]]:
     """A row for each two or three axes: how many choices meet, are ruled out by a reason, and are left."""
     rows: dict[tuple[str, ...], Counter[str]] = {}
-    for meeting in found:
+    for meeting in met:
         row = rows.setdefault(tuple(axis for axis, _ in meeting.choices), Counter())
         kind = "reached" if meeting.situations else "possible" if meeting.reason == NOT_DRAWN else "ruled out"
         row[kind] += 1
@@ -68,7 +68,7 @@ def counts(found: Iterable[Meeting]) -> list[Mapping[str, Any]]:
     return [{"axes": " × ".join(names), **{kind: row[kind] for kind in columns}} for names, row in rows.items()]
 
 
-def reasons(found: Iterable[Meeting]) -> list[Mapping[str, Any]]:
+def reasons(met: Iterable[Meeting]) -> list[Mapping[str, Any]]:
     """Each reason why choices do not meet, and of how many it is the reason."""
-    why = Counter(meeting.reason for meeting in found if meeting.reason)
+    why = Counter(meeting.reason for meeting in met if meeting.reason)
     return [{"reason": reason, "choices": count} for reason, count in why.most_common()]

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from hookcheck.programs.logs import Entry
-from hookcheck.programs.situations.acts import Act, Change, Enter, Event, Leave, Register, Remove, Trouble
-from hookcheck.programs.situations.sites import SITES, Site
+from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.sites import SITES, HookSite
 
 INPUT = 5.0
 FACTORS = {"net[0]": 2.0, "net[1]": 3.0}
@@ -16,17 +16,17 @@ ON_COPIES = ("deepcopy", "pickle")
 """What becomes of the net while its handles stay with the old one."""
 
 
-class Raised(Exception):
+class ModelError(Exception):
     """What the model raises where torch must let an error out."""
 
 
-class Model:
+class SituationModel:
     """What is registered, what the graph of the last call holds, and the log."""
 
     def __init__(self) -> None:
         """A net without hooks."""
         self.log: list[Entry] = []
-        self.sites: dict[str, Site] = {}
+        self.sites: dict[str, HookSite] = {}
         self.tables: dict[tuple[str, str], list[str]] = defaultdict(list)
         self.orphaned: set[str] = set()
         self.once: dict[str, Trouble] = {}
@@ -37,7 +37,7 @@ class Model:
         self.log = []
         try:
             getattr(self, type(act).__name__.lower())(act)
-        except Raised as error:
+        except ModelError as error:
             self.log.append(("raised", str(error)))
             lanes = [self.sites[entry[0]].lane for entry in self.log if entry[0] in self.sites]
             self.log = [e for e in self.log if e[0] not in self.sites or self.sites[e[0]].lane == lanes[-1]]
@@ -64,7 +64,7 @@ class Model:
         """It waits for the next call."""
         self.once["body" if "body" in act.what else "closure" if "closure" in act.what else act.hook] = act
 
-    def change(self, act: Change) -> None:
+    def alter(self, act: Alter) -> None:
         """Nothing, but for a copy, whose handles are those of the old net, a net that is dropped and made anew, whose
         hooks only the graph still has, and a call more."""
         if act.what in ON_COPIES:
@@ -87,7 +87,7 @@ class Model:
         """No hook is left."""
         self.log.append(("alive",))
 
-    def event(self, act: Event) -> None:
+    def trigger(self, act: Trigger) -> None:
         """What runs hooks."""
         getattr(self, "_" + act.what.replace(" ", "_"))(*[act.way][: act.what == "backward"])
 
@@ -132,7 +132,7 @@ class Model:
         self._visit("optimizer step_pre", ("optimizer",))
         self.log.append(("closure",))
         if self.once.pop("closure", None):
-            raise Raised("Stop")
+            raise ModelError("Stop")
         self._visit("optimizer step_post", ("optimizer",))
         self._visit("step_post of all", ("optimizer",))
 
@@ -179,7 +179,7 @@ class Model:
         elif trouble.what == "registers another":
             self.register(Register(trouble.other, self.sites[hook].name))
         else:
-            raise Raised("Stop" if trouble.what == "raises" else "Interrupt")
+            raise ModelError("Stop" if trouble.what == "raises" else "Interrupt")
 
     def _call(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
         """Pre-hooks, the body, hooks; where it raises, those forward hooks that are always called."""
@@ -193,7 +193,7 @@ class Model:
             for hook in self._due("forward", label):
                 tried.append(hook)
                 self._run([hook], (label, (x,), y), (label, (x,), {}, y))
-        except Raised as error:
+        except ModelError as error:
             for hook in self._due("forward", label) if str(error) != "Interrupt" else ():
                 if self.sites[hook].always and hook not in tried:
                     self._run([hook], (label, (x,), y), (label, (x,), {}, y))
@@ -202,7 +202,7 @@ class Model:
 
     def _body(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
         if label == "net[1]" and "body" in self.once:
-            raise Raised("Stop" if "raises" in self.once.pop("body").what else "Interrupt")
+            raise ModelError("Stop" if "raises" in self.once.pop("body").what else "Interrupt")
         for child in CHILDREN.get(label, ()):
             x = self._call(child, x, graph)
         if label in FACTORS:
@@ -223,5 +223,5 @@ class Model:
 
 def expected(acts: Iterable[Act]) -> list[tuple[Act, list[Entry]]]:
     """The acts, each with what must be noted during it."""
-    model = Model()
+    model = SituationModel()
     return [(act, model.after(act)) for act in acts]

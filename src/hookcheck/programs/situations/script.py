@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hookcheck.programs.situations.acts import Act, Change, Enter, Event, Leave, Register, Remove, Situation, Trouble
+from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Situation, Trigger, Trouble
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.sites import SITES
 
@@ -95,11 +95,11 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
             failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
         if isinstance(act, Enter):
             within = _within(act)
-        if isinstance(act, Change):
+        if isinstance(act, Alter):
             yield CHANGE_LINES[act.what].format(moved=f"{{{', '.join(moved.values())}}}", host=host).split("\n")
         else:
             yield _lines(act, within, failing, sites)
-        if act == Event("forward"):
+        if act == Trigger("forward"):
             failing = "None"
 
 
@@ -131,14 +131,14 @@ def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> lis
             "NODES.clear()",
             'LOG.append(("alive", *alive()))',
         ]
-    assert isinstance(act, Event)
+    assert isinstance(act, Trigger)
     run = _event(act, failing)
     if within:
         return [f"with {within}:", *("    " + line for line in run)]
     return run
 
 
-def _event(act: Event, failing: str) -> list[str]:
+def _event(act: Trigger, failing: str) -> list[str]:
     if act.what == "forward":
         call = "y = attempt(lambda: net(x))"
         return [call] if failing == "None" else [f"with failing(part(net, 1), {failing}):", f"    {call}"]

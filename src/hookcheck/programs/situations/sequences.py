@@ -22,18 +22,18 @@ from hookcheck.programs.situations.acts import (
     IN_SEQUENCES,
     RAISING,
     Act,
-    Change,
+    Alter,
     Enter,
-    Event,
     Leave,
     Register,
     Remove,
     Situation,
+    Trigger,
     Trouble,
 )
 from hookcheck.programs.situations.axes import CONTEXTS
 from hookcheck.programs.situations.fitting import LATER, why_not
-from hookcheck.programs.situations.model import Model, expected
+from hookcheck.programs.situations.model import SituationModel, expected
 from hookcheck.programs.situations.play import play
 from hookcheck.programs.situations.sites import SITES, Release
 
@@ -73,15 +73,15 @@ SEEDS = (
 """Of 1,200 those in which most meets (see `reached`): each was chosen for adding more than any other."""
 
 BY_HAND: tuple[tuple[Act, ...], ...] = (
-    (Event("forward"), Register("h00", "output"), Change("retain"), Event("backward"), Leave()),
+    (Trigger("forward"), Register("h00", "output"), Alter("retain"), Trigger("backward"), Leave()),
     (
-        Register("h00", "forward of net"), Enter("dispatch mode"), Trouble("the body raises"), Event("forward"),
-        Event("forward"), Event("backward"), Leave(),
+        Register("h00", "forward of net"), Enter("dispatch mode"), Trouble("the body raises"), Trigger("forward"),
+        Trigger("forward"), Trigger("backward"), Leave(),
     ),
     (
         Register("h00", "register_state_dict_pre_hook of net"),
-        Register("h01", "register_load_state_dict_post_hook of net"), Trouble("raises", "h00"), Event("save"),
-        Event("load"), Leave(),
+        Register("h01", "register_load_state_dict_post_hook of net"), Trouble("raises", "h00"), Trigger("save"),
+        Trigger("load"), Leave(),
     ),
 )  # fmt: skip
 """What planted faults showed that none of the seeds does."""
@@ -102,7 +102,7 @@ class Walk:
         self.sites: dict[str, str] = {}
         self.gone: set[str] = set()
         self.waiting: set[str] = set()
-        self.model = Model()
+        self.model = SituationModel()
         self.context = Enter()
         self.differentiable = self.frozen = self.replaced = False
 
@@ -110,18 +110,18 @@ class Walk:
         """Whether the act can be done, and says something of its own."""
         for waiting, event in (("body", "forward"), ("closure", "step")):
             if waiting in self.model.once:
-                return act == Event(event) or isinstance(act, Leave)
+                return act == Trigger(event) or isinstance(act, Leave)
         if isinstance(act, Register):
             return self._registrable(act)
         if isinstance(act, Remove):
             return act.hook in self.sites and act.hook not in self.gone
         if isinstance(act, Trouble):
             return self._troubling(act)
-        if isinstance(act, Change):
+        if isinstance(act, Alter):
             return self._changing(act.what)
-        if isinstance(act, Event) and act.what == "forward":
+        if isinstance(act, Trigger) and act.what == "forward":
             return not self.frozen
-        if isinstance(act, Event) and act.what == "backward":
+        if isinstance(act, Trigger) and act.what == "backward":
             late = LATER.get(act.way, (1, 7)) > self.release
             asking = act.way in ("grad", "inputs") and (self.frozen or self.replaced)
             pair = act.way == "grad" and "all gradients" in self.sites.values()  # MG-11 speaks of it
@@ -140,15 +140,15 @@ class Walk:
             if act.what == "registers another":
                 self.sites[act.other] = self.sites[act.hook]
                 self.gone.add(act.other)  # it comes only if the hook is called
-        if isinstance(act, Change) and act.what in ("freeze", "thaw"):
+        if isinstance(act, Alter) and act.what in ("freeze", "thaw"):
             self.frozen = act.what == "freeze"
-        if isinstance(act, Change) and act.what in ("assign", "drop"):
+        if isinstance(act, Alter) and act.what in ("assign", "drop"):
             self.replaced = True
         if isinstance(act, Enter):
             self.context = act
-        if isinstance(act, Event) and act.what in ("forward", *ENDING):
+        if isinstance(act, Trigger) and act.what in ("forward", *ENDING):
             self.differentiable = act.what == "forward" and self.model.graph is not None
-        if isinstance(act, Event) and act.what == "forward":
+        if isinstance(act, Trigger) and act.what == "forward":
             self.replaced = False
 
     def _registrable(self, act: Register) -> bool:
@@ -236,34 +236,34 @@ def held(release: Release) -> list[tuple[Act, ...]]:
 def reached(acts: Iterable[Act]) -> frozenset[tuple[str, str]]:
     """What meets in a sequence: sites that have hooks with what is done then, and with each other."""
     there: dict[str, str] = {}
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     around = Enter()
     for act, log in expected(acts):
         if isinstance(act, Register):
             there[act.hook] = act.site
         if isinstance(act, Remove):
-            found.add((there.pop(act.hook), act.way))
+            pairs.add((there.pop(act.hook), act.way))
         if isinstance(act, Trouble) and act.hook in there:
-            found.add((there[act.hook], act.what))
+            pairs.add((there[act.hook], act.what))
         if isinstance(act, Enter):
             around = act
-        if isinstance(act, (Change, Event)):
-            found.update((site, act.what) for site in there.values())
-        if isinstance(act, Event):
+        if isinstance(act, (Alter, Trigger)):
+            pairs.update((site, act.what) for site in there.values())
+        if isinstance(act, Trigger):
             raised = [f"{act.what} raises"] * any(entry[0] == "raised" for entry in log)
             contexts = [context for context in (around.outer, around.inner) if context]
-            found.update(product((*there.values(), *raised), contexts))
-            found.update(product(there.values(), raised))
-            found.update(combinations(sorted({*there.values()}), 2))
-    return frozenset(found)
+            pairs.update(product((*there.values(), *raised), contexts))
+            pairs.update(product(there.values(), raised))
+            pairs.update(combinations(sorted({*there.values()}), 2))
+    return frozenset(pairs)
 
 
 def drawn(seed: int) -> tuple[Act, ...]:
     """Acts with hooks on some sites of two sorts: most are registrations, and what calls such hooks."""
     random = Random(seed)
     one_site = [*SITES][seed % len(SITES)]  # so that none is left out
-    own = next(sort for sort in SORTS if SITES[one_site].lane in sort[0])
-    sorts = [own, random.choice(SORTS)]
+    sort_of_one = next(sort for sort in SORTS if SITES[one_site].lane in sort[0])
+    sorts = [sort_of_one, random.choice(SORTS)]
     sites = [one_site, *(name for lanes, _ in sorts for name in _some(random, lanes))]
     events = [event for _, events in sorts for event in events]
     walk = Walk(NEWEST)
@@ -273,16 +273,16 @@ def drawn(seed: int) -> tuple[Act, ...]:
         one, other = f"h{len(hooks):02}", f"h{random.randrange(len(hooks) + 1):02}"
         often: tuple[Act, ...] = (
             Register(one, random.choice(sites), random.random() < 0.2),
-            Event("forward"),
-            *(Event(event, random.choice(BACKWARDS)) for event in events),
+            Trigger("forward"),
+            *(Trigger(event, random.choice(BACKWARDS)) for event in events),
         )
         some = random.choice(hooks) if hooks else ""
         what = random.choice((*TAME * 2, *RAISING[:2] * 2, *RAISING[2:]))
         context = [random.choice(("", *CONTEXTS)) for _ in range(2)]
         seldom: tuple[Act, ...] = (
-            Event(random.choice(EVENTS)),
-            Change(random.choice(CHANGES)),
-            Change(random.choice(CHANGES)),
+            Trigger(random.choice(EVENTS)),
+            Alter(random.choice(CHANGES)),
+            Alter(random.choice(CHANGES)),
             Enter(*context),
             Remove(some, random.choice(("remove", "twice", "with"))),
             _trouble(what, some, one, other),
@@ -291,7 +291,7 @@ def drawn(seed: int) -> tuple[Act, ...]:
         if walk.possible(act) and len(acts) < LENGTH:
             walk.after(act)
             acts.append(act)
-    return (*acts, *(Change("thaw") for _ in range(walk.frozen)), Leave())
+    return (*acts, *(Alter("thaw") for _ in range(walk.frozen)), Leave())
 
 
 def _trouble(what: str, some: str, new: str, other: str) -> Trouble:
@@ -323,7 +323,7 @@ def shortest(acts: Sequence[Act], release: Release) -> tuple[Act, ...]:
     left = tuple(acts)
     for act in acts:
         fewer = tuple(possible((each for each in left if each is not act), release))
-        found = deviation(fewer)
-        if shown and found and found.gap == shown.gap:
+        other = deviation(fewer)
+        if shown and other and other.gap == shown.gap:
             left = fewer
     return left

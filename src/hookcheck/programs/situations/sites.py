@@ -12,7 +12,7 @@ Release = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Site:
+class HookSite:
     """A place that takes hooks.
 
     ``register`` is the expression that registers a ``{hook}`` there. ``table`` names the table that the hook goes into,
@@ -64,67 +64,71 @@ OPTIMIZER: dict[str, tuple[Release, Release | None]] = {
 """What registers hooks of which table, since which release, and since which before others."""
 
 
-def _on_modules() -> Iterator[Site]:
+def _on_modules() -> Iterator[HookSite]:
     for where, module in (("net", "net"), ("net[0]", "part(net, 0)")):
         for kind, since in CALLS.items():
             register = f"{module}.register_{kind}_hook({{hook}})"
-            yield Site(f"{kind} of {where}", register, kind, "calls", "values", since, where, prepends=(2, 0))
+            yield HookSite(f"{kind} of {where}", register, kind, "calls", "values", since, where, prepends=(2, 0))
         register = f"{module}.register_backward_hook({{hook}})"
-        yield Site(f"backward of {where}", register, "backward", "legacy", "owners", where=where, legacy=True)
+        yield HookSite(f"backward of {where}", register, "backward", "legacy", "owners", where=where, legacy=True)
         register = f"{module}.register_forward_hook({{hook}}, always_call=True)"
         name, since = f"always called forward of {where}", (2, 1)
-        yield Site(name, register, "forward", "calls", "values", since, where, prepends=(2, 1), always=True)
+        yield HookSite(name, register, "forward", "calls", "values", since, where, prepends=(2, 1), always=True)
         for name, (table, since) in STATE.items():
             options = ", with_module=True" if name == "_register_load_state_dict_pre_hook" else ""
             register = f"{module}.{name}({{hook}}{options})"
-            yield Site(f"{name} of {where}", register, table, "state", "owners", since, where)
+            yield HookSite(f"{name} of {where}", register, table, "state", "owners", since, where)
     for kind in ("forward_pre", "forward"):
         register = f"part(net, 0).register_{kind}_hook({{hook}}, with_kwargs=True)"
         name, since = f"{kind} with kwargs", (2, 0)
-        yield Site(name, register, kind, "calls", "values", since, "net[0]", prepends=(2, 0), kwargs=True)
+        yield HookSite(name, register, kind, "calls", "values", since, "net[0]", prepends=(2, 0), kwargs=True)
 
 
-def _on_all_modules() -> Iterator[Site]:
-    own = "nn.modules.module.register_module"
+def _on_all_modules() -> Iterator[HookSite]:
+    prefix = "nn.modules.module.register_module"
     for kind, since in CALLS.items():
-        yield Site(f"{kind} of all modules", f"{own}_{kind}_hook({{hook}})", f"{kind} of all", "calls", "values", since)
-    register = f"{own}_backward_hook({{hook}})"
-    yield Site("backward of all modules", register, "backward of all", "legacy", "owners", legacy=True)
-    register = f"{own}_forward_hook({{hook}}, always_call=True)"
+        yield HookSite(
+            f"{kind} of all modules", f"{prefix}_{kind}_hook({{hook}})", f"{kind} of all", "calls", "values", since
+        )
+    register = f"{prefix}_backward_hook({{hook}})"
+    yield HookSite("backward of all modules", register, "backward of all", "legacy", "owners", legacy=True)
+    register = f"{prefix}_forward_hook({{hook}}, always_call=True)"
     name = "always called forward of all modules"
-    yield Site(name, register, "forward of all", "calls", "values", (2, 1), always=True)
-    register = f"{own}_forward_hook({{hook}}, with_kwargs=True)"
-    yield Site("forward with kwargs of all modules", register, "forward of all", "calls", "values", (2, 6), kwargs=True)
+    yield HookSite(name, register, "forward of all", "calls", "values", (2, 1), always=True)
+    register = f"{prefix}_forward_hook({{hook}}, with_kwargs=True)"
+    yield HookSite(
+        "forward with kwargs of all modules", register, "forward of all", "calls", "values", (2, 6), kwargs=True
+    )
     for what in ("buffer", "parameter", "module"):
-        register, name = f"{own}_{what}_registration_hook({{hook}})", f"{what} registration"
-        yield Site(name, register, name, "registration", "names", (2, 0))
+        register, name = f"{prefix}_{what}_registration_hook({{hook}})", f"{what} registration"
+        yield HookSite(name, register, name, "registration", "names", (2, 0))
 
 
-def _in_the_graph() -> Iterator[Site]:
+def _in_the_graph() -> Iterator[HookSite]:
     hook, pre, post = "register_hook({hook})", "register_prehook({hook})", "register_post_accumulate_grad_hook({hook})"
     weight, node, multi = "leaf(net)", "accumulator(leaf(net))", "torch.autograd.graph.register_multi_grad_hook"
-    yield Site("input", f"x.{hook}", "tensor x", "x", "values")
-    yield Site("parameter", f"{weight}.{hook}", "tensor w", "w", "values")
-    yield Site("output", f"y.{hook}", "tensor y", "y", "values", graph=True)
-    yield Site("post-accumulate of input", f"x.{post}", "accumulated x", "x", "grad", (2, 1))
-    yield Site("post-accumulate of parameter", f"{weight}.{post}", "accumulated w", "w", "grad", (2, 1))
-    yield Site("Node of output", f"y.grad_fn.{hook}", "node y", "y", "last", graph=True)
-    yield Site("pre-hook of Node of output", f"y.grad_fn.{pre}", "node_pre y", "y", "last", (2, 0), graph=True)
-    yield Site("accumulating Node", f"{node}.{hook}", "node w", "w", "last")
-    yield Site("pre-hook of accumulating Node", f"{node}.{pre}", "node_pre w", "w", "last", (2, 0))
-    yield Site("all gradients", f"{multi}([x, {weight}], {{hook}})", "multi", "multi", "values", (2, 0))
-    yield Site("any gradient", f'{multi}([x, {weight}], {{hook}}, mode="any")', "any", "any", "", (2, 3))
-    yield Site("pack", "Entered({hook}, same)", "pack", "pack", "once", (1, 10))
-    yield Site("unpack", "Entered(same, {hook})", "unpack", "unpack", "once", (1, 10))
+    yield HookSite("input", f"x.{hook}", "tensor x", "x", "values")
+    yield HookSite("parameter", f"{weight}.{hook}", "tensor w", "w", "values")
+    yield HookSite("output", f"y.{hook}", "tensor y", "y", "values", graph=True)
+    yield HookSite("post-accumulate of input", f"x.{post}", "accumulated x", "x", "grad", (2, 1))
+    yield HookSite("post-accumulate of parameter", f"{weight}.{post}", "accumulated w", "w", "grad", (2, 1))
+    yield HookSite("Node of output", f"y.grad_fn.{hook}", "node y", "y", "last", graph=True)
+    yield HookSite("pre-hook of Node of output", f"y.grad_fn.{pre}", "node_pre y", "y", "last", (2, 0), graph=True)
+    yield HookSite("accumulating Node", f"{node}.{hook}", "node w", "w", "last")
+    yield HookSite("pre-hook of accumulating Node", f"{node}.{pre}", "node_pre w", "w", "last", (2, 0))
+    yield HookSite("all gradients", f"{multi}([x, {weight}], {{hook}})", "multi", "multi", "values", (2, 0))
+    yield HookSite("any gradient", f'{multi}([x, {weight}], {{hook}}, mode="any")', "any", "any", "", (2, 3))
+    yield HookSite("pack", "Entered({hook}, same)", "pack", "pack", "once", (1, 10))
+    yield HookSite("unpack", "Entered(same, {hook})", "unpack", "unpack", "once", (1, 10))
 
 
-def _on_optimizers() -> Iterator[Site]:
+def _on_optimizers() -> Iterator[HookSite]:
     for kind, (since, prepends) in OPTIMIZER.items():
         register, table = f"optimizer.register_{kind}_hook({{hook}})", f"optimizer {kind}"
-        yield Site(f"optimizer's {kind}", register, table, "optimizer", "owners", since, prepends=prepends)
+        yield HookSite(f"optimizer's {kind}", register, table, "optimizer", "owners", since, prepends=prepends)
     for kind in ("step_pre", "step_post"):
         register = f'import_module("torch.optim.optimizer").register_optimizer_{kind}_hook({{hook}})'
-        yield Site(f"{kind} of all optimizers", register, f"{kind} of all", "optimizer", "owners", (2, 0))
+        yield HookSite(f"{kind} of all optimizers", register, f"{kind} of all", "optimizer", "owners", (2, 0))
 
 
 SITES = {site.name: site for site in (*_on_modules(), *_on_all_modules(), *_in_the_graph(), *_on_optimizers())}

@@ -40,11 +40,11 @@ class Masked(Primitive):
 
 def outputs(chain: Chain, parameters: Mapping[str, Any], x: Array) -> list[Array]:
     """The output of each step on ``x``; ``parameters`` holds ``<name>.<parameter>``."""
-    found = []
+    results = []
     for name, step in chain:
         (x,) = step.forward((x,), _of(name, step, parameters))
-        found.append(x)
-    return found
+        results.append(x)
+    return results
 
 
 def gradients(chain: Chain, parameters: Mapping[str, Any], x: Array, cotangent: Array) -> dict[str, Array]:
@@ -52,8 +52,8 @@ def gradients(chain: Chain, parameters: Mapping[str, Any], x: Array, cotangent: 
     inputs = [x, *outputs(chain, parameters, x)]
     total = {name: np.zeros(np.shape(number)) for name, number in parameters.items()}
     for (name, step), given in reversed(list(zip(chain, inputs))):
-        (cotangent,), own = step.vjp((given,), _of(name, step, parameters), (cotangent,))
-        for key, gradient in own.items():
+        (cotangent,), of_parameters = step.vjp((given,), _of(name, step, parameters), (cotangent,))
+        for key, gradient in of_parameters.items():
             total[f"{name}.{key}"] += gradient
     return total
 

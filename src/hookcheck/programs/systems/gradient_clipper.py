@@ -52,15 +52,15 @@ def run(
     Gradients are clamped to ``bounds`` by hooks, or not at all. Gives ``.grad`` of every parameter after each backward.
     """
     clipper = GradientClipper(model, *bounds) if bounds else None
-    found = {}
+    arrays = {}
     for n, x in enumerate(data):
         (weights * model(x)).sum().backward()
         parameters: Iterable[tuple[str, Any]] = model.named_parameters()
         for name, parameter in parameters:
-            found[name, ".grad", n] = (parameter.grad.cpu().numpy().copy(),)
+            arrays[name, ".grad", n] = (parameter.grad.cpu().numpy().copy(),)
     if clipper:
         clipper.remove()
-    return found
+    return arrays
 
 
 if __name__ == "__main__":

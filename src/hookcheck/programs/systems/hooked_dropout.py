@@ -77,15 +77,15 @@ def run(model: nn.Module, x: torch.Tensor, p: float, seed: int) -> dict[tuple[st
     Gives the three outputs, and ``.grad`` of every parameter for the sum of the second's squares.
     """
     model.eval()
-    found = {("reference", "output", 0): model(x)}
+    tensors = {("reference", "output", 0): model(x)}
     dropout = HookedDropout(model, p)
     torch.manual_seed(seed)
-    found["hooked", "output", 0] = model(x)
-    found["hooked", "output", 0].pow(2).sum().backward()
+    tensors["hooked", "output", 0] = model(x)
+    tensors["hooked", "output", 0].pow(2).sum().backward()
     dropout.remove()
-    found["removed", "output", 0] = model(x)
-    found.update({(name, ".grad", 0): parameter.grad for name, parameter in model.named_parameters()})
-    return {what: (tensor.detach().cpu().numpy(),) for what, tensor in found.items()}
+    tensors["removed", "output", 0] = model(x)
+    tensors.update({(name, ".grad", 0): parameter.grad for name, parameter in model.named_parameters()})
+    return {what: (tensor.detach().cpu().numpy(),) for what, tensor in tensors.items()}
 
 
 if __name__ == "__main__":

@@ -172,12 +172,12 @@ def analytic(chain: Chain, dtype: str) -> tuple[list[dict[str, Array]], nn.Modul
 def summed(passes: list[dict[str, Array]], low: float = -np.inf, high: float = np.inf) -> Arrays:
     """What ``.grad`` must be after each backward, where each is clamped before it is added."""
     total: dict[str, Array] = {}
-    found: Arrays = {}
+    sums: Arrays = {}
     for n, grads in enumerate(passes):
         for name, gradient in grads.items():
             total[name] = total.get(name, 0) + np.clip(gradient, low, high)
-            found[name, ".grad", n] = (total[name],)
-    return found
+            sums[name, ".grad", n] = (total[name],)
+    return sums
 
 
 def clipped(net: nn.Module, dtype: str, bounds: tuple[float, float] | None = None) -> Seen:
@@ -216,8 +216,8 @@ def feature_maps(check: Check) -> None:
     upto = [name for name, _ in CONVNET].index("pool") + 1
     numbers = {name: number for name, number in _parameters(net).items() if name.startswith("features")}
     grads = gradients(CONVNET[:upto], numbers, x.cpu().numpy(), np.ones((2, 6, 1, 1)))
-    own = dict(net.named_parameters())
-    of_maps = {(name, ".grad", 0): _arrays(own[name].grad) for name in grads}
+    parameters = dict(net.named_parameters())
+    of_maps = {(name, ".grad", 0): _arrays(parameters[name].grad) for name in grads}
     hold(check, "a map leads backward", {(name, ".grad", 0): (g,) for name, g in grads.items()}, of_maps, "float64")
     net, x = _convnet("float64", inplace=True)
     right = _maps(net, x)

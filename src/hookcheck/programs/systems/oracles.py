@@ -89,21 +89,21 @@ def linear_chain(parameters: Mapping[str, Any], inputs: Iterable[Any]) -> Expect
 
 def expectation(expected: Expected, legacy: bool = False) -> Numbers:
     """What the `two_layer_sigmoid` program must record; with ``legacy``, what it does with legacy hooks on a batch."""
-    found: Numbers = {}
+    numbers: Numbers = {}
     for call in expected.trace.calls:
         if call.path:
-            found[call.path, "input", call.number] = tuple(t.array for t in call.args if t)
-            found[call.path, "output", call.number] = tuple(t.array for t in call.outputs if t)
-    found["net", "output", 0] = (expected.trace.names["out"].array,)
+            numbers[call.path, "input", call.number] = tuple(t.array for t in call.args if t)
+            numbers[call.path, "output", call.number] = tuple(t.array for t in call.outputs if t)
+    numbers["net", "output", 0] = (expected.trace.names["out"].array,)
     total: dict[str, Array] = {}
     for n, swept in enumerate(expected.plain):
         for firing in _firings(expected, n):
-            found[firing.call.path, "grad_output", n] = firing.grad_output
-            found[firing.call.path, "grad_input", n] = of_grad_fn(expected, firing) if legacy else firing.grad_input
+            numbers[firing.call.path, "grad_output", n] = firing.grad_output
+            numbers[firing.call.path, "grad_input", n] = of_grad_fn(expected, firing) if legacy else firing.grad_input
         for name in ("data", *(name for name in swept.asked if name != "data" and isinstance(name, str))):
             total[name] = total.get(name, 0) + swept.asked[name]
-            found[name, ".grad", n] = (total[name],)
-    return found
+            numbers[name, ".grad", n] = (total[name],)
+    return numbers
 
 
 def captured(expected: Expected, word: str, legacy: bool = False) -> Numbers:

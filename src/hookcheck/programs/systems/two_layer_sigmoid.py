@@ -31,7 +31,7 @@ DATA = [0.05, 0.1]
 COTANGENT = [1.0, 1.0]
 
 
-class Hook:
+class CopyingHook:
     """Keeps copies of what torch hands to a hook on ``module``: a (module, input, output) for each call, in order.
 
     Of a forward hook input and output are those of the module, of a backward hook, ``legacy`` or ``full``, their
@@ -53,15 +53,15 @@ class Hook:
 
 
 @dataclass
-class Run:
+class SystemRun:
     """What one run leaves: the net, its input (2,) or (N, 2) and output, the hooks by child, and ``.grad`` of every
     leaf after each backward."""
 
     net: nn.Module
     data: torch.Tensor
     out: torch.Tensor
-    forward: dict[str, Hook]
-    backward: dict[str, Hook]
+    forward: dict[str, CopyingHook]
+    backward: dict[str, CopyingHook]
     grads: list[dict[str, torch.Tensor]] = field(default_factory=list)
 
 
@@ -77,17 +77,17 @@ def network(dtype: torch.dtype = torch.float32) -> nn.Module:
     return net
 
 
-def run(variant: str, data: Any = DATA, cotangent: Any = COTANGENT, dtype: torch.dtype = torch.float32) -> Run:
+def run(variant: str, data: Any = DATA, cotangent: Any = COTANGENT, dtype: torch.dtype = torch.float32) -> SystemRun:
     """Hooks every child, runs forward once and backward twice on the retained graph, and takes the hooks off.
 
     ``data`` is (2,) or (N, 2), as nested lists; ``cotangent`` is of the same shape.
     """
     net = network(dtype)
-    forward = {name: Hook(child, "forward") for name, child in net.named_children()}
-    backward = {name: Hook(child, variant) for name, child in net.named_children()}
+    forward = {name: CopyingHook(child, "forward") for name, child in net.named_children()}
+    backward = {name: CopyingHook(child, variant) for name, child in net.named_children()}
     x = torch.tensor(data, dtype=dtype, requires_grad=True)
     out = net(x)
-    result = Run(net, x, out, forward, backward)
+    result = SystemRun(net, x, out, forward, backward)
     for _ in range(2):
         out.backward(torch.tensor(cotangent, dtype=dtype), retain_graph=True)
         leaves: dict[str, Any] = {"data": x, **dict(net.named_parameters())}
@@ -97,22 +97,22 @@ def run(variant: str, data: Any = DATA, cotangent: Any = COTANGENT, dtype: torch
     return result
 
 
-def recorded(result: Run) -> dict[tuple[str, str, int], tuple[np.ndarray | None, ...]]:
+def recorded(result: SystemRun) -> dict[tuple[str, str, int], tuple[np.ndarray | None, ...]]:
     """Every number of a run by (subject, what, how manieth time), in the order in which they came about."""
-    found = {}
+    arrays = {}
     for name, hook in result.forward.items():
         for n, (_, inputs, output) in enumerate(hook.seen):
-            found[name, "input", n] = _arrays(inputs)
-            found[name, "output", n] = _arrays(output)
-    found["net", "output", 0] = _arrays((result.out,))
+            arrays[name, "input", n] = _arrays(inputs)
+            arrays[name, "output", n] = _arrays(output)
+    arrays["net", "output", 0] = _arrays((result.out,))
     for n, grads in enumerate(result.grads):
         for name, hook in reversed(list(result.backward.items())):
             for _, grad_input, grad_output in hook.seen[n : n + 1]:
-                found[name, "grad_output", n] = _arrays(grad_output)
-                found[name, "grad_input", n] = _arrays(grad_input)
+                arrays[name, "grad_output", n] = _arrays(grad_output)
+                arrays[name, "grad_input", n] = _arrays(grad_input)
         for name, grad in grads.items():
-            found[name, ".grad", n] = _arrays((grad,))
-    return found
+            arrays[name, ".grad", n] = _arrays((grad,))
+    return arrays
 
 
 def _copies(value: Any) -> Tensors:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookcheck.scan.findings import NOTE, Rule, Scanned
+from hookcheck.scan.findings import NOTE, Scanned, ScanRule
 from hookcheck.scan.rules import functions, names, places, results, since
 
 UNUSED_IGNORE = "HKS100"
@@ -13,7 +13,7 @@ def _none(scanned: Scanned) -> tuple[()]:
     return ()
 
 
-_IGNORES = Rule(
+_IGNORES = ScanRule(
     UNUSED_IGNORE,
     NOTE,
     "A comment ignores findings of which there is none: remove it, or the id that it names.",
@@ -23,7 +23,7 @@ _IGNORES = Rule(
     good="x = 1\n",
 )
 
-RULES: dict[str, Rule] = {
+RULES: dict[str, ScanRule] = {
     rule.id: rule
     for rule in sorted(
         (*names.RULES, *since.RULES, *functions.RULES, *results.RULES, *places.RULES, _IGNORES), key=lambda r: r.id

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hookcheck.scan.apis import Api
-from hookcheck.scan.findings import ERROR, WARNING, Hit, Rule, Scanned
+from hookcheck.scan.findings import ERROR, WARNING, Hit, Scanned, ScanRule
 from hookcheck.scan.hooks import body
 from hookcheck.scan.registrations import Registration
 
@@ -62,7 +62,7 @@ def _parameter_as_gradient(scanned: Scanned) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule(
+    ScanRule(
         "HKS005",
         ERROR,
         "A hook does not take the arguments that hooks of its kind are called with.",
@@ -86,7 +86,7 @@ layer = torch.nn.Linear(2, 2)
 handle = layer.register_forward_hook(lambda module, args, output: print(args))
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS006",
         WARNING,
         "A post-accumulate hook is called with the parameter, and this one takes it for the gradient.",

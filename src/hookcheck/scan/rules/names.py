@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hookcheck.scan.findings import WARNING, Hit, Rule, Scanned
+from hookcheck.scan.findings import WARNING, Hit, Scanned, ScanRule
 from hookcheck.scan.private import PRIVATE
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 _LEGACY = ("backward", "global_backward")
 
@@ -37,7 +37,7 @@ def _private(scanned: Scanned) -> Iterator[Hit]:
                 yield Hit(place, message, source.uses_torch, link)
 
 
-def _named(source: Source, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+def _named(source: SourceFile, node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     """The names that a node takes from something: an attribute, in a string, or imported from torch."""
     if isinstance(node, ast.Attribute):
         parent = source.parents.get(node)
@@ -57,7 +57,7 @@ def _by_string(node: ast.Call) -> str:
 
 
 RULES = (
-    Rule(
+    ScanRule(
         "HKS001",
         WARNING,
         "A legacy backward hook receives the gradients of the last operation only, which often are not the module's.",
@@ -80,7 +80,7 @@ layer = torch.nn.Linear(2, 2)
 handle = layer.register_full_backward_hook(lambda module, grad_input, grad_output: print(grad_output))
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS002",
         WARNING,
         "A private name of torch's hooks is used, which may change in any release.",

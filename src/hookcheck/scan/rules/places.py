@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from hookcheck.scan.apis import LEAF, MODULE
-from hookcheck.scan.findings import ERROR, NOTE, WARNING, Hit, Rule, Scanned
+from hookcheck.scan.findings import ERROR, NOTE, WARNING, Hit, Scanned, ScanRule
 from hookcheck.scan.registrations import Registration, on_module
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 _SAVES = {"torch.save", "pickle.dump", "pickle.dumps"}
 _SCRIPT = "torch.jit.script"
@@ -43,7 +43,7 @@ def _pickled(scanned: Scanned) -> Iterator[Hit]:
                 break
 
 
-def _removed(source: Source, registration: Registration) -> bool:
+def _removed(source: SourceFile, registration: Registration) -> bool:
     """Whether the handle is removed somewhere in the same function."""
     parent = source.parents.get(registration.node)
     if not (isinstance(parent, ast.Assign) and len(parent.targets) == 1):
@@ -100,7 +100,7 @@ def _lives_with(registration: Registration) -> bool:
     )
 
 
-def _once(source: Source, node: ast.AST) -> bool:
+def _once(source: SourceFile, node: ast.AST) -> bool:
     """Whether a condition around the place asks if the hook is there already."""
     return any(
         isinstance(around, ast.If) and any(word in ast.unparse(around.test).lower() for word in ("hook", "registered"))
@@ -132,15 +132,15 @@ def _in_place(scanned: Scanned) -> Iterator[Hit]:
     source = scanned.source
     for registration in scanned.registrations:
         if registration.only("full_backward", "full_backward_pre") and registration.receiver == MODULE:
-            made = _constructor(source, registration)
-            if made is not None:
+            new = _constructor(source, registration)
+            if new is not None:
                 message = (
-                    f"`{ast.unparse(made.func)}(inplace=True)` changes the view that the hook gives it, which raises"
+                    f"`{ast.unparse(new.func)}(inplace=True)` changes the view that the hook gives it, which raises"
                 )
                 yield Hit(registration.node, message)
 
 
-def _constructor(source: Source, registration: Registration) -> ast.Call | None:
+def _constructor(source: SourceFile, registration: Registration) -> ast.Call | None:
     """The call that makes the hooked module in place, where nothing else is bound to its name."""
     owner: ast.AST | None = registration.owner
     if isinstance(owner, (ast.Name, ast.Attribute)):
@@ -162,7 +162,7 @@ def _stored(node: ast.AST) -> bool:
 
 
 RULES = (
-    Rule(
+    ScanRule(
         "HKS008",
         WARNING,
         "A lambda or local function hooks a module that is pickled or scripted as a whole.",
@@ -187,7 +187,7 @@ handle = layer.register_forward_hook(lambda module, args, output: None)
 torch.save(layer.state_dict(), "layer.pt")
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS009",
         NOTE,
         "The handle of a hook is dropped, so that nothing public can remove the hook.",
@@ -209,7 +209,7 @@ def watch(model: torch.nn.Module):
     return model.register_forward_hook(print)
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS010",
         WARNING,
         "Hooks on saved tensors surround a selective checkpoint, which passes them by.",
@@ -239,7 +239,7 @@ def run(layer, x, policy):
         return checkpoint(layer, x, use_reentrant=False)
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS011",
         ERROR,
         "A full backward hook is put on a module that works in place, which raises in its forward.",

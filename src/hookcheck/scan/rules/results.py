@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from hookcheck.scan.findings import ERROR, Hit, Rule, Scanned
-from hookcheck.scan.hooks import Hook, body
+from hookcheck.scan.findings import ERROR, Hit, Scanned, ScanRule
+from hookcheck.scan.hooks import HookDefinition, body
 
 _TUPLES = {
     "backward": (1, 2), "full_backward": (1, 2), "full_backward_pre": (1,), "node": (0, 1), "node_pre": (0,),
@@ -40,7 +40,7 @@ _DEPTH = 6
 class _Tensors:
     """Which expressions in a hook certainly are one tensor, given the parameters that are tuples or tensors."""
 
-    def __init__(self, hook: Hook, tuples: tuple[str, ...], tensors: tuple[str, ...]) -> None:
+    def __init__(self, hook: HookDefinition, tuples: tuple[str, ...], tensors: tuple[str, ...]) -> None:
         self.tuples, self.tensors = tuples, tensors
         self.bound: dict[str, list[ast.expr | None]] = {}
         for node in body(hook.function):
@@ -109,7 +109,7 @@ def _value(scanned: Scanned) -> Iterator[Hit]:
 
 
 RULES = (
-    Rule(
+    ScanRule(
         "HKS007",
         ERROR,
         "A backward hook of a module or Node returns a tensor where a tuple of gradients is due.",
@@ -132,7 +132,7 @@ layer = torch.nn.Linear(2, 2)
 handle = layer.register_full_backward_hook(lambda module, grad_input, grad_output: (grad_input[0] * 2,))
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS012",
         ERROR,
         "A hook returns a value where torch raises on anything but None.",

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from hookcheck.scan.findings import ERROR, Hit, Rule, Scanned
+from hookcheck.scan.findings import ERROR, Hit, Scanned, ScanRule
 from hookcheck.scan.registrations import Registration
 from hookcheck.scan.releases import below
-from hookcheck.scan.source import Source
+from hookcheck.scan.source import SourceFile
 
 _ASKS = ("hasattr", "version", "signature")
 
@@ -37,7 +37,7 @@ def _too_old(scanned: Scanned, registration: Registration, what: str, since: str
         yield Hit(registration.node, message, registration.sure, registration.apis[0].link)
 
 
-def _guarded(source: Source, node: ast.AST) -> bool:
+def _guarded(source: SourceFile, node: ast.AST) -> bool:
     """Whether the program asks for the release, or for the function, before it comes here."""
     for around in source.ancestors(node):
         if isinstance(around, (ast.If, ast.IfExp)) and any(word in _words(around.test) for word in _ASKS):
@@ -63,7 +63,7 @@ def _words(test: ast.AST) -> str:
 
 
 RULES = (
-    Rule(
+    ScanRule(
         "HKS003",
         ERROR,
         "A function that registers hooks is newer than the oldest release in --torch.",
@@ -88,7 +88,7 @@ weight = torch.ones(2, requires_grad=True)
 weight.register_hook(lambda parameter: print(parameter.grad))
 """,
     ),
-    Rule(
+    ScanRule(
         "HKS004",
         ERROR,
         "An option of a registration is newer than the oldest release in --torch.",

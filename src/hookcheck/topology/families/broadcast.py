@@ -39,8 +39,8 @@ def partners(shape: Shape) -> list[Shape]:
     ones: list[Shape] = [(*shape[:i], 1, *shape[i + 1 :]) for i in range(len(shape))]
     grown = tuple(n if n > 1 else 2 for n in shape)
     crossed = tuple(2 if n == 1 else 1 for n in shape)
-    found: list[Shape] = [*ones, shape[1:], crossed, (1,) * len(shape), (), grown, (2, *shape), (2, *crossed)]
-    return [other for other in dict.fromkeys(found) if other != shape and len(other) <= MOST]
+    candidates: list[Shape] = [*ones, shape[1:], crossed, (1,) * len(shape), (), grown, (2, *shape), (2, *crossed)]
+    return [other for other in dict.fromkeys(candidates) if other != shape and len(other) <= MOST]
 
 
 def met(draw: Draw, writer: Writer, left: Value, right: Value) -> Value:

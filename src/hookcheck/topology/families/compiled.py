@@ -38,9 +38,9 @@ def topologies(draw: Draw) -> Topology:
     )
 
 
-def _module(draw: Draw, layers: tuple[Module, ...], through: str) -> Module:
-    """The layers in a row; the first of them is called ``through`` that, if there is any."""
-    if not through:
+def _module(draw: Draw, layers: tuple[Module, ...], caller: str) -> Module:
+    """The layers in a row; the first of them is called by that ``caller``, if there is any."""
+    if not caller:
         return layers[0] if len(layers) == 1 else Sequential(layers)
     body, last = body_of(layers)
-    return Composite(named(layers), ("x",), (Call("h0", "m0", (Ref("x"),), through=through), *body[1:]), Ref(last))
+    return Composite(named(layers), ("x",), (Call("h0", "m0", (Ref("x"),), through=caller), *body[1:]), Ref(last))

@@ -41,8 +41,8 @@ def _before_a_linear(draw: Draw, writer: Writer, value: Value) -> Value:
 def _on_a_branch(draw: Draw, writer: Writer, value: Value) -> Value:
     """Two branches that meet, and of which one is cut."""
     cut = _cut(draw, writer, value)
-    kept = _elementwise(draw, writer, value) if draw(st.booleans()) else value
-    (met,) = writer.op(draw(st.sampled_from([Add(), Mul()])), *draw(st.permutations([kept, cut])))
+    attached = _elementwise(draw, writer, value) if draw(st.booleans()) else value
+    (met,) = writer.op(draw(st.sampled_from([Add(), Mul()])), *draw(st.permutations([attached, cut])))
     return met
 
 

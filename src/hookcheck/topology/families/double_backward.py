@@ -105,16 +105,16 @@ def topologies(draw: Draw) -> Topology:
 
 def _squared(draw: Draw, count: int) -> list[Apply]:
     """The sum of squares of the first of ``g``'s members, the result last."""
-    made: list[Apply] = []
+    squares: list[Apply] = []
     for i in range(count):
         gradient = Ref("g", (i,))
         square = (
             Apply(f"q{i}", Mul(), (gradient, gradient)) if draw(st.booleans()) else Apply(f"q{i}", Pow(2), (gradient,))
         )
-        made += [square, Apply(f"n{i}", Sum(), (Ref(f"q{i}"),))]
+        squares += [square, Apply(f"n{i}", Sum(), (Ref(f"q{i}"),))]
         if i:
-            made.append(Apply(f"s{i}", Add(), (Ref(f"s{i - 1}" if i > 1 else "n0"), Ref(f"n{i}"))))
-    return made
+            squares.append(Apply(f"s{i}", Add(), (Ref(f"s{i - 1}" if i > 1 else "n0"), Ref(f"n{i}"))))
+    return squares
 
 
 @st.composite
@@ -125,19 +125,19 @@ def nets(draw: Draw) -> Network:
         writer = Writer(draw, shape, shape)
         return network(writer, paired(writer))
     writer = Writer(draw, shape)
-    values = [through(writer, writer.inputs[0], (Linear,))]
+    values = [stepped(writer, writer.inputs[0], (Linear,))]
 
     def step() -> None:
         if draw(st.booleans()):
             inner = Writer(draw, values[-1].shape)
-            middle = through(inner, inner.inputs[0], known(SMOOTH))
-            result = through(inner, middle, known(SMOOTH)) if draw(st.booleans()) else middle
+            middle = stepped(inner, inner.inputs[0], known(SMOOTH))
+            result = stepped(inner, middle, known(SMOOTH)) if draw(st.booleans()) else middle
             values.append(Value(Ref(writer.inner(inner, result.ref, values[-1])), result.shape))
         else:
-            values.append(through(writer, values[-1], known(SMOOTH)))
+            values.append(stepped(writer, values[-1], known(SMOOTH)))
 
     repeated(draw, step, 0, 2)
-    value = through(writer, values[-1], known(CURVED))
+    value = stepped(writer, values[-1], known(CURVED))
     return network(writer, value, requires_grad=draw(st.sampled_from([True, True, False])))
 
 
@@ -148,13 +148,13 @@ def paired(writer: Writer) -> Value:
     ends = []
     for value in inner.inputs:
         layer = Linear(value.shape[-1], width, writer.draw(st.booleans()))
-        (made,) = inner.call(inner.child(layer), layer, (value.ref,), (Operand(value.shape),))
-        ends.append(through(inner, made, known(CURVED)))
+        (output,) = inner.call(inner.child(layer), layer, (value.ref,), (Operand(value.shape),))
+        ends.append(stepped(inner, output, known(CURVED)))
     (met,) = inner.op(writer.draw(st.sampled_from([Add(), Mul()])), *ends)
     return Value(Ref(writer.inner(inner, met.ref, *writer.inputs)), met.shape)
 
 
-def through(writer: Writer, value: Value, kinds: tuple[type[Drawn], ...]) -> Value:
+def stepped(writer: Writer, value: Value, kinds: tuple[type[Drawn], ...]) -> Value:
     """One step of those kinds that take the value; none along a side of 1, where there is nothing to normalise."""
     fit = that_take(kinds, value.shape)
     if 1 in value.shape:

@@ -26,13 +26,13 @@ def topologies(draw: Draw) -> Topology:
     net = network(writer, *outputs, requires_grad=draw(st.sampled_from([True, True, False])))
     call, inputs = net.call(), list(net.arguments)
     scaled = Apply("z", Scale(0.5), (Ref("x"),))
-    made: list[Statement] = draw(st.sampled_from([[call], [scaled, replace(call, args=(Ref("z"), *call.args[1:]))]]))
-    x = [Ref(statement.out) for statement in made[:-1] if isinstance(statement, Apply)]
+    steps: list[Statement] = draw(st.sampled_from([[call], [scaled, replace(call, args=(Ref("z"), *call.args[1:]))]]))
+    x = [Ref(statement.out) for statement in steps[:-1] if isinstance(statement, Apply)]
     given = [Ref("x"), *x] if net.arguments[0].requires_grad else []
     parameters = [Ref(f"net.{name}") for name in net.parameters]
     between = [Ref("leaked", ("h",)), *(output.ref for output in net.outputs)]
     groups = [group for group in (given, parameters, between) if group]
-    main = made
+    main = steps
     for i in range(draw(st.integers(1, 2))):
         some = draw(st.sampled_from([*groups, [ref for group in groups for ref in group]]))
         asked = tuple(draw(st.lists(st.sampled_from(some), min_size=1, max_size=3, unique=True)))

@@ -134,12 +134,12 @@ class Writer:
         self.children: list[tuple[str, Module]] = []
         self.parameters: list[tuple[str, Shape]] = []
         self.statements: list[Statement] = []
-        self.made = 0
+        self.count = 0
 
     def named(self) -> str:
         """A new name for a value."""
-        self.made += 1
-        return f"h{self.made - 1}"
+        self.count += 1
+        return f"h{self.count - 1}"
 
     def need(self, operand: Operand) -> Ref:
         """A further argument of the module, which its caller must provide."""
@@ -200,8 +200,8 @@ class Writer:
             last = values[-1]
             operation = self.draw(st.integers(0, 3)) == 3
             kinds = (operation and ops_for(last.shape)) or layers_for(last.shape)
-            made = self.step(last, kinds)
-            values.append(self.draw(st.sampled_from([value for value in made if all(value.shape)] or made)))
+            outputs = self.step(last, kinds)
+            values.append(self.draw(st.sampled_from([value for value in outputs if all(value.shape)] or outputs)))
 
         repeated(self.draw, step, least, most)
         return values[-1]
@@ -241,18 +241,18 @@ def outputs_of(primitive: Drawn, out: str, operands: tuple[Operand, ...]) -> lis
     if isinstance(primitive, Assembled):
         return [Value(Ref(out), primitive.gives(operands))]
     assert isinstance(primitive, Primitive)
-    made = output_shapes(primitive, operands)
-    found: list[Value] = []
+    shapes = output_shapes(primitive, operands)
+    values: list[Value] = []
 
     def visit(part: Any, path: tuple[int | str, ...]) -> None:
         if isinstance(part, tuple):
             for i, item in enumerate(part):
                 visit(item, (*path, i))
-        elif part is not None and made[part][1] in "fc":
-            found.append(Value(Ref(out, path), made[part][0]))
+        elif part is not None and shapes[part][1] in "fc":
+            values.append(Value(Ref(out, path), shapes[part][0]))
 
-    visit(primitive.result(tuple(range(len(made)))), ())
-    return found
+    visit(primitive.result(tuple(range(len(shapes)))), ())
+    return values
 
 
 def merged(writer: Writer, left: Value, right: Value) -> Value:

@@ -18,11 +18,11 @@ from hookcheck.topology.tree import Ref
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """A module of our own, or a layer of torch.nn."""
-    return draw(st.one_of(_own(), _of_torch()))
+    return draw(st.one_of(_of_a_body(), _of_torch()))
 
 
 @st.composite
-def _own(draw: Draw) -> Topology:
+def _of_a_body(draw: Draw) -> Topology:
     """One to three tensors of which one at least is passed by keyword; any may be the only one to require grad."""
     inputs = alike(draw, draw(st.integers(1, 3)))
     sure = draw(st.sampled_from(range(len(inputs))[::-1]))
@@ -50,6 +50,6 @@ def _of_torch(draw: Draw) -> Topology:
     call = writer.statements[-1]
     assert isinstance(call, Call)
     named = [*zip(layer.keywords, call.args)][draw(st.integers(0, len(call.args) - 1)) :]
-    kept = call.args[: len(call.args) - len(named)]
-    writer.statements[-1] = replace(call, args=kept, kwargs=(*named, *call.kwargs))
+    positional = call.args[: len(call.args) - len(named)]
+    writer.statements[-1] = replace(call, args=positional, kwargs=(*named, *call.kwargs))
     return finished(draw, writer, last.ref, [last], inputs)

@@ -128,17 +128,17 @@ def _cast(draw: Draw) -> Topology:
     (value,) = writer.step(writer.inputs[0], (Linear,))
     back = draw(st.booleans())
     target = Writer(draw, value.shape) if draw(st.booleans()) else writer
-    (made,) = target.op(To(other), value if target is writer else target.inputs[0])
-    made = complex_steps(target, made, COMPLEX_INSIDE) if other in REAL else steps(target, made, ANYWHERE)
+    (output,) = target.op(To(other), value if target is writer else target.inputs[0])
+    output = complex_steps(target, output, COMPLEX_INSIDE) if other in REAL else steps(target, output, ANYWHERE)
     if back and other in REAL and dtype not in REAL:
-        made = made_real(target, made, WAYS)
+        output = made_real(target, output, WAYS)
     if back:
-        (made,) = target.op(To(dtype), made)
+        (output,) = target.op(To(dtype), output)
     if target is not writer:
-        made = Value(Ref(writer.inner(target, made.ref, value)), made.shape)
-    if back and Linear.takes(made.shape):
-        (made,) = writer.step(made, (Linear,))
-    return finished(draw, writer, made, dtype, dtype if back else other, needed=other)
+        output = Value(Ref(writer.inner(target, output.ref, value)), output.shape)
+    if back and Linear.takes(output.shape):
+        (output,) = writer.step(output, (Linear,))
+    return finished(draw, writer, output, dtype, dtype if back else other, needed=other)
 
 
 @st.composite
@@ -155,15 +155,15 @@ def _promoted(draw: Draw) -> Topology:
     both = draw(st.permutations([value, second]))
     target = Writer(draw, *(v.shape for v in both)) if draw(st.booleans()) else writer
     ops = [Add(), Mul(), *([] if beside == "mask" else [Sub()]), *([] if result in REAL else [Maximum()])]
-    (made,) = target.op(draw(st.sampled_from(ops)), *(both if target is writer else target.inputs))
+    (output,) = target.op(draw(st.sampled_from(ops)), *(both if target is writer else target.inputs))
     if target is not writer:
-        made = Value(Ref(writer.inner(target, made.ref, *both)), made.shape)
+        output = Value(Ref(writer.inner(target, output.ref, *both)), output.shape)
     flags = draw(st.sampled_from([(True, True), (True, False), (False, True)]))
     if beside in ("tensor", "scalar"):
         given = Input("x1", second.shape, flags[1], dtype=other)
     else:
         given = Input("x1", second.shape, domain=beside, below=4 if beside == "index" else 0)
-    return finished(draw, writer, made, dtype, result, (Input("x0", shape, flags[0]), given))
+    return finished(draw, writer, output, dtype, result, (Input("x0", shape, flags[0]), given))
 
 
 @st.composite
@@ -190,11 +190,11 @@ def _complex_inside(draw: Draw) -> Topology:
     imaginary = steps(writer, real, ANYWHERE[:2])
     (value,) = writer.op(Complex(), real, imaginary)
     inner = Writer(draw, value.shape)
-    made = complex_steps(inner, inner.inputs[0], COMPLEX_FIRST)
-    made = Value(Ref(writer.inner(inner, made.ref, value)), made.shape)
-    made = steps(writer, made_real(writer, made, WAYS), ANYWHERE)
+    output = complex_steps(inner, inner.inputs[0], COMPLEX_FIRST)
+    output = Value(Ref(writer.inner(inner, output.ref, value)), output.shape)
+    output = steps(writer, made_real(writer, output, WAYS), ANYWHERE)
     dtype = draw(st.sampled_from(["complex128", "complex64"]))
-    return finished(draw, writer, made, REAL[dtype], REAL[dtype], needed=dtype)
+    return finished(draw, writer, output, REAL[dtype], REAL[dtype], needed=dtype)
 
 
 @st.composite

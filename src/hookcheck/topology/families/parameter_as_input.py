@@ -35,8 +35,8 @@ def topologies(draw: Draw) -> Topology:
         result = met_inside(draw, writer, *draw(st.permutations([parameter, value])))
     else:
         layer = draw(layers(parameter.shape))
-        (through,) = writer.call(writer.child(layer), layer, (parameter.ref,), (Operand(parameter.shape),))
-        result = met_here(draw, writer, value, through)
+        (output,) = writer.call(writer.child(layer), layer, (parameter.ref,), (Operand(parameter.shape),))
+        result = met_here(draw, writer, value, output)
     net = network(writer, writer.chain(result, 0, 1))
     name = "w" if where == "w" else "m0.weight"
     frozen = draw(st.sampled_from([(), (), (name,)]))

@@ -41,14 +41,14 @@ def _block(draw: Draw, shape: Shape) -> tuple[Writer, Value]:
     (x,) = writer.inputs
     activation = draw(st.sampled_from(["none", "before", "after"]))
     start = applied(writer, draw(ACTIVATIONS), x) if activation == "before" else x
-    made = _scaled(writer, branch(writer, start))
+    branched = _scaled(writer, branch(writer, start))
     if draw(st.booleans()):
-        skip = projected(writer, x, made.shape)
+        skip = projected(writer, x, branched.shape)
     else:
-        skip, made = x, projected(writer, made, shape)
+        skip, branched = x, projected(writer, branched, shape)
     merge: Op = draw(st.sampled_from([Add(), Add(), Cat(-1)]))
-    pair = draw(st.sampled_from([(skip, made), (made, skip)]))
-    (y,) = writer.op(merge if made.shape else Add(), *pair)
+    pair = draw(st.sampled_from([(skip, branched), (branched, skip)]))
+    (y,) = writer.op(merge if branched.shape else Add(), *pair)
     return writer, applied(writer, draw(ACTIVATIONS), y) if activation == "after" else y
 
 

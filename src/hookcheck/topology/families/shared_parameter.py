@@ -20,7 +20,7 @@ from hookcheck.topology.tree import Ref
 @st.composite
 def topologies(draw: Draw) -> Topology:
     """Tied layers, parameters of a body's own, or a layer's weight that the body around it uses as well."""
-    return draw(st.one_of(_tied(), _own(), _borrowed(), _embedding()))
+    return draw(st.one_of(_tied(), _of_the_body(), _borrowed(), _embedding()))
 
 
 @st.composite
@@ -39,7 +39,7 @@ def _tied(draw: Draw) -> Topology:
 
 
 @st.composite
-def _own(draw: Draw) -> Topology:
+def _of_the_body(draw: Draw) -> Topology:
     """A parameter of the body, or in a list or dictionary of parameters, used two or three times."""
     shape = draw(SMALL)
     writer = Writer(draw, shape)

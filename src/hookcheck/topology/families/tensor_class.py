@@ -34,28 +34,28 @@ def topologies(draw: Draw) -> Topology:
     name = draw(st.sampled_from([*TENSORS, SPARSE_GRADIENT]))
     if name == SPARSE_GRADIENT:
         return _embedded(draw)
-    found = TENSORS[name]
-    places = PLACES[:1] if found.leaf or found.constant else PLACES
-    place = draw(st.sampled_from([*places, *(["parameter"] if found.parameter else [])]))
-    return _of_class(draw, name, found, place)
+    chosen = TENSORS[name]
+    places = PLACES[:1] if chosen.leaf or chosen.constant else PLACES
+    place = draw(st.sampled_from([*places, *(["parameter"] if chosen.parameter else [])]))
+    return _of_class(draw, name, chosen, place)
 
 
-def _of_class(draw: Draw, name: str, found: TensorClass, place: str) -> Topology:
-    layer, shape = _first(draw, found, place == "parameter")
+def _of_class(draw: Draw, name: str, tensor_class: TensorClass, place: str) -> Topology:
+    layer, shape = _first(draw, tensor_class, place == "parameter")
     writer = Writer(draw, shape)
     value = writer.inputs[0]
     if place in ("inside", "output"):
         inner = Writer(draw, shape)
         if place == "inside":  # made here, and given to a module
             (value,) = writer.op(AsTensor(name), value)
-            end = _steps(draw, inner, layer, inner.inputs[0], name if found.opaque else "")
+            end = _steps(draw, inner, layer, inner.inputs[0], name if tensor_class.opaque else "")
         else:  # a module gives it
             (end,) = inner.op(AsTensor(name), _steps(draw, inner, layer, inner.inputs[0]))
         value = Value(Ref(writer.inner(inner, end.ref, value)), end.shape)
     else:
-        value = _steps(draw, writer, layer, value, name if found.opaque and place == "input" else "")
+        value = _steps(draw, writer, layer, value, name if tensor_class.opaque and place == "input" else "")
     main: tuple[Statement, ...] = (Call("y", "", (Ref("x"),)),)
-    read = place == "output" and bool(found.read)
+    read = place == "output" and bool(tensor_class.read)
     if read and draw(st.booleans()):  # main gets it, and reads it
         main += (Apply("z", AsDense(name), (Ref("y"),)),)
         out = "z"
@@ -65,10 +65,10 @@ def _of_class(draw: Draw, name: str, found: TensorClass, place: str) -> Topology
         if draw(st.booleans()):
             value = _called(writer, Tanh(), value)
         out = "y"
-    given = Input("x", shape, not found.constant and draw(st.sampled_from([True, True, False])))
+    given = Input("x", shape, not tensor_class.constant and draw(st.sampled_from([True, True, False])))
     if place == "input":
         given = replace(given, tensor=name)
-    inputs, backward = _backed(draw, out, value.shape, found.dtype)
+    inputs, backward = _backed(draw, out, value.shape, tensor_class.dtype)
     weight = (
         next(f"m{i}.weight" for i, (_, m) in enumerate(writer.children) if m == layer) if place == "parameter" else ""
     )
@@ -77,21 +77,21 @@ def _of_class(draw: Draw, name: str, found: TensorClass, place: str) -> Topology
         (given, *inputs),
         (*main, *backward),
         training=draw(st.booleans()),
-        dtype=found.dtype or draw(st.sampled_from(["float64", "float64", "float32"])),
+        dtype=tensor_class.dtype or draw(st.sampled_from(["float64", "float64", "float32"])),
         seed=draw(SEEDS),
         classes=((weight, name),) if weight else (),
     )
 
 
-def _first(draw: Draw, found: TensorClass, parameter: bool) -> tuple[Layer, Shape]:
+def _first(draw: Draw, tensor_class: TensorClass, parameter: bool) -> tuple[Layer, Shape]:
     """The layer that a tensor of the class is for, and the shape of its input."""
-    if found.ranks == (4,):
+    if tensor_class.ranks == (4,):
         layer, shape = draw(convolutions())
         return layer, shape
-    if found.ranks == (5,):
+    if tensor_class.ranks == (5,):
         channels = draw(st.integers(1, 2))
         return Conv3d(channels, 2, (2, 1, 2)), (2, channels, 3, 2, 2)
-    rank = draw(st.sampled_from(found.ranks))
+    rank = draw(st.sampled_from(tensor_class.ranks))
     shape = tuple(draw(st.lists(st.integers(2, 3), min_size=rank, max_size=rank)))
     return Linear(shape[-1], draw(st.integers(1, 3)), draw(st.booleans())), shape
 

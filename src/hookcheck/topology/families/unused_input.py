@@ -27,14 +27,14 @@ def topologies(draw: Draw) -> Topology:
     if not draw(st.booleans()):
         return finished(inner, [value], flags)
     outer = Writer(draw, *shapes)
-    given = [_made(outer, each) for each in outer.inputs]
+    given = [_learned_of(outer, each) for each in outer.inputs]
     last = Value(Ref(outer.inner(inner, value.ref, *given)), value.shape)
     if draw(st.booleans()):
         last = merged(outer, last, projected(outer, given[unused], last.shape))
     return finished(outer, [last], flags)
 
 
-def _made(writer: Writer, value: Value) -> Value:
+def _learned_of(writer: Writer, value: Value) -> Value:
     """``value``, or one of the same shape made of it: by parameters, so that these are what gets no gradient."""
     if not writer.draw(st.booleans()):
         return value

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Entry, Form, Step
+from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
@@ -196,12 +196,12 @@ class PReLU(SingleStep):
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of ``x`` and of ``w``, which since 2.0 is seen with as many dimensions as ``x`` has (pytorch#91238)."""
-        found, rank = step.of("weight"), step.inputs[0].ndim
-        assert found is not None
-        if step.release < (2, 0) or rank == 1 or found.gradient is None:
+        entry, rank = step.of("weight"), step.inputs[0].ndim
+        assert entry is not None
+        if step.release < (2, 0) or rank == 1 or entry.gradient is None:
             return (step.each,)
         shape = (1, self.num_parameters, *[1] * (rank - 2)) if rank > 1 else ()
-        return ((step.of(0), Entry(found.gradient.reshape(shape), found.leads)),)
+        return ((step.of(0), NodeGradient(entry.gradient.reshape(shape), entry.leads)),)
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,12 @@ class AvgPool1d(Batched, Sliding, AveragePool):
     def sizes(self, extent: Shape) -> list[tuple[Array, Array]]:
         """For each spatial dimension: which positions each window holds, and by how many it is divided."""
         settings = (self.kernel_size, self.stride or self.kernel_size, self.padding)
-        found = []
+        sizes = []
         for n, k, s, p in per_dimension(extent, *settings):
             start = starts(n, k, s, p, 1, self.ceil_mode)
             held = members(n, start, k)
-            found.append((held, np.minimum(start + k, n + p) - start if self.count_include_pad else held.sum(-1)))
-        return found
+            sizes.append((held, np.minimum(start + k, n + p) - start if self.count_include_pad else held.sum(-1)))
+        return sizes
 
     def weights(self, extent: Shape) -> list[Array]:
         """1/size where a window holds a position."""

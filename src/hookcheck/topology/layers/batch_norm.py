@@ -66,8 +66,8 @@ class _Running(Normalisation):
     def blended(self, x: Array, parameters: dict[str, Array], share: float) -> dict[str, Array]:
         """The running statistics after ``x``, whose own have that ``share``; its variance is the unbiased one."""
         axes = self.measured(x)
-        own = {"running_mean": x.mean(axes), "running_var": x.var(axes, ddof=1)}
-        of_channel = {name: array.reshape(-1, self.num_features).mean(0) for name, array in own.items()}
+        statistics = {"running_mean": x.mean(axes), "running_var": x.var(axes, ddof=1)}
+        of_channel = {name: array.reshape(-1, self.num_features).mean(0) for name, array in statistics.items()}
         return {name: (1 - share) * parameters[name] + share * array for name, array in of_channel.items()}
 
 

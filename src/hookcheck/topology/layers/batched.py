@@ -114,8 +114,8 @@ class Batched(SingleStep):
         assert isinstance(layer, Batched)
         settings: Any = layer
         axes = zip(operands, layer.axes_in(len(operands)))
-        kept = (o if axis is None else replace(o, shape=(*o.shape[:axis], *o.shape[axis + 1 :])) for o, axis in axes)
-        return replace(settings, unbatched=True), tuple(kept)
+        samples = (o if axis is None else replace(o, shape=(*o.shape[:axis], *o.shape[axis + 1 :])) for o, axis in axes)
+        return replace(settings, unbatched=True), tuple(samples)
 
     def batched(self, tensors: tuple[Any, ...], axes: Iterable[Axis]) -> tuple[Any, ...]:
         """The tensors, with the batch axis at ``axes`` if they have none."""

@@ -25,7 +25,7 @@ def _sigmoid(x: Array) -> Array:
     return y
 
 
-class Rule(ABC):
+class Recurrence(ABC):
     """A step of recurrence, element by element: gate pre-activations ``a`` and ``b`` and a state to the next state.
 
     ``a = W_ih x + b_ih`` comes from the input, ``b = W_hh h + b_hh`` from the hidden state, each (N, gates · hidden);
@@ -46,7 +46,7 @@ class Rule(ABC):
         """The gradients of ``a``, of ``b`` and of the state (of ``h`` beside ``b``), given those of the next state."""
 
 
-class _Plain(Rule):
+class _Plain(Recurrence):
     """``h' = f(a + b)``, ``f`` being tanh or relu; ``da = db = f'(a + b) dh'``."""
 
     def __init__(self, nonlinearity: str) -> None:
@@ -61,7 +61,7 @@ class _Plain(Rule):
         return da, da, (np.zeros(1, a.dtype),)
 
 
-class _Lstm(Rule):
+class _Lstm(Recurrence):
     """Of ``a + b`` the gates ``i, f, g, o``; ``c' = σ(f) c + σ(i) tanh(g)``, ``h' = σ(o) tanh(c')``; chain rule."""
 
     gates = 4
@@ -85,7 +85,7 @@ class _Lstm(Rule):
         return _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
 
 
-class _Gru(Rule):
+class _Gru(Recurrence):
     """Gates ``r, z = σ(a + b)``, ``n = tanh(aₙ + r bₙ)``; ``h' = (1 − z) n + z h``; chain rule."""
 
     gates = 3
@@ -109,7 +109,9 @@ class _Gru(Rule):
 TANH, RELU, LSTM, GRU = _Plain("tanh"), _Plain("relu"), _Lstm(), _Gru()
 
 
-def weight_shapes(rule: Rule, sizes: tuple[int, int, int], bias: bool, projected: bool = False) -> dict[str, Shape]:
+def weight_shapes(
+    rule: Recurrence, sizes: tuple[int, int, int], bias: bool, projected: bool = False
+) -> dict[str, Shape]:
     """The parameters of a step with ``sizes`` (of the input, of the gates, of ``h``), in torch's order."""
     inputs, hidden, given = sizes
     gates = rule.gates * hidden
@@ -119,14 +121,14 @@ def weight_shapes(rule: Rule, sizes: tuple[int, int, int], bias: bool, projected
     return {**shapes, "weight_hr": (given, hidden)} if projected else shapes
 
 
-class Run:
+class SequenceRun:
     """The steps of ``rule`` over a sequence ``x`` (T, N, input), from a first state.
 
     ``outputs`` (T, N, ·) holds every ``h``, ``last`` the last state. Where there is a ``weight_hr``, it projects each
     new ``h``.
     """
 
-    def __init__(self, rule: Rule, x: Array, first: State, weights: Mapping[str, Array]) -> None:
+    def __init__(self, rule: Recurrence, x: Array, first: State, weights: Mapping[str, Array]) -> None:
         """Runs the steps; ``weights`` are named as `weight_shapes` names them."""
         self.rule, self.x, self.weights = rule, x, weights
         self.a = x @ weights["weight_ih"].T + weights.get("bias_ih", 0.0)
@@ -172,7 +174,7 @@ class _Cell(Batched):
 
     @property
     @abstractmethod
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The step."""
 
     @property
@@ -217,10 +219,10 @@ class _Cell(Batched):
         dx, first, gradients = run.back(np.zeros_like(run.outputs), cotangents)
         return ((dx[0], *first) if self.state else (dx[0],)), gradients
 
-    def _run(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Run:
+    def _run(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> SequenceRun:
         x, *given = inputs
         zeros = np.zeros((len(x), self.hidden_size), x.dtype)
-        return Run(self.rule, x[None], tuple(given) or (zeros,) * self.rule.states, parameters)
+        return SequenceRun(self.rule, x[None], tuple(given) or (zeros,) * self.rule.states, parameters)
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class RNNCell(_Cell):
     unbatched: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """Tanh or relu."""
         return TANH if self.nonlinearity == "tanh" else RELU
 
@@ -277,7 +279,7 @@ class LSTMCell(_Cell):
         return self.unbatched
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The LSTM's."""
         return LSTM
 
@@ -335,7 +337,7 @@ class GRUCell(_Cell):
     unbatched: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The GRU's."""
         return GRU
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Entry, Form, Step
+from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -93,7 +93,7 @@ class _Convolution(Batched, Convolving):
         at_once = self.axes == 3 or (self.axes == 2 and step.dtypes[0] == "float32")
         return (*forms, whole) if step.release < (1, 11) and self.groups > 1 and at_once else forms
 
-    def _of_padded(self, step: Step) -> Entry | None:
+    def _of_padded(self, step: Step) -> NodeGradient | None:
         """The gradient of ``x`` as a Node before has padded it: by a mode, or for "same" by the odd element."""
         sides = step.inputs[0].shape[2:]
         most = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)] if self.padding == "same" else []

@@ -63,8 +63,8 @@ class CosineSimilarity(SingleStep):
         y, v = (np.expand_dims(t, self.dim) for t in (*self.forward(inputs, parameters), *cotangents))
         gradients = []
         for a, b in (inputs, inputs[::-1]):
-            norm, own = self._norm(a), self._length(a)
-            direction = np.divide(a, own, out=np.zeros_like(a), where=own > 0)
+            norm, length = self._norm(a), self._length(a)
+            direction = np.divide(a, length, out=np.zeros_like(a), where=length > 0)
             gradients.append(v * (b / (norm * self._norm(b)) - y * direction / norm))
         return tuple(gradients), {}
 

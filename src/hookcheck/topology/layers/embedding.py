@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Entry, Form, Step
+from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.primitive import MOST, Array, Layer, Operand, Shape, SingleStep
 from hookcheck.topology.tree import Tree
@@ -32,8 +32,8 @@ class _Table(SingleStep):
         if self.scale_grad_by_freq:
             d_rows = d_rows / np.bincount(indices, minlength=self.num_embeddings)[indices][:, None].astype(d_rows.dtype)
         d_weight = np.zeros((self.num_embeddings, self.embedding_dim), d_rows.dtype)
-        kept = self.counted(indices)
-        np.add.at(d_weight, indices[kept], d_rows[kept])
+        counted = self.counted(indices)
+        np.add.at(d_weight, indices[counted], d_rows[counted])
         return d_weight
 
 
@@ -211,7 +211,7 @@ class EmbeddingBag(_Table):
         """Of the table and of the factors, one after another."""
         factors = step.of(len(step.inputs) - 1) if self.weighted else None
         if factors is not None and factors.gradient is not None:
-            factors = Entry(factors.gradient.reshape(-1), factors.leads)
+            factors = NodeGradient(factors.gradient.reshape(-1), factors.leads)
         return ((step.of("weight"), factors),)
 
 

@@ -107,15 +107,15 @@ class CTCLoss(_Loss):
 
     def _prefixes(self, emitted: Array, path: Array) -> Array:
         """The log probability of all ways to each place of ``path`` by each time: one place on, or two over a blank."""
-        found = np.full_like(emitted, -np.inf)
-        found[0, :2] = emitted[0, :2]
+        logs = np.full_like(emitted, -np.inf)
+        logs[0, :2] = emitted[0, :2]
         over = np.flatnonzero((path[2:] != self.blank) & (path[2:] != path[:-2])) + 2
         for t in range(1, len(emitted)):
-            found[t] = found[t - 1]
-            found[t, 1:] = np.logaddexp(found[t, 1:], found[t - 1, :-1])
-            found[t, over] = np.logaddexp(found[t, over], found[t - 1, over - 2])
-            found[t] += emitted[t]
-        return found
+            logs[t] = logs[t - 1]
+            logs[t, 1:] = np.logaddexp(logs[t, 1:], logs[t - 1, :-1])
+            logs[t, over] = np.logaddexp(logs[t, over], logs[t - 1, over - 2])
+            logs[t] += emitted[t]
+        return logs
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The mean or sum of the losses; of the losses themselves the choice of a number or 0, or the whole."""

@@ -85,10 +85,10 @@ class _Triplet(_Loss):
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """The slopes of the distances, where the loss is not 0."""
         a, p, n = inputs
-        kept = (v * (self._lacking(a, p, n) > 0))[:, None]
+        violating = (v * (self._lacking(a, p, n) > 0))[:, None]
         swaps = self._swaps(a, p, n)[:, None]
-        near = kept * self.slope(a, p)
-        far, swapped = kept * (1 - swaps) * self.slope(a, n), kept * swaps * self.slope(p, n)
+        near = violating * self.slope(a, p)
+        far, swapped = violating * (1 - swaps) * self.slope(a, n), violating * swaps * self.slope(p, n)
         return like(near - far, a), like(-near - swapped, p), like(far + swapped, n)
 
     def _swaps(self, a: Array, p: Array, n: Array) -> Array:

@@ -72,11 +72,11 @@ class LPPool1d(Batched, Sliding):
 
     def _weights(self, extent: Shape) -> list[Array]:
         """The factors of ``A``, one a spatial dimension."""
-        found = []
+        weights = []
         for n, k, s in per_dimension(extent, self.kernel_size, self.stride or self.kernel_size):
             held = members(n, starts(n, k, s, 0, 1, self.ceil_mode), k)
-            found.append(held * (k / held.sum(-1, keepdims=True)))
-        return found
+            weights.append(held * (k / held.sum(-1, keepdims=True)))
+        return weights
 
     def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
         """The root of the sums; where one is 0, so is its root, and the slope there is infinite."""

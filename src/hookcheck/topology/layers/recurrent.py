@@ -13,7 +13,7 @@ from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers import cells
 from hookcheck.topology.layers.batched import Axis, BatchedSequence
-from hookcheck.topology.layers.cells import Rule, Run, weight_shapes
+from hookcheck.topology.layers.cells import Recurrence, SequenceRun, weight_shapes
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
 from hookcheck.topology.primitive import Array, Layer, Operand, Shape
@@ -41,7 +41,7 @@ class _Recurrent(BatchedSequence):
 
     @property
     @abstractmethod
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The step."""
 
     @property
@@ -134,7 +134,7 @@ class _Recurrent(BatchedSequence):
                     whole[index] = d
         return (self._turned(v), *(first if self.state else ())), gradients
 
-    def _runs(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> list[list[Run]]:
+    def _runs(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> list[list[SequenceRun]]:
         """For each layer the run of each direction."""
         x, *given = self._turned(inputs[0]), *inputs[1:]
         stacked, runs = self.num_layers * len(self.directions), []
@@ -142,7 +142,7 @@ class _Recurrent(BatchedSequence):
         for layer in range(self.num_layers):
             runs.append(
                 [
-                    Run(
+                    SequenceRun(
                         self.rule,
                         _along(x, suffix),
                         tuple(tensor[layer * len(self.directions) + side] for tensor in first),
@@ -154,7 +154,7 @@ class _Recurrent(BatchedSequence):
             x = self._joined(runs[-1])
         return runs
 
-    def _joined(self, runs: list[Run]) -> Array:
+    def _joined(self, runs: list[SequenceRun]) -> Array:
         return np.concatenate([_along(run.outputs, suffix) for suffix, run in zip(self.directions, runs)], -1)
 
     def _turned(self, x: Array) -> Array:
@@ -199,7 +199,7 @@ class RNN(_Recurrent):
     unbatched: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """Tanh or relu."""
         return cells.TANH if self.nonlinearity == "tanh" else cells.RELU
 
@@ -239,7 +239,7 @@ class LSTM(_Recurrent):
         return "1.8" if self.proj_size else "1.7"
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The LSTM's."""
         return cells.LSTM
 
@@ -285,6 +285,6 @@ class GRU(_Recurrent):
     unbatched: bool = False
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> Recurrence:
         """The GRU's."""
         return cells.GRU

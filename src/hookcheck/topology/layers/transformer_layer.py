@@ -159,8 +159,8 @@ class TransformerLayer(Transforming):
         """The statements of all blocks one after another, and the last value."""
         body: list[Statement] = []
         for i, block in enumerate(blocks, 1):
-            statements, found = block(f"normed{i}" if self.norm_first else x)
-            dropped, added = Call(f"dropped{i}", f"dropout{i}", (found,)), (Ref(x), Ref(f"dropped{i}"))
+            statements, result = block(f"normed{i}" if self.norm_first else x)
+            dropped, added = Call(f"dropped{i}", f"dropout{i}", (result,)), (Ref(x), Ref(f"dropped{i}"))
             if self.norm_first:
                 body += [Call(f"normed{i}", f"norm{i}", (Ref(x),)), *statements, dropped, Apply(f"x{i}", Add(), added)]
             else:
@@ -263,6 +263,6 @@ def decoder_masks(
 ) -> tuple[dict[str, str], tuple[Operand, ...]]:
     """The masks of a decoder for a target of ``shape`` and ``steps`` of memory: kinds by name, and operands."""
     (batch, length), heads = extent(shape, settings["batch_first"]), settings["nhead"]
-    own, of_own = drawn_masks(draw, ("bool", "float"), (batch, heads, length, length))
+    target_masks, of_own = drawn_masks(draw, ("bool", "float"), (batch, heads, length, length))
     other, of_other = drawn_masks(draw, ("bool", "float"), (batch, heads, length, steps))
-    return dict(zip(TransformerDecoderLayer.masks, (*own, *other))), (*of_own, *of_other)
+    return dict(zip(TransformerDecoderLayer.masks, (*target_masks, *other))), (*of_own, *of_other)

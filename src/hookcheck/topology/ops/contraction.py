@@ -52,8 +52,8 @@ class MatMul(Filled):
         n, m = (1 if x.ndim == 1 else x.shape[side] for x, side in ((a, -2), (b, -1)))
         turned = v[..., None] if a.ndim == 1 else v.swapaxes(-1, -2) if b.ndim > 1 else v
         shapes: list[Shape] = [(-1,), (-1, m), (-1, n, m)]
-        found = tuple(form for seen in (turned, *map(v.reshape, shapes)) for form in step.alone(seen))
-        return (*found, (None, step.inner(v))) if a.ndim == 2 and step.release < (1, 10) else found
+        forms = tuple(form for seen in (turned, *map(v.reshape, shapes)) for form in step.alone(seen))
+        return (*forms, (None, step.inner(v))) if a.ndim == 2 and step.release < (1, 10) else forms
 
 
 @dataclass(frozen=True)

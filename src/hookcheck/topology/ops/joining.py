@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.last_node import Entry, Form, Release, Step
+from hookcheck.topology.last_node import Form, NodeGradient, Release, Step
 from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
 
@@ -42,7 +42,7 @@ class Cat(Ranked):
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of all that is put together, if any of it wants a gradient."""
-        return (tuple(Entry(gradient, step.floating) for gradient in step.gradients),)
+        return (tuple(NodeGradient(gradient, step.floating) for gradient in step.gradients),)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Stack(Rule):
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of all that is put together, if any of it wants a gradient."""
-        return (tuple(Entry(gradient, step.floating) for gradient in step.gradients),)
+        return (tuple(NodeGradient(gradient, step.floating) for gradient in step.gradients),)
 
 
 class Apart(Several):

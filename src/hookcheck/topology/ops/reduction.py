@@ -129,7 +129,7 @@ class _Over(Filled):
         return some(draw, len(shape)), draw(st.booleans())
 
 
-def _kept(reduced: Array, dims: Shape, keepdim: bool) -> Array:
+def _unsqueezed(reduced: Array, dims: Shape, keepdim: bool) -> Array:
     """What was reduced over ``dims``, with those dimensions of length 1."""
     return reduced if keepdim else np.expand_dims(reduced, dims)
 
@@ -148,7 +148,7 @@ class SumOver(_Over):
         return (x.sum(self.dims, keepdims=self.keepdim),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.broadcast_to(_kept(v, self.dims, self.keepdim), x.shape),)
+        return (np.broadcast_to(_unsqueezed(v, self.dims, self.keepdim), x.shape),)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class MeanOver(_Over):
         return (x.mean(self.dims, keepdims=self.keepdim),)
 
     def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.broadcast_to(_kept(v * (v.size / x.size), self.dims, self.keepdim), x.shape),)
+        return (np.broadcast_to(_unsqueezed(v * (v.size / x.size), self.dims, self.keepdim), x.shape),)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class AMax(_Over):
 
     def _pull(self, v: Array, x: Array) -> Gradients:
         largest = (x == x.max(self.dims, keepdims=True)).astype(x.dtype)
-        return (_kept(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True),)
+        return (_unsqueezed(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True),)
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class LogSumExp(_Over):
 
     def _pull(self, v: Array, x: Array) -> Gradients:
         exps = np.exp(x - x.max(self.dims, keepdims=True))
-        return (_kept(v, self.dims, self.keepdim) * exps / exps.sum(self.dims, keepdims=True),)
+        return (_unsqueezed(v, self.dims, self.keepdim) * exps / exps.sum(self.dims, keepdims=True),)
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class MaxOver(Several):
 
     def _pull(self, v: Array, _: Array, x: Array) -> Gradients:
         gradient, first = np.zeros_like(x), np.expand_dims(x.argmax(self.dim), self.dim)
-        np.put_along_axis(gradient, first, _kept(v, (self.dim,), self.keepdim), self.dim)
+        np.put_along_axis(gradient, first, _unsqueezed(v, (self.dim,), self.keepdim), self.dim)
         return (gradient,)
 
 

@@ -29,9 +29,9 @@ def unbroadcast(gradient: Array, x: Array) -> Array:
 
 def companion(draw: st.DrawFn, shape: Shape, grows: bool = True) -> Shape:
     """A shape that broadcasts with ``shape``, and that makes the result larger only if it ``grows``."""
-    kept = shape[draw(st.integers(0, len(shape))) :]
-    sides = draw(st.tuples(*(st.sampled_from((n, 2 if n == 1 and grows else 1)) for n in kept)))
-    ahead = draw(st.sampled_from(((), (2,)))) if grows and len(kept) == len(shape) < MOST else ()
+    trailing = shape[draw(st.integers(0, len(shape))) :]
+    sides = draw(st.tuples(*(st.sampled_from((n, 2 if n == 1 and grows else 1)) for n in trailing)))
+    ahead = draw(st.sampled_from(((), (2,)))) if grows and len(trailing) == len(shape) < MOST else ()
     return (*ahead, *sides)
 
 

@@ -58,7 +58,7 @@ class AsTensor(_Identity):
 
     def source(self, *arguments: str) -> str:
         """The expression of the table."""
-        return TENSORS[self.tensor].made.format(*arguments)
+        return TENSORS[self.tensor].make.format(*arguments)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """That of the expression's last function: of rows in a list, of rows laid end to end, or of a view of numbers

@@ -276,8 +276,8 @@ class Index(_Part):
         key = self._key(step.inputs[0].ndim)
         before = step.inputs[0][key[: max(0, count - 1)]]
         gradient = np.zeros(before.shape, step.v.dtype)
-        kept = sum(isinstance(item, slice) for item in key[: max(0, count - 1)])
-        gradient[_along(kept, before.ndim, key[count - 1]) if count else ...] = step.v
+        slices = sum(isinstance(item, slice) for item in key[: max(0, count - 1)])
+        gradient[_along(slices, before.ndim, key[count - 1]) if count else ...] = step.v
         return step.alone(gradient)
 
 

@@ -25,7 +25,7 @@ from hookcheck.models.cuts import CALLED
 from hookcheck.models.judging import Truth, clauses_of, node_runs, refusing, verdicts
 from hookcheck.models.reference import NodeRun, Reference
 from hookcheck.models.result import Judged, OwnHook
-from hookcheck.models.step import Step, Subject, Taken, take
+from hookcheck.models.step import ModelStep, ModelSubject, StepTargets, take
 from hookcheck.models.tables import global_hooks
 from hookcheck.models.watching import Honoured, Watch, Watched, watching
 from hookcheck.probe.garbage import young
@@ -43,14 +43,14 @@ class Receipts:
     ``kept`` (by key and place) how many bytes of what it was given are there afterwards, and whether with their graph.
     """
 
-    step: Step
+    step: ModelStep
     hooks: tuple[Watched, ...]
     changed: Mapping[tuple[str, str, str], tuple[str, ...]]
     kept: Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]
     nodes: tuple[NodeRun, ...]
 
 
-def receive(subject: Subject, register: Register, plain: Step, call: Any = None) -> Receipts:
+def receive(subject: ModelSubject, register: Register, plain: ModelStep, call: Any = None) -> Receipts:
     """Runs the step with the hooks, once more for each that returns something, and once for what stays in memory.
 
     Raises:
@@ -72,7 +72,7 @@ def receive(subject: Subject, register: Register, plain: Step, call: Any = None)
 
 
 def _kept(
-    subject: Subject, register: Register, call: Any
+    subject: ModelSubject, register: Register, call: Any
 ) -> Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]:
     with young():
         step, watch = _run(subject, register, lambda _: True, call, weakly=True)
@@ -84,7 +84,7 @@ def _kept(
 
 
 def judge_own(
-    subject: Subject, received: Receipts, truth: Truth, ledger: Ledger, device: str, forward: bool
+    subject: ModelSubject, received: Receipts, truth: Truth, ledger: Ledger, device: str, forward: bool
 ) -> Iterator[OwnHook]:
     """Each hook with the verdicts on it; those of ``forward`` hooks need another truth than the others."""
     for hook in received.hooks:
@@ -112,7 +112,7 @@ def judge_own(
         )
 
 
-def presence(subject: Subject, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
+def presence(subject: ModelSubject, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
     """What is otherwise only because the hooks are there: right or known if it is so for one of their kinds."""
     if received.step.raised or any(hook.wrote for hook in received.hooks):
         return
@@ -127,12 +127,12 @@ def presence(subject: Subject, received: Receipts, truth: Truth, ledger: Ledger,
 
 
 def _run(
-    subject: Subject, register: Register, honoured: Honoured, call: Any, weakly: bool = False
-) -> tuple[Step, Watch]:
+    subject: ModelSubject, register: Register, honoured: Honoured, call: Any, weakly: bool = False
+) -> tuple[ModelStep, Watch]:
     box: list[Watch] = []
 
     @contextmanager
-    def within(taken: Taken) -> Iterator[None]:
+    def within(taken: StepTargets) -> Iterator[None]:
         watch = Watch(taken.modules, {**taken.parameters, **taken.inputs}, honoured, weakly)
         box.append(watch)
         known = {hook.key for _, hook in global_hooks()}
@@ -181,12 +181,12 @@ def _remove(given: Any) -> None:
         given()
 
 
-def _reference(hook: Watched, subject: Subject, truth: Truth, nodes: Sequence[NodeRun]) -> Reference:
+def _reference(hook: Watched, subject: ModelSubject, truth: Truth, nodes: Sequence[NodeRun]) -> Reference:
     paths, names = _site(hook, subject)
     return Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes, names)
 
 
-def _site(hook: Watched, subject: Subject) -> tuple[Sequence[str], Sequence[str] | None]:
+def _site(hook: Watched, subject: ModelSubject) -> tuple[Sequence[str], Sequence[str] | None]:
     """The modules, and the names of leaves or outputs, that a hook is about."""
     scope = hook.kind.scope
     if scope == "global":
@@ -198,7 +198,13 @@ def _site(hook: Watched, subject: Subject) -> tuple[Sequence[str], Sequence[str]
 
 
 def _judged(
-    hook: Watched, reference: Reference, step: Step, subject: Subject, truth: Truth, ledger: Ledger, device: str
+    hook: Watched,
+    reference: Reference,
+    step: ModelStep,
+    subject: ModelSubject,
+    truth: Truth,
+    ledger: Ledger,
+    device: str,
 ) -> Iterator[Judged]:
     kind, of_module = hook.kind, hook.kind.scope == "module"
     skipped = Judged(_on(hook), None, kind.name, "", result.NOT_JUDGED)
@@ -234,7 +240,7 @@ def _on(hook: Watched) -> str:
     return "all modules" if hook.kind.scope == "global" else "another tensor"
 
 
-def _changed(before: Step, after: Step) -> Iterator[str]:
+def _changed(before: ModelStep, after: ModelStep) -> Iterator[str]:
     """The outputs and gradients that are not the same in two steps."""
     if after.raised:
         yield f"the step raises {after.seen.raised}"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from hookcheck.coverage.axes import axes
-from hookcheck.coverage.pairs import Pair
+from hookcheck.coverage.pairs import WordPair
 from hookcheck.coverage.rules import POSSIBLE
 
 
@@ -15,7 +15,7 @@ def columns() -> tuple[str, ...]:
     return ("pairs", *(axis.name for axis in axes()[:-1]))
 
 
-def counts(pairs: Iterable[Pair]) -> list[Mapping[str, str]]:
+def counts(pairs: Iterable[WordPair]) -> list[Mapping[str, str]]:
     """A row for each axis but the first: reached and all pairs with each axis before it."""
     total: Counter[tuple[str, str]] = Counter()
     reached: Counter[tuple[str, str]] = Counter()
@@ -29,7 +29,7 @@ def counts(pairs: Iterable[Pair]) -> list[Mapping[str, str]]:
     ]
 
 
-def missing(pairs: Iterable[Pair]) -> list[str]:
+def missing(pairs: Iterable[WordPair]) -> list[str]:
     """Each reason with the pairs that it is the reason of; words that miss the same ones stand together."""
     by_reason: dict[str, dict[tuple[str, str], dict[str, list[str]]]] = {}
     for pair in pairs:
@@ -38,9 +38,9 @@ def missing(pairs: Iterable[Pair]) -> list[str]:
             between.setdefault(pair.word_a, []).append(pair.word_b)
     lines = []
     for reason in sorted(by_reason, key=POSSIBLE.count):
-        found = by_reason[reason]
-        lines += ["", f"{reason} ({_plural(sum(len(bs) for each in found.values() for bs in each.values()))}):"]
-        for (a, b), each in found.items():
+        by_axes = by_reason[reason]
+        lines += ["", f"{reason} ({_plural(sum(len(bs) for each in by_axes.values() for bs in each.values()))}):"]
+        for (a, b), each in by_axes.items():
             alike: dict[tuple[str, ...], list[str]] = {}
             for word, others in each.items():
                 alike.setdefault(tuple(others), []).append(word)
@@ -48,18 +48,18 @@ def missing(pairs: Iterable[Pair]) -> list[str]:
     return lines
 
 
-def summary(pairs: Iterable[Pair], topologies: int) -> str:
+def summary(pairs: Iterable[WordPair], topologies: int) -> str:
     """How many pairs are reached, ruled out, and neither."""
-    found = Counter("reached" if pair.topologies else pair.reason in POSSIBLE for pair in pairs)
+    numbers = Counter("reached" if pair.topologies else pair.reason in POSSIBLE for pair in pairs)
     return (
-        f"{found['reached']:,} of {_plural(sum(found.values()))} reached by {topologies:,} topologies; "
-        f"{found[False]:,} ruled out, {found[True]:,} possible"
+        f"{numbers['reached']:,} of {_plural(sum(numbers.values()))} reached by {topologies:,} topologies; "
+        f"{numbers[False]:,} ruled out, {numbers[True]:,} possible"
     )
 
 
 def _listed(axis: str, words: Iterable[str]) -> str:
-    found, every = tuple(words), next(each.words for each in axes() if each.name == axis)
-    return "(any)" if len(found) == len(every) > 1 else ", ".join(found)
+    shown, every = tuple(words), next(each.words for each in axes() if each.name == axis)
+    return "(any)" if len(shown) == len(every) > 1 else ", ".join(shown)
 
 
 def _plural(count: int) -> str:
