@@ -186,10 +186,10 @@ def broken_from_then_on(name: str, what: str) -> Iterator[None]:
 
         def make(original: Any) -> Any:
             def asked(*args: Any, **kwargs: Any) -> Any:
-                made = original(*args, **kwargs)
+                result = original(*args, **kwargs)
                 if not broken_now:
                     broken_now.append(open_now.enter_context(WITHIN[what]()))
-                return made
+                return result
 
             return asked
 

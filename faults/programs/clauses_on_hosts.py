@@ -116,8 +116,8 @@ def _of_optimizers(test: Callable[[Any], bool], name: str) -> Callable[[], Abstr
 
 def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
     """Registering on a ScriptModule does nothing, and refuses nothing."""
-    made = vars(torch.jit.RecursiveScriptModule)
-    owner = torch.jit.RecursiveScriptModule if name in made else torch.jit.ScriptModule
+    methods = vars(torch.jit.RecursiveScriptModule)
+    owner = torch.jit.RecursiveScriptModule if name in methods else torch.jit.ScriptModule
     return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE({}))
 
 

@@ -177,24 +177,24 @@ def test_what_full_hooks_change_is_known_beside_others_too() -> None:
 
 def test_what_a_hook_keeps_is_told() -> None:
     """`fc` gives 3 rows of 3 numbers in float32; the graph holds the leaf at its end, which is the input's 3 of 2."""
-    kept: dict[str, Any] = {}
+    store: dict[str, Any] = {}
     hooks = {
-        "with its graph": (lambda module, args, output: kept.update(all=output), 36 + 24, True),
-        "its memory alone": (lambda module, args, output: kept.update(all=output.detach()[0]), 36, False),
-        "a copy": (lambda module, args, output: kept.update(all=output.detach().clone()), 0, False),
-        "a parameter": (lambda module, args, output: kept.update(all=module.weight), 0, False),
+        "with its graph": (lambda module, args, output: store.update(all=output), 36 + 24, True),
+        "its memory alone": (lambda module, args, output: store.update(all=output.detach()[0]), 36, False),
+        "a copy": (lambda module, args, output: store.update(all=output.detach().clone()), 0, False),
+        "a parameter": (lambda module, args, output: store.update(all=module.weight), 0, False),
     }
     for hook, size, graph in hooks.values():
-        found = only(checked(lambda model, hook=hook: model.fc.register_forward_hook(hook)), "forward")  # type: ignore[misc]
-        assert (found.kept, found.graph) == (size, graph)
+        report = only(checked(lambda model, hook=hook: model.fc.register_forward_hook(hook)), "forward")  # type: ignore[misc]
+        assert (report.retained, report.graph) == (size, graph)
         said = f"{size} B of what it was given stay in memory{', with the graph behind it' if graph else ''}"
-        assert (said in str(found)) is (size > 0)
-        kept.clear()
+        assert (said in str(report)) is (size > 0)
+        store.clear()
 
 
 def test_what_torch_itself_keeps_is_no_hooks_doing() -> None:
     result = checked(of_many_kinds)
-    assert not any(hook.kept or hook.graph for hook in result.hooks)
+    assert not any(hook.retained or hook.graph for hook in result.hooks)
 
 
 def test_a_hook_that_raises_is_told_with_its_line() -> None:

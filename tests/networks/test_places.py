@@ -98,10 +98,10 @@ def test_complex_gates_are_known_to_lack_a_kernel_on_a_device_alone(id: str) -> 
     there = replace(there, device="cuda", plain=there.observed, elsewhere=case().observed)
     for device, entry in (("cuda", "complex-gates-without-a-kernel"), ("cpu", None)):
         ledger = applying(load(), "2.13.0", device)
-        found = judge(there, [CLAUSES[id]]).findings
-        assert [f.finding.gap for f in found] == ["raised"]
+        findings = judge(there, [CLAUSES[id]]).findings
+        assert [f.finding.gap for f in findings] == ["raised"]
         for features in ({"module": frozenset({"Composite", "GRUCell"})}, {"module": frozenset({"Composite"})}):
-            known = ledger.explain(id, "mixed-dtype", "full_backward", found[0].finding, features)
+            known = ledger.explain(id, "mixed-dtype", "full_backward", findings[0].finding, features)
             assert known == (entry if "GRUCell" in features["module"] else None)
 
 

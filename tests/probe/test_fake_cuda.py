@@ -97,10 +97,10 @@ def test_a_device_with_a_fault_of_its_own_shows(device: Path) -> None:
 
 @pytest.mark.slow
 def test_every_network_runs_on_a_device(device: Path) -> None:
-    found = differences(device, *(family for family in FAMILIES if family not in LEFT_OUT))
-    reasons = Counter(reason(said) for _, _, said in found)
+    outcomes = differences(device, *(family for family in FAMILIES if family not in LEFT_OUT))
+    reasons = Counter(reason(said) for _, _, said in outcomes)
     print(*reasons.most_common(), sep="\n")
     assert reasons.keys() == {"alike", *LACKING}
-    assert reasons["alike"] > 0.9 * len(found)
-    complex_gates = [family for family, _, said in found if "complex dtype" in said]
+    assert reasons["alike"] > 0.9 * len(outcomes)
+    complex_gates = [family for family, _, said in outcomes if "complex dtype" in said]
     assert set(complex_gates) == {"mixed-dtype"}

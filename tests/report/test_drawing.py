@@ -92,8 +92,8 @@ def test_a_drawing_is_the_same_wherever_its_objects_lie() -> None:
     # two arrows lead over several layers, and what stands beside them is kept in sets
     boxes = [Box(name, STEP) for name in "abcdefgh"]
     arrows = [(0, 1), (1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 6), (0, 6), (0, 5), (5, 7), (6, 7), (0, 7)]
-    kept, placed = [], set()
+    others, placed = [], set()
     for _ in range(20):
-        kept.append([object() for _ in range(997)])
+        others.append([object() for _ in range(997)])
         placed.add(place(Diagram(boxes, arrows), "", ""))
     assert len(placed) == 1

@@ -152,7 +152,7 @@ PROMISES: dict[ModuleType, Condition] = {
     view: makes_a_view,
     inplace: lambda t: writes(t) or named("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")(t),
     detached_inside: cuts,
-    tensor_class: lambda t: bool(tensor_classes(t)) or named("Embedding")(t),
+    tensor_class: lambda t: bool(tensor_classes(t)) or named("Embedding")(t) or named("EmbeddingBag")(t),
 }
 
 every = pytest.mark.parametrize("family", PROMISES, ids=lambda family: family.__name__.rpartition(".")[2])

@@ -79,7 +79,7 @@ _SCHEMAS = [
         wrote=("integer", "at how many calls it wrote to a tensor that it was given"),
         changed=("array", "the outputs and gradients that are others by what it returned or wrote"),
         left=("boolean", "whether it was still there at the end"),
-        kept=("integer", "how many bytes of what it was given are still there after the step"),
+        retained=("integer", "how many bytes of what it was given are still there after the step"),
         graph=("boolean", "whether some of that has its graph"),
         received=("string", "what it received, in words"),
     ),

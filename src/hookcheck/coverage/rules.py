@@ -205,7 +205,7 @@ RULES = (
     ),
     ExclusionRule(
         "grad mode is switched off in families that are about that",
-        ("family=*", "!family=no-grad-evaluation", "!family=detached-inside", "!family=train-eval"),
+        ("family=*", "!family=no-grad-evaluation", "!family=detached-inside", "!family=train-eval", "!family=context"),
         ("grad mode=no_grad", "grad mode=inference_mode"),
     ),
     ExclusionRule(

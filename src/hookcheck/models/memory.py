@@ -31,9 +31,9 @@ class Given:
                 reference = _weak(held)
                 self._memory.setdefault(reference.cdata, (reference, _size(held)))
 
-    def left(self, own: Iterable[torch.Tensor]) -> tuple[int, bool]:
-        """How many bytes there still are, those of ``own`` tensors aside, and whether a graph is there with them."""
-        others = {_weak(held).cdata for tensor in own if (held := _storage(tensor)) is not None}
+    def left(self, excluded: Iterable[torch.Tensor]) -> tuple[int, bool]:
+        """How many bytes there still are but those of ``excluded`` tensors, and whether a graph is there with them."""
+        others = {_weak(held).cdata for tensor in excluded if (held := _storage(tensor)) is not None}
         left = sum(size for key, (memory, size) in self._memory.items() if key not in others and not memory.expired())
         return left, left > 0 and any(
             (tensor := reference()) is not None and tensor.grad_fn is not None for reference in self._tensors

@@ -63,8 +63,8 @@ class OwnHook:
     modules`` or ``another tensor``; ``place`` is where it was registered (``file:line``). It was ``called`` so often,
     and ``due`` so often (None: that is not known). At ``returned`` calls it returned something, at ``wrote`` it wrote
     to a tensor that it was given; ``changed`` are the outputs and gradients that are others by that. ``left`` says that
-    it was still there at the end. ``kept`` is how many bytes of what it was given are still there after the step, and
-    ``graph`` whether some of that has its graph. ``judged`` are the verdicts on what it received, as if no hook
+    it was still there at the end. ``retained`` is how many bytes of what it was given are still there after the step,
+    and ``graph`` whether some of that has its graph. ``judged`` are the verdicts on what it received, as if no hook
     returned anything.
     """
 
@@ -78,7 +78,7 @@ class OwnHook:
     wrote: int
     changed: tuple[str, ...]
     left: bool
-    kept: int
+    retained: int
     graph: bool
     judged: tuple[Judged, ...]
 
@@ -105,9 +105,9 @@ class OwnHook:
             did.append(
                 f"which changes {', '.join(self.changed[:3])}{more}" if self.changed else "which changes nothing"
             )
-        if self.kept:
+        if self.retained:
             graph = ", with the graph behind it" if self.graph else ""
-            did.append(f"{_size(self.kept)} of what it was given stay in memory{graph}")
+            did.append(f"{_size(self.retained)} of what it was given stay in memory{graph}")
         return ", ".join([*did, *(["was not removed"] if self.left else [])])
 
     @property

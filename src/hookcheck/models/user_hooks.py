@@ -40,13 +40,14 @@ class Receipts:
     """What one's own hooks received in a step in which nothing that they return counts.
 
     ``changed`` says for each of them (by its key) which outputs and gradients are others because of what it returned,
-    ``kept`` (by key and place) how many bytes of what it was given are there afterwards, and whether with their graph.
+    ``retained`` (by key and place) how many bytes of what it was given are there afterwards, and whether with their
+    graph.
     """
 
     step: ModelStep
     hooks: tuple[Watched, ...]
     changed: Mapping[tuple[str, str, str], tuple[str, ...]]
-    kept: Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]
+    retained: Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]
     nodes: tuple[NodeRun, ...]
 
 
@@ -67,11 +68,11 @@ def receive(subject: ModelSubject, register: Register, plain: ModelStep, call: A
     for key in dict.fromkeys(hook.key for hook in hooks if hook.wrote and not hook.returned):
         changed[key] = tuple(_changed(plain, step))
     legacy = any(hook.kind.variant == "legacy" for hook in hooks)
-    kept = _kept(subject, register, call)
-    return Receipts(step, hooks, changed, kept, node_runs(subject) if legacy else ())
+    retained = _retained(subject, register, call)
+    return Receipts(step, hooks, changed, retained, node_runs(subject) if legacy else ())
 
 
-def _kept(
+def _retained(
     subject: ModelSubject, register: Register, call: Any
 ) -> Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]:
     with young():
@@ -79,8 +80,8 @@ def _kept(
         raised = step.raised
         del step  # it shares the memory of gradients
         gc.collect()
-        own = [*subject.model.parameters(), *subject.model.buffers()]
-        return {} if raised else {(hook.key, hook.on): hook.given.left(own) for hook in watch.hooks.values()}
+        of_model = [*subject.model.parameters(), *subject.model.buffers()]
+        return {} if raised else {(hook.key, hook.on): hook.given.left(of_model) for hook in watch.hooks.values()}
 
 
 def judge_own(
@@ -94,7 +95,7 @@ def judge_own(
         step = replace(received.step, seen=seen)
         reference = _reference(hook, subject, truth, received.nodes)
         judged = [*_judged(hook, reference, step, subject, truth, ledger, device)]
-        kept, graph = received.kept.get((hook.key, hook.on), (0, False))
+        retained, graph = received.retained.get((hook.key, hook.on), (0, False))
         yield OwnHook(
             kind=hook.kind.name,
             on=_on(hook),
@@ -106,7 +107,7 @@ def judge_own(
             wrote=hook.wrote,
             changed=received.changed.get(hook.key, ()),
             left=hook.left,
-            kept=kept,
+            retained=retained,
             graph=graph,
             judged=tuple(judged),
         )

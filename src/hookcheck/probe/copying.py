@@ -165,13 +165,13 @@ def version(tensor: torch.Tensor) -> int | None:
 
 def devices(values: Iterable[Any]) -> tuple[str, ...]:
     """The kinds of device that the tensors among ``values``, or in a tuple or dict of them, lie on, each once."""
-    found: list[str] = []
+    types: list[str] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            found.append(value.device.type)
+            types.append(value.device.type)
         elif isinstance(value, (tuple, dict)):
-            found += devices(value.values() if isinstance(value, dict) else value)
-    return tuple(dict.fromkeys(found))
+            types += devices(value.values() if isinstance(value, dict) else value)
+    return tuple(dict.fromkeys(types))
 
 
 def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:

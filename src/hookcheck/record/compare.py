@@ -166,8 +166,8 @@ def compare_rows(
         if why := _left_out(*first, before, after):
             families, cases = aside.get(why, (set(), 0))
             places = np.unique(rows.places[group]).tolist()
-            found = families.union(rows.families_and_kinds(tuple(places))[0])
-            aside[why] = found, cases + int(rows.cases[group].sum())
+            all_families = families.union(rows.families_and_kinds(tuple(places))[0])
+            aside[why] = all_families, cases + int(rows.cases[group].sum())
     left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
     left_out.sort(key=lambda item: (not item.lost, -item.cases, item.why))
     clauses = _clauses_left_out(before, after)
@@ -256,12 +256,12 @@ def _grouped(sightings: list[_Sighting], rows: Rows) -> tuple[Group, ...]:
     cases = np.add.reduceat(rows.cases[flat], starts).tolist()
     firsts, examples = flat[starts].tolist(), items[starts].tolist()
     places = rows.places_of(numbers[items], flat)
-    found = []
+    groups = []
     for number, cause in causes.values():
         family, topology, kind = rows.keys[firsts[number]]
         example = replace(sightings[examples[number]][1], family=family, topology=topology, kind=kind)
-        found.append(Group(cause, cases[number], *rows.families_and_kinds(places[number]), example))
-    return tuple(sorted(found, key=cost_order))
+        groups.append(Group(cause, cases[number], *rows.families_and_kinds(places[number]), example))
+    return tuple(sorted(groups, key=cost_order))
 
 
 def cost_order(group: Group) -> tuple[Any, ...]:

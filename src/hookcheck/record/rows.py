@@ -59,8 +59,8 @@ class Rows:
         there = np.bincount(numbers * len(self.names) + self.places[rows])
         groups, places = np.divmod(np.flatnonzero(there), len(self.names))
         bounds = [*np.flatnonzero(np.diff(groups, prepend=-1)).tolist(), len(groups)]
-        found = tuple(places.tolist())
-        return [found[start:end] for start, end in zip(bounds, bounds[1:])]
+        all_places = tuple(places.tolist())
+        return [all_places[start:end] for start, end in zip(bounds, bounds[1:])]
 
     def families_and_kinds(self, places: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The families and the hook kinds of the names at ``places``, in their order."""

@@ -176,10 +176,10 @@ def _first(case: Case, finding: Finding, index: str) -> Question:
         return _absent(expected, observed)
     if isinstance(expected, str) or (isinstance(expected, tuple) and isinstance(expected[0], str)):
         return _signature(case, expected, observed)
-    found = next(_differences(case, index, expected, observed), None)
-    if found is None:
+    question = next(_differences(case, index, expected, observed), None)
+    if question is None:
         raise HookcheckError(f"no script can be written yet where {finding.site} has another dtype")
-    return found
+    return question
 
 
 def _absent(expected: Any, observed: Any) -> Question:

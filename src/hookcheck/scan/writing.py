@@ -53,9 +53,9 @@ def finding_line(finding: ScanFinding) -> str:
     return f"{finding.path}:{finding.line}:{finding.column}: {finding.rule} {said(finding)}"
 
 
-def rule_text(rule: ScanRule, found: Iterable[ScanFinding]) -> str:
+def rule_text(rule: ScanRule, findings: Iterable[ScanFinding]) -> str:
     """What a rule says, and what its findings rest on."""
-    links = dict.fromkeys(finding.link for finding in found if finding.rule == rule.id)
+    links = dict.fromkeys(finding.link for finding in findings if finding.rule == rule.id)
     clauses = f"; hookcheck explain {' or '.join(rule.clauses)}" if rule.clauses else ""
     return f"{rule.id}: {rule.sentence} See {', '.join(links)}{clauses}"
 

@@ -39,16 +39,16 @@ Trace = list[tuple[Any, ...]]
 
 def faked(built: Built, mode: FakeTensorMode) -> Built:
     """The same network of fake tensors on the device; what is shared stays shared."""
-    made: dict[int, torch.Tensor] = {}
+    fakes: dict[int, torch.Tensor] = {}
 
     def fake(tensor: torch.Tensor) -> torch.Tensor:
-        if id(tensor) not in made:
+        if id(tensor) not in fakes:
             with torch.no_grad(), mode:
                 there = mode.from_tensor(tensor.detach()).to(DEVICE)
             is_parameter = isinstance(tensor, nn.Parameter)
-            made[id(tensor)] = nn.Parameter(there) if is_parameter else there
-            made[id(tensor)].requires_grad_(tensor.requires_grad)
-        return made[id(tensor)]
+            fakes[id(tensor)] = nn.Parameter(there) if is_parameter else there
+            fakes[id(tensor)].requires_grad_(tensor.requires_grad)
+        return fakes[id(tensor)]
 
     def faked_each(named: Mapping[str, Any]) -> dict[str, Any]:
         return {name: fake(tensor) for name, tensor in named.items() if tensor is not None}

@@ -46,15 +46,21 @@ def called_where_the_network_runs(case: Case, _: None) -> Judgement:
 def _misplaced(case: Case, event: Event) -> Finding | None:
     run, around = case.observed, inside(case.topology)
     expected: dict[str, object] = {"device": (case.device,) if event.devices else ()}
-    found: dict[str, object] = {"device": event.devices}
+    observed: dict[str, object] = {"device": event.devices}
     if case.device == "cpu" or "one_thread" in around:
-        expected["thread"], found["thread"] = "that of backward", _which(event.thread == run.thread, "that of backward")
+        expected["thread"], observed["thread"] = (
+            "that of backward",
+            _which(event.thread == run.thread, "that of backward"),
+        )
     if "thread" not in around:  # each thread has its own current stream
-        expected["stream"], found["stream"] = "that of forward", _which(event.stream == run.stream, "that of forward")
-    wrong = next((name for name in expected if found[name] != expected[name]), None)
+        expected["stream"], observed["stream"] = (
+            "that of forward",
+            _which(event.stream == run.stream, "that of forward"),
+        )
+    wrong = next((name for name in expected if observed[name] != expected[name]), None)
     if wrong is None:
         return None
-    return Finding(Site(ARGUMENT, f"{named(event.path)}: {wrong}"), EQUAL, expected[wrong], found[wrong])
+    return Finding(Site(ARGUMENT, f"{named(event.path)}: {wrong}"), EQUAL, expected[wrong], observed[wrong])
 
 
 def _which(the_same: bool, name: str) -> str:
@@ -73,11 +79,11 @@ def the_same_on_every_device(case: Case, _: None) -> Judgement:
         alike = here.raised and there.raised and here.raised.type == there.raised.type
         return None if alike else Finding(Site(PROCESS), RAISES, there.raised, here.raised)
     calls, due = (list(run.chained or ((0, event) for event in run.events)) for run in (here, there))
-    found, expected = ([f"{named(event.path)}, hook {link}" for link, event in each] for each in (calls, due))
-    if Counter(found) != Counter(expected):
-        return Finding(Site(CALL), COUNT, expected, found)
-    if found != expected:
-        return Finding(Site(CALL), ORDER, expected, found)
+    observed, expected = ([f"{named(event.path)}, hook {link}" for link, event in each] for each in (calls, due))
+    if Counter(observed) != Counter(expected):
+        return Finding(Site(CALL), COUNT, expected, observed)
+    if observed != expected:
+        return Finding(Site(CALL), ORDER, expected, observed)
     for event, other in zip(*([event for _link, event in each] for each in (calls, due))):
         if not _alike(case, event.arguments, other.arguments):
             site = Site(VALUE, f"{named(event.path)}, event {event.number}")
