@@ -17,6 +17,7 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
 from hookcheck.record.model import public_version, record_name
 from hookcheck.record.writing import write as write_record
+from hookcheck.repro import choice
 from hookcheck.repro.verify import Verdict
 from hookcheck.topology.codec import canonical, identify
 from hookcheck.topology.corpus import write
@@ -154,7 +155,9 @@ def test_a_foreign_record(folder: Path) -> None:
 
 
 def test_what_does_not_reproduce_is_no_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hookcheck.repro.report.chosen", lambda sighting: "pass\n")
+    monkeypatch.setattr(
+        "hookcheck.repro.report.chosen", lambda sighting: choice.chosen(sighting)._replace(text="pass\n")
+    )
     code, _, err = asked("repro", *OF_LINEAR, "-o", "there")
     assert code == 2
     assert "the script does not show the fault in a process of its own" in err

@@ -62,7 +62,7 @@ with mock.patch.object(owner, new.register, watched):
     shown["benchmark"] = [(hook is cost._empty, options) for hook, options in hooks]
 with mock.patch.object(owner, new.register, dropped):
     shown["faulty"] = gaps()
-    text = chosen(sightings(network, "single-node", new, CLAUSES[clause], Ledger(()))[0])
+    text = chosen(sightings(network, "single-node", new, CLAUSES[clause], Ledger(()))[0]).text
     shown["script"] = text
     shown["exit code of the fault"] = executed(text)[0]
 shown["exit code"] = executed(text)[0]

@@ -34,6 +34,7 @@ from hookcheck.topology.ops.elementwise import Shift
 from hookcheck.topology.ops.inplace import AddInplace
 from hookcheck.topology.ops.joining import Cat
 from hookcheck.topology.ops.moving import To
+from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.ops.views import View
 from hookcheck.topology.primitive import Array, Layer, Op, Primitive
 from hookcheck.topology.source import expression
@@ -365,3 +366,16 @@ def test_a_vector_before_a_matrix_is_made_one() -> None:
     net = Composite((), ("x", "z"), (Apply("h", MatMul(), (X, Z)),), H)
     inputs = (Input("x", (2,), True), Input("z", (2, 3)), Input("v", (3,)))
     assert shapes(forms_at(Topology(net, inputs, (Call("y", "", (X, Z)), FROM_Y)), (2, 13))) == [[(1, 3)]]
+
+
+@pytest.mark.parametrize("of_class", ["subclass", ""])
+def test_what_functions_make_of_a_class_that_wraps_is_an_alias(of_class: str) -> None:
+    """The class is of a tensor that autograd records no step of: the input requires no gradient."""
+    children = (("m0", Linear(2, 1, bias=False)),)
+    steps = (Apply("s", AsTensor(of_class), (X,)),) if of_class else ()
+    body = (*steps, Call("h", "m0", (Ref("s") if of_class else X,)))
+    inputs = (Input("x", (1, 2)), Input("v", (1, 1)))
+    topology = Topology(Composite(children, ("x",), body, H), inputs, (CALLED, FROM_Y))
+    (form,) = forms_at(topology, (2, 13), "m0", v=[[3]])
+    assert len(form) == (1 if of_class else 2)  # else Mm's: None for the input, and that of the weight
+    assert form[0] is None or form[0].tolist() == [[3]]

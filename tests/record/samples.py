@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookcheck.contract.site import CLOSE, VALUE, Site
+from hookcheck.contract.site import CLOSE, VALUE, Called, Site
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.record.model import (
     CorpusFile,
@@ -18,7 +18,7 @@ from hookcheck.record.model import (
 
 ENVIRONMENT = {"python": "3.11.7", "platform": "Linux", "numpy": "2.1.0", "hypothesis": "6.170", "pytest": "9.2"}
 
-AT = Site(VALUE, "grad_input[0]")
+AT = Site(VALUE, "grad_input[0]", Called("net", 1))  # the call is for scripts, and no record has it
 
 CASES = (
     CaseResult(

@@ -221,7 +221,7 @@ class Expected:
         """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook."""
         due = tuple(node_calls(self.trace, self.plain, self.release))
         wraps = any(TENSORS[name].wraps for name in tensor_classes(self.topology))
-        return aliased(due, self.topology) if wraps else due
+        return aliased(due) if wraps else due
 
     @cached_property
     def acted(self) -> tuple[Sweep, ...]:

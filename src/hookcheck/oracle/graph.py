@@ -19,12 +19,13 @@ class Tensor:
     ``node`` made it as its output ``slot``; a leaf has a ``name`` instead. ``newer`` is the version that took its
     place. ``base`` is the tensor whose memory it shares and ``positions`` are where in it (flat indices, of this
     tensor's shape); ``views`` are those that share its own. ``bound`` says that it comes out of a boundary as it is,
-    ``stale`` that its memory has been written to since, so that autograd refuses to go on with it.
+    ``stale`` that its memory has been written to since, so that autograd refuses to go on with it, and ``wraps`` that
+    it is of a class which wraps what functions make of it.
     """
 
     __slots__ = (
         "array", "base", "bound", "dtype", "name", "newer", "node", "positions", "requires_grad", "slot", "stale",
-        "views",
+        "views", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +44,7 @@ class Tensor:
         self.views: list[Tensor] = []
         self.bound = False
         self.stale = False
+        self.wraps = False
 
 
 @dataclass(eq=False)

@@ -11,11 +11,9 @@ from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, materialized
 from hookcheck.topology.last_node import Form, Release, Step
-from hookcheck.topology.model import Topology
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
-from hookcheck.topology.tensors import TENSORS
 
 Forms = tuple[tuple[Gradient, ...], ...]
 """What a hook may be given as ``grad_input``, one for each form that the Node may have; empty where it is not known."""
@@ -88,32 +86,26 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
             )
 
 
-def aliased(due: Iterable[NodeCall], topology: Topology) -> tuple[NodeCall, ...]:
+def aliased(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
     """``due`` of a network with a class that wraps what functions give.
 
     It does so by an alias of that: one more Node, which hands on the gradient that it gets (``_convert`` in
     torch/_tensor.py, and ``alias`` in derivatives.yaml).
     """
-    classes = dict([*topology.classes, *((i.name, i.tensor) for i in topology.inputs)])
-    wrapped = frozenset(name for name, of_class in classes.items() if of_class and TENSORS[of_class].wraps)
-    return tuple(replace(c, forms=((c.gradient,),)) if _is_alias(c.call.first, wrapped) else c for c in due)
+    return tuple(replace(c, forms=((c.gradient,),)) if _is_alias(c.call.first) else c for c in due)
 
 
-def _is_alias(tensor: Tensor | None, wrapped: frozenset[str]) -> bool:
+def _is_alias(tensor: Tensor | None) -> bool:
     """Whether a function gave ``tensor`` that was given one of a class which wraps that; what makes one of such a class
-    itself is no such function. The leaves named ``wrapped`` are of one."""
+    itself is no such function."""
     node = None if tensor is None else _maker(tensor).node
-    by_function = node is not None and not isinstance(node.primitive, AsTensor)
-    return node is not None and by_function and any(_wraps(given, wrapped) for given in node.inputs)
+    return node is not None and not isinstance(node.primitive, AsTensor) and any(map(_wraps, node.inputs))
 
 
-def _wraps(tensor: Tensor, wrapped: frozenset[str]) -> bool:
+def _wraps(tensor: Tensor) -> bool:
+    """Whether it, or what it was made of, is of such a class."""
     source = _maker(tensor)
-    if source.node is None:
-        return source.name in wrapped
-    primitive = source.node.primitive
-    wraps = isinstance(primitive, AsTensor) and TENSORS[primitive.tensor].wraps
-    return wraps or any(_wraps(given, wrapped) for given in source.node.inputs)
+    return source.wraps or (source.node is not None and any(map(_wraps, source.node.inputs)))
 
 
 def _maker(tensor: Tensor) -> Tensor:

@@ -45,7 +45,9 @@ from hookcheck.topology.model import (
     walk,
 )
 from hookcheck.topology.ops.elementwise import Scale
+from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Array, Assembled, Primitive, SingleStep
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import WHOLE
 
@@ -83,6 +85,8 @@ class _Tracer:
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
             for name, array in ((name, noise.moved(array, True) if noise else array) for name, array in numbers.items())
         }
+        for name, of_class in (*topology.classes, *((i.name, i.tensor) for i in topology.inputs)):
+            leaves[name].wraps = bool(of_class) and TENSORS[of_class].wraps
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
         self.result.acts = acts
@@ -241,6 +245,10 @@ class _Tracer:
             Tensor(array, node is not None and dtype in FLOATING, dtype, node, slot)
             for slot, (array, dtype) in enumerate(zip(arrays, dtypes))
         )
+        wraps = isinstance(primitive, AsTensor) and TENSORS[primitive.tensor].wraps
+        if wraps or any(t.wraps for t in operands):
+            for output in outputs:
+                output.wraps = True
         if primitive.writes:
             return (overwritten(self, inputs[0], outputs[0]),)
         return viewed(primitive, inputs[0], outputs) if primitive.views and self.writing else outputs

@@ -133,8 +133,9 @@ def _result(case: CaseResult) -> Line:
 def _deviation(deviation: Deviation) -> Line:
     """The object of a deviation; what it says nothing of is left out."""
     line = {name: value for name, value in vars(deviation).items() if value or name == "ledger"}
-    if deviation.site is not None:
-        line["site"] = {name: value for name, value in vars(deviation.site).items() if value}
+    if deviation.site is not None:  # the call of a hook is for scripts alone
+        parts = {"kind": deviation.site.kind, "name": deviation.site.name}
+        line["site"] = {name: value for name, value in parts.items() if value}
     return line
 
 
