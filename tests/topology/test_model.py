@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from hookcheck.topology.model import (
     size,
     statements,
     walk,
+    worked_out_once,
 )
 from hookcheck.topology.ops import Sum
 from hookcheck.topology.tree import Literal
@@ -129,3 +131,19 @@ def test_a_scalar_input_is_one_element() -> None:
 )
 def test_what_came_with_a_release_may_be_a_setting(layer: Any, needed: tuple[str, str]) -> None:
     assert needs(replace(SMALL, module=layer)) == needed
+
+
+def test_what_a_topology_keeps_is_worked_out_once() -> None:
+    asked = []
+
+    @worked_out_once
+    def seed(topology: Topology) -> int:
+        asked.append(topology)
+        return topology.seed
+
+    topology = Topology(Sequential(()), (), (), seed=3)
+    assert [seed(topology), seed(topology), seed(replace(topology, seed=4))] == [3, 3, 4]
+    assert len(asked) == 2
+    assert pickle.loads(pickle.dumps(topology)) == topology
+    assert seed(pickle.loads(pickle.dumps(topology))) == 3
+    assert len(asked) == 3  # what is kept stays in its process

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Mapping
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,6 +42,7 @@ from hookcheck.topology.model import (
     children,
     statements,
     walk,
+    worked_out_once,
 )
 from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.ops.tensors import AsTensor
@@ -353,7 +353,7 @@ def _passed(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
     return out
 
 
-@lru_cache(maxsize=256)
+@worked_out_once
 def writes(topology: Topology) -> bool:
     """Whether any step works in place: only then it matters which tensors share memory."""
     ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]

@@ -15,7 +15,7 @@ from typing import Any
 from hookcheck.errors import HookcheckError
 from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Topology, worked_out_once
 
 
 class TopologyError(HookcheckError):
@@ -41,7 +41,7 @@ def canonical(topology: Topology) -> str:
     return json.dumps(encode(topology), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-@lru_cache(maxsize=2**12)  # the corpus, and no more: what is explored must not pile up
+@worked_out_once
 def identify(topology: Topology) -> str:
     """The topology's id: the first 16 hexadecimal digits of the SHA-256 of its canonical JSON."""
     return hashlib.sha256(canonical(topology).encode()).hexdigest()[:16]

@@ -11,11 +11,11 @@ any topology that exists (see `codec`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cached_property, lru_cache
-from typing import Any, Union
+from functools import cached_property, lru_cache, wraps
+from typing import Any, TypeVar, Union
 
 import numpy as np
 
@@ -225,6 +225,24 @@ class Topology:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
 
+Answer = TypeVar("Answer")
+
+
+def worked_out_once(function: Callable[[Topology], Answer]) -> Callable[[Topology], Answer]:
+    """The function, whose answer each topology keeps: id, needs and size travel with it, and go with it."""
+    name = f"_{function.__name__}"
+
+    @wraps(function)
+    def cached(topology: Topology) -> Answer:
+        held = vars(topology)
+        if name not in held:
+            held[name] = function(topology)
+        answer: Answer = held[name]
+        return answer
+
+    return cached
+
+
 def children(module: Module) -> tuple[tuple[str, Module], ...]:
     """The named children of a module, in torch's order of registration."""
     if isinstance(module, (Composite, ModuleDict)):
@@ -284,6 +302,7 @@ DTYPES = {
 """The floating dtypes, each with the first release in which the CPU computes with it in all steps that are drawn."""
 
 
+@worked_out_once
 def needs(topology: Topology) -> tuple[str, str]:
     """The newest thing that the topology uses: the first torch release that can run it, and the thing's name."""
     dtypes = {topology.dtype, *(i.dtype for i in topology.inputs if i.dtype in DTYPES)}
@@ -337,6 +356,7 @@ def inside(topology: Topology) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(named) if name)
 
 
+@worked_out_once
 def size(topology: Topology) -> tuple[int, int]:
     """How large a topology is, for choosing the smallest counterexample: statements and modules, then elements."""
     elements = sum(int(np.prod(i.shape)) for i in topology.inputs)
