@@ -9,7 +9,7 @@ import numpy as np
 
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.source import attribute, main_source, modules_source
+from hookcheck.topology.source import as_leaf, attribute, main_source, modules_source
 from hookcheck.topology.source import definitions_source as layer_classes
 from hookcheck.topology.values import WHOLE, parameter_shapes, values
 
@@ -91,9 +91,13 @@ def _moved(i: Input, device: str) -> str:
 
 def _input(i: Input, array: Array, topology: Topology, kind: str) -> str:
     dtype = "" if i.domain in WHOLE else i.dtype or topology.dtype
-    more = (f", dtype=torch.{dtype}" if dtype not in ("", "float32") else "") + (
-        ", requires_grad=True" if i.requires_grad else ""
-    )
+    more = f", dtype=torch.{dtype}" if dtype not in ("", "float32") else ""
+    if i.tensor:  # a leaf of its own class or layout, made of a dense tensor
+        return as_leaf(i, _dense(i, array, kind, more))
+    return _dense(i, array, kind, more + (", requires_grad=True" if i.requires_grad else ""))
+
+
+def _dense(i: Input, array: Array, kind: str, more: str) -> str:
     if kind != ITS_OWN and i.domain not in WHOLE:
         function = "torch.ones" if kind == ONES else "torch.randn"
         return f"{function}({', '.join(map(str, array.shape)) or '()'}{more})"
