@@ -57,7 +57,7 @@ def chosen(sighting: Sighting) -> Chosen:
                     continue
                 with compiling(sighting.case.topology):
                     code, said = executed(text)
-                if code == 1:
+                if code == 1 and (asked is not RAISED or "experiment: RuntimeError" in said):
                     return Chosen(text, asked)
                 raises, why = raises or code is None, said or why
         if not raises:  # else it ends before it comes to what is asked, and that is what it shows

@@ -136,7 +136,14 @@ def inlined(lines: list[str], named: str) -> list[str]:
 
 def _once(name: str, lines: list[str], i: int, named: str) -> bool:
     uses = [len(re.findall(rf"\b{name}\b", line)) for line in lines[i + 1 :]]
-    return uses[:1] == [1] and sum(uses) == 1 and not re.search(rf"\b{name}\b", named) and ":" not in lines[i + 1][-1:]
+    leaks = "leaked[" in "".join(lines[i + 1 : i + 2])  # what a call leaks is there once it has run
+    return (
+        not leaks
+        and uses[:1] == [1]
+        and sum(uses) == 1
+        and not re.search(rf"\b{name}\b", named)
+        and ":" not in lines[i + 1][-1:]
+    )
 
 
 def _unused(line: str, lines: list[str], named: str) -> bool:
