@@ -115,7 +115,7 @@ def test_explain_tells_every_name() -> None:
     assert (family["what"], family["corpus_size"] > 0) == ("family", True)
     (kind,) = lines("explain", "full_backward")
     assert (kind["register"], kind["since"]) == ("register_full_backward_hook", "1.8")
-    assert sum(kind["newest"].values()) >= kind["clauses"]
+    assert kind["newest"]["holds"] > kind["clauses"] / 2  # of clauses that came since, no record speaks
     (layer,) = lines("explain", "Linear")
     assert (layer["what"], layer["state"]) == ("layer", "covered")
     (chapter,) = lines("explain", "hook-order")
