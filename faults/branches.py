@@ -90,6 +90,7 @@ def forced(branch: Branch) -> Iterator[None]:
     """While it is open, torch's code takes the branch as it is forced, in all functions that there are of that code."""
     code, line = _mutant(branch)
     path = source(branch.module)
+    gc.unfreeze()  # what is frozen is not among the objects that the collector lists
     living = [f for f in gc.get_objects() if type(f) is FunctionType and f.__code__.co_filename == path]
     changed = [f for f in living if (f.__code__.co_name, f.__code__.co_firstlineno) == (code.co_name, line)]
     before = [function.__code__ for function in changed]

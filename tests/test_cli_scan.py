@@ -29,7 +29,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def asked(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
-    result = runner().invoke(cli.main, ["scan", *arguments], input=stdin, prog_name="hookcheck")
+    settings = {"COLUMNS": "100"}
+    result = runner().invoke(cli.main, ["scan", *arguments], input=stdin, prog_name="hookcheck", env=settings)
     return result.exit_code, result.stdout, result.stderr
 
 

@@ -59,13 +59,13 @@ def device(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FAULTY = """
-from faults.engine import told
+from faults.engine import calling
 from tests.probe.fake_cuda.__main__ import main
 
 def without_gradients(hook, module, grad_input, grad_output):
     return hook(module, tuple(None if g is None or g.is_cuda else g for g in grad_input), grad_output)
 
-with told(without_gradients):
+with calling(without_gradients):
     main()
 """
 """A torch whose hooks are given no gradients of inputs that lie on a CUDA device."""

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -69,10 +70,27 @@ def deviating() -> list[str]:
     return cells
 
 
+WITHOUT_A_SCRIPT = {
+    "TN-04/context/output_node": "inside of vmap grad_fn is None: no script registers on that yet",
+    "TN-05/context/output_node_pre": "inside of vmap grad_fn is None: no script registers on that yet",
+}
+
+
+def drawn_cells() -> list[Any]:
+    """The cells, those after the first ones slow; those that no script can be written of yet must fail aloud."""
+    lacking_script = {
+        cell: pytest.mark.xfail(reason=reason, raises=HookcheckError, strict=True)
+        for cell, reason in WITHOUT_A_SCRIPT.items()
+    }
+    slow = dict.fromkeys(deviating()[DRAWN:], pytest.mark.slow)
+    return [
+        pytest.param(cell, marks=[marks[cell] for marks in (lacking_script, slow) if cell in marks])
+        for cell in deviating()
+    ]
+
+
 @pytest.mark.skipif(not RECORD.exists(), reason="there is no record of this torch")
-@pytest.mark.parametrize(
-    "cell", [*deviating()[:DRAWN], *(pytest.param(cell, marks=pytest.mark.slow) for cell in deviating()[DRAWN:])]
-)
+@pytest.mark.parametrize("cell", drawn_cells())
 def test_a_deviating_cell_of_the_record(cell: str) -> None:
     wanted = in_record(cell, record(), conformance_folder() / "corpus", REPORTS)
     text = of_a_network(wanted, "cpu", lambda tried: None).script
