@@ -32,7 +32,7 @@ class Given:
                 self._memory.setdefault(reference.cdata, (reference, _size(held)))
 
     def left(self, excluded: Iterable[torch.Tensor]) -> tuple[int, bool]:
-        """How many bytes there still are but those of ``excluded`` tensors, and whether a graph is there with them."""
+        """The bytes still in memory, without those of ``excluded`` tensors, and whether a graph is there as well."""
         others = {_weak(held).cdata for tensor in excluded if (held := _storage(tensor)) is not None}
         left = sum(size for key, (memory, size) in self._memory.items() if key not in others and not memory.expired())
         return left, left > 0 and any(

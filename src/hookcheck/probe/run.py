@@ -40,7 +40,8 @@ def observe(
     ``numbers`` are the values of parameters and inputs (see `hookcheck.topology.values.values`). With ``kind`` None no
     hook is registered, and the run is ``within`` such a context. Hooks record what they are given; those that act
     return it scaled. An exception of the run is part of the observation; the process is left as it was found either
-    way. Only ``Exception`` is caught: Ctrl-C ends the run at once.
+    way, save that the collector does not look again through what it has found to be alive (``gc.unfreeze`` has it do
+    so). Only ``Exception`` is caught: Ctrl-C ends the run at once.
     """
     seen, references = _observed(topology, numbers, kind, device, within)
     # After an exception frames hold each other and all that is in them.
