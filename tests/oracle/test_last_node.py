@@ -332,6 +332,12 @@ def test_a_write_to_a_view_that_torch_made_is_one_to_its_base() -> None:
     assert forms_at(topology, (2, 13), "fc") == ()
 
 
+def test_a_view_stays_one_when_it_is_written_to_twice() -> None:
+    body = (Call("h", "fc", (X,)), Apply("u", AddInplace(), (H, H)), Apply("z", AddInplace(), (Ref("u"), Ref("u"))))
+    net = Composite((("fc", Linear(2, 2)),), ("x",), body, Z)
+    assert shapes(forms_at(of(net, (1, 3, 2), (1, 3, 2)), (2, 13))) == [[(3, 2)], [(1, 3, 2), (1, 3, 2)]]
+
+
 def test_a_base_that_was_written_to_through_a_view_is_not_known() -> None:
     u = Ref("u")
     body = (Call("h", "m", (X,)), Apply("u", View((4,)), (H,)), Apply("z", AddInplace(), (u, u)))

@@ -198,10 +198,10 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
 def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]:
     """For each form of the Node that made ``tensor``, the shape of what it is a view of inside of its step, or None.
 
-    Empty where that is not known.
+    What is written to in place stays the view that it was. Empty where that is not known.
     """
     source = _maker(tensor)
-    while source.node is not None and isinstance(source.node.primitive, Pasted):
+    while source.node is not None and _writes(source.node):
         source = _maker(source.node.inputs[0])
     if source.node is None:
         return [None]
@@ -212,6 +212,11 @@ def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]
             return []
         bases.append(entry.gradient.shape if entry is not None and entry.seen and entry.gradient is not None else None)
     return bases
+
+
+def _writes(node: Node) -> bool:
+    """Whether what comes out is the first input, written to in place, or to a part of it."""
+    return node.primitive is not None and (node.primitive.writes or isinstance(node.primitive, Pasted))
 
 
 def _asked(tensor: Tensor, swept: Sweep, release: Release) -> bool:
