@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 import hookcheck.run.examiner as examiner
+from hookcheck import record
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult
 from hookcheck.errors import device_is_full, is_the_machines
 from hookcheck.oracle.tolerance import STEPS, UNIT
@@ -17,6 +20,10 @@ from hookcheck.probe.observation import Observation
 from hookcheck.run.examiner import Examiner, Lost, Task, outcomes
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
+from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.model import Call, Input, Topology, Within
+from hookcheck.topology.source import main_source
+from hookcheck.topology.tree import Ref
 
 FULL = "CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 79.10 GiB total capacity)"
 FAILED = "CUDA error: device-side assert triggered"
@@ -104,3 +111,26 @@ def test_a_hook_that_meets_a_failed_device_lets_its_exception_out(monkeypatch: p
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a device")
 def test_without_a_device_there_is_nothing_to_say_of_one() -> None:
     assert accelerator() == {}
+
+
+def test_a_header_says_what_a_device_computes_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100")
+    monkeypatch.setattr("torch.utils.collect_env.run", lambda command: (0, "Driver Version: 570.86.10 ", ""))
+    monkeypatch.setattr("torch.utils.collect_env.get_nvidia_smi", lambda: "nvidia-smi")
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    said = accelerator()
+    assert said["gpu"] == "NVIDIA H100, compute capability 9.0"
+    assert said["driver"] == "570.86.10"
+    assert (said["tf32"], said["deterministic"], said["cublas"]) == ("off", "where there are such", ":4096:8")
+    schema = json.loads(Path(record.__file__).with_name("schema.json").read_text("utf-8"))
+    assert said.keys() <= schema["$defs"]["header"]["properties"]["environment"]["properties"].keys()
+
+
+def test_autocast_is_that_of_the_device() -> None:
+    inside = Within("autocast", (Call("y", "", (Ref("x"),)),))
+    topology = Topology(Tanh(), (Input("x", (1,)),), (inside,))
+    assert "with torch.autocast('cpu'):" in main_source(topology)
+    assert "with torch.autocast('cuda'):" in main_source(topology, "cuda")

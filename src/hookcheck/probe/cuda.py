@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
+from torch.utils import collect_env
 
 WORKSPACE = ":4096:8"
 """What cuBLAS needs to sum in one order (https://docs.nvidia.com/cuda/cublas/#results-reproducibility)."""
@@ -53,10 +54,14 @@ def _ordered_on_cuda() -> Iterator[None]:
     before.wait_stream(stream)
 
 
+def _can_warn() -> bool:
+    return hasattr(torch, "is_deterministic_algorithms_warn_only_enabled")
+
+
 @contextmanager
 def _deterministic() -> Iterator[None]:
     """Takes the deterministic kernels; up to 1.10 torch cannot do so without raising where there is none."""
-    if not hasattr(torch, "is_deterministic_algorithms_warn_only_enabled"):
+    if not _can_warn():
         yield
         return
     before = torch.get_deterministic_debug_mode()
@@ -95,13 +100,20 @@ def random_state(device: str) -> bytes:
 
 
 def accelerator() -> dict[str, str]:
-    """What a record's header says of the device, each as text: ``gpu``, its name and compute capability; ``cudnn``, the
-    version; ``tf32``, whether float32 is multiplied in it. Nothing where torch can use no device."""
+    """What a record's header says of the device, each as text; nothing where torch can use none.
+
+    ``gpu``: its name and compute capability; ``driver`` and ``cudnn``: their versions; ``tf32``: whether float32 is
+    multiplied in it; ``deterministic``: whether kernels that sum in one order are taken, where there are such;
+    ``cublas``: what cuBLAS is told to do so.
+    """
     if not torch.cuda.is_available():
         return {}
     major, minor = torch.cuda.get_device_capability()
     return {
         "gpu": f"{torch.cuda.get_device_name()}, compute capability {major}.{minor}",
+        "driver": collect_env.get_nvidia_driver_version(collect_env.run) or "unknown",  # type: ignore[no-untyped-call]
         "cudnn": str(torch.backends.cudnn.version() or "none"),  # type: ignore[no-untyped-call]
         "tf32": "on" if torch.backends.cudnn.allow_tf32 else "off",
+        "deterministic": "where there are such" if _can_warn() else "off",
+        "cublas": os.environ.get("CUBLAS_WORKSPACE_CONFIG", "default"),
     }

@@ -43,7 +43,7 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     classes = [_tidy(text) for text in classes if text]
     setup = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
     numbers = values(topology)
-    main = inlined(main_source(topology).split("\n"), named)
+    main = inlined(main_source(topology, device).split("\n"), named)
     used = "\n".join([*main, named])
     inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
     setup += _fill(topology, numbers) if kind == ITS_OWN else []

@@ -53,7 +53,7 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     Raises:
         HookcheckError: never; a source that does not run is a fault of hookcheck.
     """
-    definitions, modules, main = _compiled(topology)
+    definitions, modules, main = _compiled(topology, device)
     names = {**_defined(definitions)}
     exec(modules, names)
     net: torch.nn.Module = names["net"] if device == "cpu" else names["net"].to(device)
@@ -81,12 +81,12 @@ def _dtype(i: Input, topology: Topology) -> torch.dtype | None:
 
 
 @lru_cache(maxsize=256)
-def _compiled(topology: Topology) -> tuple[str, CodeType, CodeType]:
+def _compiled(topology: Topology, device: str) -> tuple[str, CodeType, CodeType]:
     """The text of the definitions, the code that constructs ``net`` and that of main; tracebacks name them as files."""
     return (
         definitions_source(topology),
         compile(modules_source(topology), "<topology modules>", "exec"),
-        compile(main_source(topology), "<topology main>", "exec"),
+        compile(main_source(topology, device), "<topology main>", "exec"),
     )
 
 

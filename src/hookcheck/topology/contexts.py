@@ -20,7 +20,7 @@ class Context:
     the call itself, and one of ASKING asks for the gradients. ``since`` is the first torch release that has it.
     ``source`` is the expression of a context manager; that of a CALLER holds ``{net}`` and ``{args}`` for what it calls
     and with what, that of ASKING ``{asked}`` for the function that asks, and its arguments. ``needs`` are the imports
-    and definitions that go before.
+    and definitions that go before. The device of a manager is written ``'cpu'``: see `source.main_source`.
 
     ``repeats`` says that backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work
     in it, which is slow, and asks for a Python that it knows.

@@ -82,10 +82,11 @@ def modules_source(topology: Topology) -> str:
     return "\n\n\n".join([*needed, *containers, *definitions, net])
 
 
-def main_source(topology: Topology) -> str:
-    """The statements that call ``net``, compute losses and run backward."""
+def main_source(topology: Topology, device: str = "cpu") -> str:
+    """The statements that call ``net``, compute losses and run backward; contexts that name a device name this one."""
     leaking = any(isinstance(statement, Leak) for statement in statements(topology))
-    return "\n".join([*(["leaked = {}"] if leaking else []), *_lines(topology.main, "net")])
+    main = "\n".join([*(["leaked = {}"] if leaking else []), *_lines(topology.main, "net")])
+    return main.replace("'cpu'", repr(device))
 
 
 def source(topology: Topology) -> Source:
