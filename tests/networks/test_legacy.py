@@ -13,9 +13,11 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import RAN
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.networks.examine import examine
 from hookcheck.networks.legacy import AS_THE_NODE, BUT_FOR_NUMBERS, NOT_JUDGED, OTHERWISE, answers
+from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.oracle.tolerance import within
@@ -25,11 +27,13 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
-from hookcheck.topology.model import Apply, Call, Composite
+from hookcheck.topology.layers.cells import LSTMCell
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
-from hookcheck.topology.primitive import Array
-from hookcheck.topology.tree import Ref
+from hookcheck.topology.primitive import Array, Layer
+from hookcheck.topology.tree import Pack, Ref
+from hookcheck.topology.values import values
 
 from .cases import X, case, changed, gaps, judged, numbers, raising, unjudged, with_gradients
 
@@ -192,3 +196,26 @@ def test_hooks_come_in_the_order_of_the_nodes() -> None:
     for wrong in ((1, 0, 2), (0, 2, 1), (2, 1, 0)):
         moved = replace(whole, observed=replace(whole.observed, events=tuple(events[i] for i in wrong)))
         assert moved.as_a_node(None)["order"] == {"another"}
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "of_outputs", "free"),
+    [
+        (LSTMCell(1, 1), (1, 1), (1, 1), False),  # h' is made of c'
+        (LSTMCell(1, 1, unbatched=True), (1,), (1,), True),  # each has its axis taken away by a Node of its own
+    ],
+)
+def test_outputs_of_one_step_may_have_nodes_of_their_own(
+    layer: Layer, shape: tuple[int, ...], of_outputs: tuple[int, ...], free: bool
+) -> None:
+    """A module around the cell gives ``(c', h')``: its hook is on the Node of c', the cell's on that of h'."""
+    h, c = Ref("h", (0,)), Ref("h", (1,))
+    around = Composite((("m0", layer),), ("x",), (Call("h", "m0", (X,)),), Pack("tuple", (c, h)))
+    inputs = (Input("x", shape, True), Input("v", of_outputs))
+    firsts = (Ref("y", (0,)), Ref("y", (1,)))
+    topology = Topology(around, inputs, (Call("y", "", (X,)), Backward(firsts, (Ref("v"), Ref("v")))))
+    expected, seen = Expected(topology, values(topology)), observe(topology, values(topology), "backward")
+    whole = Case(topology, KINDS["backward"], "cpu", expected, seen, observe(topology, values(topology), None))
+    moved = replace(whole, observed=replace(seen, events=seen.events[::-1]))
+    assert whole.as_a_node(None)["order"] == {"of the Nodes"}
+    assert moved.as_a_node(None)["order"] == ({"of the Nodes"} if free else {"another"})

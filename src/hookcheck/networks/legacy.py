@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import CallTrace, Node, origin
+from hookcheck.oracle.graph import CallTrace, Node, Tensor, origin
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.probe.observation import Copy, Event, dtype_of
@@ -93,14 +93,14 @@ def in_turn(calls: Iterable[NodeCall], ended: Sequence[CallTrace]) -> list[NodeC
     """The calls as they come where nothing but the order in which Nodes were made decides: the latest Node first, and
     hooks on one Node in the order in which they were put there, which is that of ``ended``, the calls' ends."""
     ends = {id(call): number for number, call in enumerate(ended)}
-    return sorted(calls, key=lambda due: (due.backward, -_node(due).index, ends[id(due.call)]))
+    return sorted(calls, key=lambda due: (due.backward, -_step(_made(due)).index, ends[id(due.call)]))
 
 
 def in_order(
     modules: Iterable[Answers], place: Mapping[int, int], sweeps: Sequence[Sweep], ended: Sequence[CallTrace]
 ) -> bool:
     """Whether the calls that are known came as the Nodes ran: no Node before one that must run before it, and hooks on
-    one Node as `in_turn` has it.
+    one Node as `in_turn` has it; outputs of one step that have Nodes of their own as these lead to each other.
 
     ``place`` says which event came when, by its ``id``; ``sweeps`` are the passes without boundaries.
     """
@@ -116,17 +116,26 @@ def _comes_before(one: NodeCall, other: NodeCall, sweeps: Sequence[Sweep], ends:
     """Whether the hook of ``one`` must be called before that of ``other``."""
     if one.backward != other.backward:
         return one.backward < other.backward
-    mine, its = _node(one), _node(other)
-    if mine is its:
+    mine, its = _made(one), _made(other)
+    if _step(mine) is not _step(its):
+        return bool(sweeps[one.backward].earlier[_step(its).index] >> _step(mine).index & 1)
+    if mine.slot == its.slot or one.outputs > 1:
         return ends[id(one.call)] < ends[id(other.call)]
-    return bool(sweeps[one.backward].earlier[its.index] >> mine.index & 1)
+    primitive = _step(mine).primitive
+    assert primitive is not None
+    return not primitive.separate and mine.slot < its.slot  # an output is made of those after it
 
 
-def _node(due: NodeCall) -> Node:
-    """The Node that made the first output."""
-    node = None if due.call.first is None else origin(due.call.first).node
-    assert node is not None
-    return node
+def _made(due: NodeCall) -> Tensor:
+    """The first output, as its step gave it."""
+    assert due.call.first is not None
+    return origin(due.call.first)
+
+
+def _step(tensor: Tensor) -> Node:
+    """The step that gave it."""
+    assert tensor.node is not None
+    return tensor.node
 
 
 def carries(call: NodeCall, event: Event, alike: Alike) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 
 import torch
 from torch.utils import collect_env
@@ -35,7 +35,7 @@ def compute_exactly() -> None:
         torch.backends.cudnn.benchmark = False
         torch.backends.cudnn.deterministic = True
         for name in REDUCED:
-            if hasattr(torch.backends.cuda.matmul, name):
+            with suppress(AttributeError, AssertionError):  # where torch has no such setting, up to 1.9 the latter
                 setattr(torch.backends.cuda.matmul, name, False)
 
 
