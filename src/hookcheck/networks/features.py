@@ -62,7 +62,8 @@ def network_features(expected: Expected) -> Features:
     works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
     another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
     channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets the inputs alone of a call whose
-    outputs one before it has met; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
+    outputs one before it has met, and ``unused`` whether one comes to no gradient of a leaf, or of what it is asked
+    for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
     contexts that the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
@@ -86,6 +87,7 @@ def network_features(expected: Expected) -> Features:
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
         "inside": frozenset(contexts or {"nothing"}),
         "stale": frozenset({"yes" if any(map(_is_stale, expected.firings)) else "no"}),
+        "unused": frozenset({"yes" if expected.unused else "no"}),
         "tensor": tensors or frozenset({"plain"}),
     }
 

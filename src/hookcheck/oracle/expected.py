@@ -23,6 +23,7 @@ from hookcheck.topology.last_node import LATEST, Release
 from hookcheck.topology.model import Topology, tensor_classes, walk
 from hookcheck.topology.primitive import Array, Layer
 from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.values import parameter_shapes
 
 
 class Expected:
@@ -190,6 +191,14 @@ class Expected:
         if self._unchanged:
             return self._unchanged.plain
         return tuple(sweep(self.trace, backward, joined=False) for backward in self.trace.passes)
+
+    @cached_property
+    def unused(self) -> bool:
+        """Whether a pass comes to no gradient of a leaf that requires one, or of what it is asked for."""
+        leaves = {i.name for i in self.topology.inputs if i.requires_grad}
+        leaves |= parameter_shapes(self.topology).keys() - set(self.topology.frozen)
+        wanted = [leaves if backward.wanted is None else backward.wanted for backward in self.trace.passes]
+        return any(keys - swept.asked.keys() for keys, swept in zip(wanted, self.plain))
 
     @cached_property
     def firings(self) -> tuple[Firing, ...]:

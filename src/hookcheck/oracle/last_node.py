@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hookcheck.oracle.dtypes import REAL
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import CallTrace, Node, Tensor, Trace, origin
+from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, materialized
 from hookcheck.topology.last_node import Form, Release, Step
@@ -19,7 +19,8 @@ Forms = tuple[tuple[Gradient, ...], ...]
 """What a hook may be given as ``grad_input``, one for each form that the Node may have; empty where it is not known."""
 
 ALL_ROOTS: Release = (1, 8)
-"""This one may run the Node that a pass begins at, whatever it was asked for (``init_to_execute`` in engine.cpp)."""
+"""This one may run the Node that a pass begins at, whatever it was asked for (``init_to_execute`` in engine.cpp); up to
+it, others may run where a pass is asked for what it cannot come to (pytorch#51940)."""
 
 TRIMMED: Release = (1, 13)
 """Since then a Node works out no gradient that leads to nothing which a pass was asked for (pytorch#82544)."""
@@ -62,11 +63,7 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
             if source is None or source.node is None or not source.requires_grad:
                 continue
             if not _runs(source, swept):
-                if (
-                    release == ALL_ROOTS
-                    and swept.wanted is not None
-                    and source in map(origin, trace.passes[number].roots)
-                ):
+                if _may_run(source, trace.passes[number], swept, release):
                     yield NodeCall(call, number, None, (), certain=False)
                 continue
             gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release)
@@ -144,6 +141,14 @@ def _runs(tensor: Tensor, swept: Sweep) -> bool:
         return received is not None
     first = tensor.slot if primitive.separate else 0
     return any(gradient is not None for gradient in received[first : tensor.slot + 1])
+
+
+def _may_run(tensor: Tensor, backward: Pass, swept: Sweep, release: Release) -> bool:
+    """Whether the Node that made ``tensor`` may run although it leads to nothing that the pass is asked for."""
+    if backward.wanted is None or release > ALL_ROOTS:
+        return False
+    begins = release == ALL_ROOTS and tensor in map(origin, backward.roots)
+    return begins or not backward.wanted <= swept.asked.keys()
 
 
 def _is_view(tensor: Tensor, swept: Sweep, release: Release) -> bool:
