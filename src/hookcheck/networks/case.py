@@ -278,12 +278,6 @@ class Case:
         """Which gradient each entry of an observed tuple really is, by the tuple's ``id``; filled when asked for."""
         return {}
 
-    @cached_property
-    def overwritten(self) -> frozenset[str]:
-        """The paths of modules whose first output was written to in place afterwards."""
-        calls = self.expected.trace.calls
-        return frozenset(c.path for c in calls if c.first is not None and c.first.newer is not None)
-
     @property
     def nodes_unspecified(self) -> bool:
         """Whether it is torch's own affair which Nodes a backward runs: one through a backward before it follows saved

@@ -13,7 +13,7 @@ from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.due import Firing, TensorCall, firing, met
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
-from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls
+from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls, past_writes
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, sweep
@@ -273,20 +273,26 @@ class Expected:
         It is unknown where `at_its_node` has none, and where a pass begins at the tensor and leads to nothing that
         is asked for: from one root the engine calls its hooks before it finds that out.
         """
-        calls = []
-        for backward, swept in enumerate(self.plain):
-            roots = {id(origin(root)) for root in self.trace.passes[backward].roots}
-            for call, name, source in self._outputs:
-                if backward < call.after:
-                    continue
-                if source.node is not None and source.node.index in swept.received:
-                    gradient = at_its_node(source, swept)
-                    calls.append(TensorCall(name, backward, gradient, call.number, False, gradient is None))
-                elif source.node is not None and id(source) in roots:
-                    calls.append(TensorCall(name, backward, None, call.number, False, unknown=True))
-                elif source.node is None and source.name in swept.asked:
-                    calls.append(TensorCall(name, backward, swept.asked[source.name], call.number))
-        return tuple(calls)
+        return tuple(
+            due
+            for backward in range(len(self.plain))
+            for call, name, source in self._outputs
+            if backward >= call.after
+            for due in self._output_call(call, name, source, backward)
+        )
+
+    def _output_call(self, call: CallTrace, name: str, source: Tensor, backward: int) -> Iterator[TensorCall]:
+        """That of a hook on ``source`` in one pass, if there is one."""
+        swept = past_writes(self.trace, backward, source, self.plain[backward], self.release)
+        if swept is None:
+            yield TensorCall(name, backward, None, call.number, False, unknown=True)
+        elif source.node is not None and source.node.index in swept.received:
+            gradient = at_its_node(source, swept)
+            yield TensorCall(name, backward, gradient, call.number, False, gradient is None)
+        elif source.node is not None and any(source is origin(root) for root in self.trace.passes[backward].roots):
+            yield TensorCall(name, backward, None, call.number, False, unknown=True)
+        elif source.node is None and source.name in swept.asked:
+            yield TensorCall(name, backward, swept.asked[source.name], call.number)
 
     @property
     def _outputs(self) -> Iterator[tuple[CallTrace, str, Tensor]]:
@@ -306,11 +312,22 @@ class Expected:
         totals = []
         for call, name, source in self._outputs:
             if source.node is not None:
-                calls = [c for c in self.output_calls if c.name == name and c.number == call.number]
+                calls = [
+                    due
+                    for backward in range(call.after, len(self.plain))
+                    for due in self._output_call(call, name, self._then(source, backward), backward)
+                ]
                 known = [c.gradient for c in calls if c.gradient is not None]
                 total = sum(known[1:], known[0]) if known else None
                 totals.append(TensorCall(name, 0, total, call.number, False, any(c.unknown for c in calls)))
         return tuple(totals)
+
+    def _then(self, tensor: Tensor, backward: int) -> Tensor:
+        """What ``tensor`` is by that pass, with all that was written to it before."""
+        nodes = self.trace.passes[backward].nodes
+        while tensor.newer is not None and (tensor.newer.node is None or tensor.newer.node.index < nodes):
+            tensor = tensor.newer
+        return tensor
 
     def starts_at(self, backward: Pass) -> str:
         """``leaf`` if a pass begins at one leaf, boundaries aside, and at nothing else; ``step`` if not."""

@@ -116,7 +116,7 @@ class Pass:
 
     ``accumulates`` is False for ``torch.autograd.grad``, which leaves ``.grad`` alone. ``second`` says that the pass
     goes through a backward before it, so that its numbers rest on central differences, and ``named`` that the program
-    has a name for what it gives.
+    has a name for what it gives. ``nodes`` is how many the graph had by then.
     """
 
     roots: tuple[Tensor, ...]
@@ -125,6 +125,7 @@ class Pass:
     accumulates: bool = True
     second: bool = False
     named: bool = False
+    nodes: int = 0
 
 
 @dataclass

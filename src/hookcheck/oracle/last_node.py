@@ -9,7 +9,7 @@ from hookcheck.oracle.dtypes import REAL
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
-from hookcheck.oracle.sweep import Sweep, materialized
+from hookcheck.oracle.sweep import Sweep, handed_on, materialized
 from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
@@ -57,18 +57,20 @@ class NodeCall:
 
 def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Iterator[NodeCall]:
     """The calls that are due, pass by pass, on a torch of that release; ``sweeps`` are those without boundaries."""
-    for number, swept in enumerate(sweeps):
+    for number, whole in enumerate(sweeps):
         for call in trace.calls:
             source = None if call.first is None else _maker(call.first)
             if source is None or source.node is None or not source.requires_grad:
+                continue
+            swept = past_writes(trace, number, source, whole, release)
+            if swept is None:
+                yield NodeCall(call, number, None, (), certain=False)
                 continue
             if not _runs(source, swept):
                 if _may_run(source, trace.passes[number], swept, release):
                     yield NodeCall(call, number, None, (), certain=False)
                 continue
             gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release)
-            if call.first is not None and call.first.newer is not None and _is_view(source, swept, release):
-                forms = ()
             outputs = source.node.primitive.width(len(source.node.shapes), release) if source.node.primitive else 1
             yield NodeCall(
                 call,
@@ -151,9 +153,64 @@ def _may_run(tensor: Tensor, backward: Pass, swept: Sweep, release: Release) -> 
     return begins or not backward.wanted <= swept.asked.keys()
 
 
-def _is_view(tensor: Tensor, swept: Sweep, release: Release) -> bool:
-    """Whether ``tensor`` may share the memory of another one that it was made of: written to, it has another Node."""
-    return tensor.positions is not None or _bases(tensor, swept, release) != [None]
+def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release: Release) -> Sweep | None:
+    """The pass ``number`` as the Node meets it that made ``tensor``, with nothing of what goes past that Node.
+
+    Where torch makes the tensor as a view of something inside of its step, that is what a write goes on from, and what
+    other views are taken from anew (see `hookcheck.oracle.memory.in_base`). None where it is not known whether it does.
+    """
+    node = tensor.node
+    if tensor.positions is not None or node is None or node.index not in swept.received:
+        return swept
+    users = [
+        (user, place)
+        for user in trace.nodes
+        if user.primitive is not None and user.index in swept.passed
+        for place, operand in enumerate(user.inputs)
+        if _is_version(origin(operand), tensor)
+    ]
+    past = [user for user, place in users if not place and _goes_past(user)]
+    renumbered = tensor.newer is not None and tensor.newer.node is node
+    if not past and not renumbered:
+        return swept
+    inside = _is_view_inside(tensor, swept, release)
+    if not inside:
+        return swept if inside is False else None
+    backward = trace.passes[number]
+    parts = [swept.passed[user.index][place] for user, place in users if place or user not in past]
+    parts += [c for root, c in zip(backward.roots, backward.cotangents) if _is_version(origin(root), tensor)]
+    known = [part for part in parts if part is not None]
+    slots = list(swept.received[node.index])
+    slots[tensor.slot] = sum(known[1:], known[0]) if known else None
+    received, passed = dict(swept.received), dict(swept.passed)
+    del received[node.index], passed[node.index]
+    if any(gradient is not None for gradient in slots):
+        received[node.index] = tuple(slots)
+        passed[node.index] = handed_on(node, tuple(slots))
+    return replace(swept, received=received, passed=passed)
+
+
+def _is_version(operand: Tensor, tensor: Tensor) -> bool:
+    """Whether it is ``tensor``, and not that with numbers which its history knows nothing of."""
+    renumbered = tensor.newer is not None and tensor.newer.node is tensor.node
+    return operand is tensor or (operand.node is tensor.node and operand.slot == tensor.slot and not renumbered)
+
+
+def _goes_past(user: Node) -> bool:
+    """Whether it goes on from what its first input is a view of, if that is one."""
+    return isinstance(user.primitive, Taken) or _writes(user)
+
+
+def _is_view_inside(tensor: Tensor, swept: Sweep, release: Release) -> bool | None:
+    """Whether torch makes ``tensor`` as a view of something inside of its step; None if that is not known."""
+    source = _maker(tensor)
+    while source.node is not None and _writes(source.node):
+        source = _maker(source.node.inputs[0])
+    if source.node is None:
+        return False
+    forms = _forms(source.node, source.slot, swept, release)
+    views = {bool(form and form[0] is not None and form[0].seen) for form in forms}
+    return views.pop() if len(views) == 1 else None
 
 
 def _handed_on(tensor: Tensor, swept: Sweep, release: Release) -> Forms:
@@ -197,7 +254,7 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
     if not primitive.writes:
         return forms
     bases = _bases(node.inputs[0], swept, release)
-    return tuple(form for base in bases for form in (forms if base is None else step.alone(step.v.reshape(base))))
+    return tuple(form for base in bases for form in (forms if base is None else step.view(step.v.reshape(base))))
 
 
 def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]:

@@ -96,6 +96,23 @@ def aliased(tensor: Tensor, source: Tensor, positions: Array | None) -> None:
     tensor.base.views.append(tensor)
 
 
+def followed(tracer: Stepping, target: Tensor) -> bool:
+    """Whether autograd follows a write to ``target`` into all that shares its history."""
+    base = target.base or target
+    return tracer.modes[-1] == "grad" and base.requires_grad == target.requires_grad
+
+
+def in_base(tracer: Stepping, target: Tensor) -> Tensor:
+    """What a write to ``target`` goes on from: of a view what lies there in its base, not what made the view.
+
+    autograd puts the write between the base and what had made that (``CopySlices`` in
+    torch/csrc/autograd/functions/tensor.cpp), so that nothing of it reaches the Node that the view had.
+    """
+    if target.base is None or target.positions is None or not followed(tracer, target):
+        return target
+    return tracer.step(Taken(target.positions), (target.base,), {}, {})[0]
+
+
 def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     """Puts ``new`` in the place of ``target``, in its base and in all that shares its memory; gives what it is then.
 
@@ -105,7 +122,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     """
     base = target.base or target
     follows = tracer.modes[-1] == "grad"
-    if not follows or base.requires_grad != target.requires_grad:
+    if not followed(tracer, target):
         whole = _renumbered(base, Pasted(_positions(target)).forward((base.array, new.array), {})[0])
     else:
         whole = new if target.positions is None else tracer.step(Pasted(target.positions), (base, new), {}, {})[0]

@@ -71,7 +71,7 @@ def sweep(trace: Trace, backward: Pass, joined: bool, filling: bool = True) -> S
         if node.index not in pending or (needed is not None and node.index not in needed):
             continue
         received = tuple(pending[node.index])
-        passed = _handed_on(node, received, joined and (filling or node.exit is not None))
+        passed = handed_on(node, received, joined and (filling or node.exit is not None))
         if node.primitive is None and joined and _acting(trace.acts, node, result):
             passed = tuple(g if g is None else factor(trace.acts, i) * g for i, g in zip(node.positions, passed))
         if trace.noise is not None and node.primitive is not None:
@@ -113,7 +113,7 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     assert node.primitive is not None
     exact = node.primitive.exact
     moved = tuple(g if g is None else noise.moved(g, exact) for g in received)
-    passed = _handed_on(node, moved, joined=True)
+    passed = handed_on(node, moved, joined=True)
     operands = tuple(t.array for t in node.inputs)
     count = len(operands)
     within = noise.cancelled(
@@ -122,7 +122,7 @@ def _noisy(noise: Noise, node: Node, received: tuple[Gradient, ...]) -> tuple[Gr
     return tuple(g if g is None else noise.moved(g, exact, size) for g, size in zip(passed, within))
 
 
-def _handed_on(node: Node, received: tuple[Gradient, ...], joined: bool) -> tuple[Gradient, ...]:
+def handed_on(node: Node, received: tuple[Gradient, ...], joined: bool = True) -> tuple[Gradient, ...]:
     """The gradients of a node's inputs, given those of its outputs."""
     if node.primitive is None and not joined:
         return received

@@ -19,7 +19,7 @@ import numpy as np
 from hookcheck.hooks.acts import NO_ACTS, Acts, factor
 from hookcheck.oracle.dtypes import FLOATING, result_dtype
 from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace, newest, tensors_in
-from hookcheck.oracle.memory import aliased, overwritten, viewed
+from hookcheck.oracle.memory import aliased, in_base, overwritten, viewed
 from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
 from hookcheck.oracle.sweep import sweep
@@ -132,7 +132,7 @@ class _Tracer:
         given = tuple(v.array for v in cotangents) or tuple(np.ones_like(root.array) for root in outputs)
         wanted = frozenset(map(_key, inputs)) or None
         accumulates, named = isinstance(statement, Backward), bool(statement.out)
-        noted = Pass(outputs, given, wanted, accumulates, self.result.doubled, named)
+        noted = Pass(outputs, given, wanted, accumulates, self.result.doubled, named, len(self.result.nodes))
         self.result.passes.append(noted)
         self.result.recorded |= statement.create_graph
         if named:
@@ -218,6 +218,9 @@ class _Tracer:
         """The outputs of one step, and its node if one of its operands requires grad."""
         if primitive.passes:
             return inputs[:1]
+        written = inputs[:1] if primitive.writes else ()
+        if written:
+            inputs = (in_base(self, inputs[0]), *inputs[1:])
         operands = (*inputs, *parameters.values())
 
         def forward(given: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -234,7 +237,7 @@ class _Tracer:
         self.result.dtypes.update(dtypes)
         if primitive.precision:
             self.result.dtypes.add(primitive.precision)
-        if primitive.writes and inputs[0].bound and self.modes[-1] == "grad":
+        if written and written[0].bound and self.modes[-1] == "grad":
             self.forbidden()
         node = (
             self.node(primitive, operands, arrays, tuple(parameters), buffers)
@@ -249,8 +252,8 @@ class _Tracer:
         if wraps or any(t.wraps for t in operands):
             for output in outputs:
                 output.wraps = True
-        if primitive.writes:
-            return (overwritten(self, inputs[0], outputs[0]),)
+        if written:
+            return (overwritten(self, written[0], outputs[0]),)
         return viewed(primitive, inputs[0], outputs) if primitive.views and self.writing else outputs
 
     def leads(self, primitive: Primitive, operands: tuple[Tensor, ...], count: int) -> bool:

@@ -141,11 +141,11 @@ def legacy_is_a_node_hook(case: Case, call: CallTrace) -> Judgement:
     grad_output holds the whole gradient of that tensor."""
     due = case.of_first_output.get(call.path, [])
     events = case.events.get(call.path, [])
-    if call.number or case.observed.raised or call.path in case.overwritten or case.nodes_unspecified:
-        return NOTHING  # which Node a view has after a write is torch's own affair
+    if call.number or case.observed.raised or case.nodes_unspecified:
+        return NOTHING
     known = [gradient for gradient in due if gradient is not None]
     if len(known) < len(due):
-        return NOTHING  # and so is whether the outputs of a step share a Node
+        return NOTHING  # whether the outputs of a step share a Node is torch's own affair
     if len(events) != len(due):
         return Finding(Site(CALL), COUNT, len(due), len(events))
     left = list(events)

@@ -124,9 +124,8 @@ def _on_outputs(case: Case, calls: Iterable[TensorCall]) -> Judgement:
     for call in calls:
         named.setdefault(call.name, []).append(call)
     unknown = {name for name, due in named.items() if any(call.unknown for call in due)}
-    unknown |= {name for name in case.events if name.rpartition("[")[0] in case.overwritten}
     for name in {**named, **case.events}:
-        if name in unknown or name.rpartition("[")[0] in case.overwritten:
+        if name in unknown:
             continue
         left = [event.arguments[0] for event in case.events.get(name, ())]
         due = named.get(name, [])
