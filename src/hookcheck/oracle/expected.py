@@ -276,14 +276,15 @@ class Expected:
         return tuple(
             due
             for backward in range(len(self.plain))
-            for call, name, source in self._outputs
+            for call, name, tensor in self._outputs
             if backward >= call.after
-            for due in self._output_call(call, name, source, backward)
+            for due in self._output_call(call, name, tensor, backward)
         )
 
-    def _output_call(self, call: CallTrace, name: str, source: Tensor, backward: int) -> Iterator[TensorCall]:
-        """That of a hook on ``source`` in one pass, if there is one."""
-        swept = past_writes(self.trace, backward, source, self.plain[backward], self.release)
+    def _output_call(self, call: CallTrace, name: str, tensor: Tensor, backward: int) -> Iterator[TensorCall]:
+        """That of a hook on ``tensor`` in one pass, if there is one."""
+        source = origin(tensor)
+        swept = past_writes(self.trace, backward, tensor, self.plain[backward], self.release)
         if swept is None:
             yield TensorCall(name, backward, None, call.number, False, unknown=True)
         elif source.node is not None and source.node.index in swept.received:
@@ -296,12 +297,11 @@ class Expected:
 
     @property
     def _outputs(self) -> Iterator[tuple[CallTrace, str, Tensor]]:
-        """Every output of a call that requires grad, boundaries aside, with the name that its hooks go by."""
+        """Every output of a call that requires grad, with the name that its hooks go by."""
         for call in self.trace.calls:
             for position, tensor in enumerate(call.outputs_inside):
-                source = None if tensor is None else origin(tensor)
-                if source is not None and source.requires_grad:
-                    yield call, f"{call.path}[{position}]", source
+                if tensor is not None and origin(tensor).requires_grad:
+                    yield call, f"{call.path}[{position}]", tensor
 
     @cached_property
     def retained(self) -> tuple[TensorCall, ...]:
@@ -310,12 +310,12 @@ class Expected:
         It is unknown where one of them is.
         """
         totals = []
-        for call, name, source in self._outputs:
-            if source.node is not None:
+        for call, name, tensor in self._outputs:
+            if origin(tensor).node is not None:
                 calls = [
                     due
                     for backward in range(call.after, len(self.plain))
-                    for due in self._output_call(call, name, self._then(source, backward), backward)
+                    for due in self._output_call(call, name, self._then(tensor, backward), backward)
                 ]
                 known = [c.gradient for c in calls if c.gradient is not None]
                 total = sum(known[1:], known[0]) if known else None

@@ -20,12 +20,13 @@ class Tensor:
     place. ``base`` is the tensor whose memory it shares and ``positions`` are where in it (flat indices, of this
     tensor's shape); ``views`` are those that share its own. ``bound`` says that it comes out of a boundary as it is,
     ``stale`` that its memory has been written to since, so that autograd refuses to go on with it, and ``wraps`` that
-    it is of a class which wraps what functions make of it.
+    it is of a class which wraps what functions make of it, and ``contiguous`` that it is known to lie in memory so.
+    ``unfollowed`` counts the writes to it that its history knows nothing of.
     """
 
     __slots__ = (
-        "array", "base", "bound", "dtype", "name", "newer", "node", "positions", "requires_grad", "slot", "stale",
-        "views", "wraps",
+        "array", "base", "bound", "contiguous", "dtype", "name", "newer", "node", "positions", "requires_grad", "slot",
+        "stale", "unfollowed", "views", "wraps",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +46,8 @@ class Tensor:
         self.bound = False
         self.stale = False
         self.wraps = False
+        self.contiguous = False
+        self.unfollowed = 0
 
 
 @dataclass(eq=False)

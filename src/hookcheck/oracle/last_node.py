@@ -10,7 +10,7 @@ from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, handed_on, materialized
-from hookcheck.topology.last_node import Form, Release, Step
+from hookcheck.topology.last_node import Form, NodeGradient, Release, Step
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
@@ -62,7 +62,8 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
             source = None if call.first is None else _maker(call.first)
             if source is None or source.node is None or not source.requires_grad:
                 continue
-            swept = past_writes(trace, number, source, whole, release)
+            assert call.first is not None
+            swept = past_writes(trace, number, call.first, whole, release)
             if swept is None:
                 yield NodeCall(call, number, None, (), certain=False)
                 continue
@@ -154,34 +155,38 @@ def _may_run(tensor: Tensor, backward: Pass, swept: Sweep, release: Release) -> 
 
 
 def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release: Release) -> Sweep | None:
-    """The pass ``number`` as the Node meets it that made ``tensor``, with nothing of what goes past that Node.
+    """The pass ``number`` as the Node meets it that ``tensor`` has, with nothing of what goes past that Node.
 
     Where torch makes the tensor as a view of something inside of its step, that is what a write goes on from, and what
-    other views are taken from anew (see `hookcheck.oracle.memory.in_base`). None where it is not known whether it does.
+    other views are taken from anew (see `hookcheck.oracle.memory.in_base`). A view also has another Node once it was
+    written to where autograd does not follow. None where it is not known whether the tensor is one.
     """
-    node = tensor.node
-    if tensor.positions is not None or node is None or node.index not in swept.received:
+    source = origin(tensor)
+    node, slot, seen = source.node, source.slot, source.positions is not None
+    if node is None or node.index not in swept.received:
         return swept
-    users = [
-        (user, place)
+    backward = trace.passes[number]
+    gradients = [
+        (operand, gradient, not seen and not place and _goes_past(user))
         for user in trace.nodes
         if user.primitive is not None and user.index in swept.passed
-        for place, operand in enumerate(user.inputs)
-        if _is_version(origin(operand), tensor)
+        for place, (operand, gradient) in enumerate(zip(user.inputs, swept.passed[user.index]))
     ]
-    past = [user for user, place in users if not place and _goes_past(user)]
-    renumbered = tensor.newer is not None and tensor.newer.node is node
-    if not past and not renumbered:
+    gradients += [(root, cotangent, False) for root, cotangent in zip(backward.roots, backward.cotangents)]
+    reaching = [
+        (gradient, not past and _age(operand) == _age(tensor))
+        for operand, gradient, past in gradients
+        for made in [origin(operand)]
+        if gradient is not None and made.node is node and made.slot == slot
+    ]
+    if all(reaches for _, reaches in reaching):
         return swept
-    inside = _is_view_inside(tensor, swept, release)
+    inside = seen or _is_view_inside(source, swept, release)
     if not inside:
         return swept if inside is False else None
-    backward = trace.passes[number]
-    parts = [swept.passed[user.index][place] for user, place in users if place or user not in past]
-    parts += [c for root, c in zip(backward.roots, backward.cotangents) if _is_version(origin(root), tensor)]
-    known = [part for part in parts if part is not None]
+    known = [gradient for gradient, reaches in reaching if reaches]
     slots = list(swept.received[node.index])
-    slots[tensor.slot] = sum(known[1:], known[0]) if known else None
+    slots[slot] = sum(known[1:], known[0]) if known else None
     received, passed = dict(swept.received), dict(swept.passed)
     del received[node.index], passed[node.index]
     if any(gradient is not None for gradient in slots):
@@ -190,10 +195,13 @@ def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release
     return replace(swept, received=received, passed=passed)
 
 
-def _is_version(operand: Tensor, tensor: Tensor) -> bool:
-    """Whether it is ``tensor``, and not that with numbers which its history knows nothing of."""
-    renumbered = tensor.newer is not None and tensor.newer.node is tensor.node
-    return operand is tensor or (operand.node is tensor.node and operand.slot == tensor.slot and not renumbered)
+def _age(tensor: Tensor) -> int:
+    """How many writes it has seen that its history knows nothing of."""
+    age = tensor.unfollowed
+    while tensor.node is not None and tensor.node.primitive is None:
+        tensor = tensor.node.inputs[tensor.slot]
+        age = max(age, tensor.unfollowed)
+    return age
 
 
 def _goes_past(user: Node) -> bool:
@@ -227,7 +235,7 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
     """The forms of the Node, whatever is asked for.
 
     A write in place to what torch made as a view inside of a step is one to that view's base, of whose shape the
-    gradient is then; what a base hands on that was written to through a view is not known.
+    gradient is then.
     """
     primitive = node.primitive
     assert primitive is not None
@@ -240,9 +248,12 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
         cotangents=materialized(node, swept.received.get(node.index, (None,) * len(node.shapes))),
         gradients=swept.passed.get(node.index, (None,) * len(node.inputs)),
         slot=slot,
+        contiguous=bool(node.inputs) and origin(node.inputs[0]).contiguous,
     )
-    if isinstance(primitive, Pasted) or primitive.at_once(step.dtypes[0]):
+    if primitive.at_once(step.dtypes[0]):
         return ()
+    if isinstance(primitive, Pasted):
+        return _pasted(node, step, swept, release)
     if isinstance(primitive, SingleStep) and slot and not primitive.separate:
         whole = primitive.whole(step.inputs, step.parameters, step.cotangents, slot)
         if whole is None:
@@ -255,6 +266,31 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
         return forms
     bases = _bases(node.inputs[0], swept, release)
     return tuple(form for base in bases for form in (forms if base is None else step.view(step.v.reshape(base))))
+
+
+def _pasted(node: Node, step: Step, swept: Sweep, release: Release) -> tuple[Form, ...]:
+    """The forms of the Node that a base has once it was written to through a view (``CopySlices``): the gradient of the
+    base as it was, with what the write hands on for the view in its place; then all else that the write hands on.
+
+    A base that torch makes as a view has the Node of one of what it is a view of, as it has after every write.
+    """
+    base, part = node.inputs
+    write = part.node
+    forms: list[Form] = []
+    for shape in _bases(base, swept, release):
+        if shape is not None:
+            forms += step.view(step.v.reshape(shape))
+            continue
+        if write is None or write.inputs[0].node is None:
+            return ()
+        gradients = (swept.passed.get(each.index, (None,))[0] for each in (node, write.inputs[0].node))
+        known = [gradient for gradient in gradients if gradient is not None]
+        before = NodeGradient(sum(known[1:], known[0]) if known else None, (0,))
+        asked = [_asked(operand, swept, release) for operand in write.inputs]
+        for form in _forms(write, part.slot, swept, release):
+            others = (entry if entry and any(asked[place] for place in entry.leads) else None for entry in form[1:])
+            forms.append((before, *(entry and replace(entry, leads=(1,)) for entry in others)))
+    return tuple(forms)
 
 
 def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]:

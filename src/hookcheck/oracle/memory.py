@@ -143,4 +143,6 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
 
 def _renumbered(tensor: Tensor, array: Array) -> Tensor:
     """The tensor with other numbers, which its history knows nothing of."""
-    return Tensor(array, tensor.requires_grad, tensor.dtype, tensor.node, tensor.slot, tensor.name)
+    seen = Tensor(array, tensor.requires_grad, tensor.dtype, tensor.node, tensor.slot, tensor.name)
+    seen.unfollowed = tensor.unfollowed + 1
+    return seen

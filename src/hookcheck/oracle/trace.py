@@ -87,6 +87,7 @@ class _Tracer:
         }
         for name, of_class in (*topology.classes, *((i.name, i.tensor) for i in topology.inputs)):
             leaves[name].wraps = bool(of_class) and TENSORS[of_class].wraps
+            leaves[name].contiguous = not of_class
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
         self.result.acts = acts

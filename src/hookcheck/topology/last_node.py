@@ -50,7 +50,8 @@ class Step:
 
     ``operands`` are the values of its inputs and then of its parameters, which ``names`` names; ``dtypes`` and
     ``gradients`` are theirs. ``constants`` are its buffers. ``cotangents`` has the
-    gradient of each output, zeros for one that has none, and ``slot`` says which output it is about.
+    gradient of each output, zeros for one that has none, and ``slot`` says which output it is about. ``contiguous``
+    says that the first input is known to be.
     """
 
     release: Release
@@ -61,6 +62,7 @@ class Step:
     cotangents: tuple[Array, ...]
     gradients: tuple[Array | None, ...]
     slot: int = 0
+    contiguous: bool = False
 
     @property
     def v(self) -> Array:

@@ -70,8 +70,8 @@ class Linear(SingleStep):
 
         Of two, addmm (bias, x, Wᵀ), or without a bias mm (x, Wᵀ). Else the product of rows in ``y``'s shape, or the
         addition of the bias to that: where ``x`` is contiguous bias and all are one product, since 1.12 of three
-        dimensions (pytorch#72728), and since 2.1 of any number of them (pytorch#106911). Without a bias `MatMul`
-        decides.
+        dimensions (pytorch#72728), and since 2.1 of any number of them (pytorch#106911). Up to 2.14 that is a view of
+        the rows. Without a bias `MatMul` decides.
         """
         (x,) = step.inputs
         rows = step.v.reshape(-1, self.out_features)
@@ -82,4 +82,7 @@ class Linear(SingleStep):
             batch = step.v.reshape(prod(x.shape[:-2]), x.shape[-2], self.out_features) if x.ndim > 2 else rows
             return (*step.alone(rows), *step.alone(batch))
         flattened = step.release >= ((1, 12) if x.ndim == 3 else (2, 1))
-        return (*step.view(rows), added) if flattened else (added,)
+        if not flattened:
+            return (added,)
+        product = step.view(rows) if step.release < (2, 15) else step.alone(rows)
+        return product if step.contiguous else (*product, added)
