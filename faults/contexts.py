@@ -140,6 +140,7 @@ OWNERS = {
 
 LASTING = {
     **dict.fromkeys(("compile_eager", "compile_aot_eager", "after_compile"), ("torch", "compile")),
+    **dict.fromkeys(("compile_module_eager", "compile_module_aot_eager"), ("torch", "compile")),
     "module_compile": ("torch.nn", "Module", "compile"),
     "compiler_disable": ("torch.compiler", "disable"),
     "compiled_autograd": ("torch._dynamo.compiled_autograd", "_enable"),

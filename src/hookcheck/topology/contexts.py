@@ -235,6 +235,10 @@ def replica(module):
     # are called too, as torch warns.
     "compile_eager": Context(CALLER, "2.1", "compiled({net}, 'eager')({args})", COMPILED, compiles=True),
     "compile_aot_eager": Context(CALLER, "2.1", "compiled({net}, 'aot_eager')({args})", COMPILED, compiles=True),
+    "compile_module_eager": Context(CALLER, "2.1", "torch.compile({net}, backend='eager')({args})", compiles=True),
+    "compile_module_aot_eager": Context(
+        CALLER, "2.1", "torch.compile({net}, backend='aot_eager')({args})", compiles=True
+    ),
     "module_compile": Context(CALLER, "2.2", "compiled_in_place({net})({args})", COMPILED, compiles=True),
     "compiler_disable": Context(CALLER, "2.1", "uncompiled({net}, {args})", COMPILED, compiles=True),
     "after_compile": Context(CALLER, "2.1", "after_compiling({net})({args})", COMPILED, compiles=True),

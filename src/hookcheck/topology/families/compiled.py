@@ -14,6 +14,9 @@ APART, BACKWARD = "compiler_disable", "compiled_autograd"
 CALLS = tuple(name for name in COMPILING if CONTEXTS[name].wraps == CALLER and name != APART)
 """The ways to call a module in which torch.compile is at work."""
 
+MODULES = ("compile_module_eager", "compile_module_aot_eager")
+"""Those that make another module of it; it is called from outside of the network, as programs call it."""
+
 WHERE = ("all", "a part", "all but a part", "backward")
 """What is compiled, or called by what has compiled before."""
 
@@ -23,7 +26,8 @@ def topologies(draw: Draw) -> Topology:
     """A Linear alone or with an activation, some of which is called so; it is small, since compiling is slow."""
     shape = draw(shapes(2, 2))  # of one dimension a Linear gives a view, and a compiled function a tensor of its own
     layers: tuple[Module, ...] = (draw(linears(shape[-1])), *draw(st.sampled_from([(), (), (Sigmoid(),), (Tanh(),)])))
-    where, call = draw(st.sampled_from(WHERE)), draw(st.sampled_from(CALLS))
+    where = draw(st.sampled_from(WHERE))
+    call = draw(st.sampled_from([name for name in CALLS if where.startswith("all") or name not in MODULES]))
     module = _module(draw, layers, {"a part": call, "all but a part": APART}.get(where, ""))
     inputs, backward = draw(losses((("y", Ref("y"), output_shape(Sequential(layers), shape)),)))
     main = (Call("y", "", (Ref("x"),), through=call if where.startswith("all") else ""), *backward)
