@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import gc
+from abc import ABCMeta
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,12 +103,21 @@ def forced(branch: Branch) -> Iterator[None]:
             function.__code__ = code
         for function, replacement in outer.items():
             function.__code__ = replacement
+        _forget(branch.module)
         yield
     finally:
         for function, original in zip(changed, before):
             function.__code__ = original
         for function, original in originals.items():
             function.__code__ = original
+        _forget(branch.module)
+
+
+def _forget(module: str) -> None:
+    """Has the abstract classes of a module asked anew what is one of them, which they remember."""
+    for each in vars(import_module(module)).values():
+        if isinstance(each, ABCMeta):
+            each._abc_caches_clear()
 
 
 def source(module: str) -> str:
@@ -140,6 +150,7 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(_text(module))
 
 
+@cache
 def _mutant(branch: Branch) -> tuple[CodeType, int]:
     """The code of the function with the branch forced, and the line that it begins in."""
     tree = _tree(branch.module)

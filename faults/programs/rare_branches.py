@@ -8,14 +8,15 @@ from functools import partial
 from ..branches import ALWAYS, NEVER, SKIPPED, branches
 from ..engine import Fault
 
-HOOKS, MODULE, TRACKER, GRAPH = (
+HOOKS, MODULE, TRACKER, GRAPH, TENSOR = (
     "torch.utils.hooks", "torch.nn.modules.module", "torch.utils.module_tracker", "torch.autograd.graph",
+    "torch._tensor",
 )  # fmt: skip
 
 
 def _taken(module: str, function: str, forced: str, text: str) -> AbstractContextManager[None]:
     """A branch of torch's code that is taken always or never."""
-    chosen = next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.text)
+    chosen = next(b for b in branches(module) if (b.function, b.forced) == (function, forced) and text in b.name)
     return chosen.fault.patch()
 
 
@@ -32,18 +33,30 @@ FAULTS = (
     _fault("RB-04", TRACKER, "ModuleTracker._maybe_set_engine_callback", ALWAYS, "self._has_callback"),
     _fault("RB-04", TRACKER, "ModuleTracker._get_append_fn.fn", NEVER, "name in self.parents"),
     _fault("RB-04", TRACKER, "ModuleTracker._get_pop_fn.fn", ALWAYS, "is_bw"),
+    _fault("RB-04", TRACKER, "ModuleTracker._get_append_fn.fn", NEVER, "is_bw (2)"),
+    _fault("RB-04", TRACKER, "ModuleTracker._fw_post_hook", ALWAYS, "isinstance(a, torch.Tensor) in"),
     _fault("RB-05", MODULE, "_has_any_global_hook", NEVER, "_global_forward_pre_hooks in"),
     _fault("RB-06", GRAPH, "Node.__subclasshook__", ALWAYS, "cls is Node in"),
+    _fault("RB-06", GRAPH, "Node.__subclasshook__", NEVER, "subclass is not None and subclass is getattr"),
     _fault("RB-07", GRAPH, "increment_version", NEVER, "isinstance(tensor, torch.Tensor)"),
     _fault("RB-08", HOOKS, "BackwardHook.setup_output_hook.fn.hook", ALWAYS, "isinstance(res, tuple) in"),
     _fault("RB-09", HOOKS, "BackwardHook.setup_output_hook.fn.hook", NEVER, "local_grad_outputs is not None"),
     _fault("RB-10", GRAPH, "_register_logging_hooks_on_whole_graph.fmt", NEVER, "t is None"),
     _fault("RB-10", GRAPH, "_register_logging_hooks_on_whole_graph.iter_graph", NEVER, "fn in seen in"),
+    _fault("RB-10", GRAPH, "_get_grad_fn_or_grad_acc", NEVER, "isinstance(t, GradientEdge)"),
+    _fault("RB-10", GRAPH, "_engine_run_backward", ALWAYS, "attach_logging_hooks"),
     _fault("RB-11", GRAPH, "_CloneArgBeforeMutateMode.__torch_dispatch__.maybe_clone", NEVER, "handle in ctx.cloned"),
     _fault("RB-12", MODULE, "Module._call_impl.inner", ALWAYS, "isinstance(v, torch.Tensor)"),
     _fault("RB-13", MODULE, "Module.load_state_dict.load", NEVER, "out is not None"),
     _fault("RB-14", MODULE, "_WrappedHook.__setstate__", NEVER, "state['module'] is None"),
     _fault("RB-14", MODULE, "_WrappedHook.__call__", NEVER, "module is None"),
     _fault("RB-15", MODULE, "register_module_full_backward_hook", NEVER, "_global_is_full_backward_hook is False"),
-    _fault("RB-16", "torch._tensor", "Tensor.register_hook", NEVER, "has_torch_function_unary(self)"),
+    *(
+        _fault("RB-16", TENSOR, f"Tensor.{name}", NEVER, "has_torch_function_unary(self)")
+        for name in ("register_hook", "register_post_accumulate_grad_hook")
+    ),
+    *(
+        _fault("RB-17", TENSOR, f"Tensor.{name}", NEVER, "self.is_quantized")
+        for name in ("__deepcopy__", "_reduce_ex_internal")
+    ),
 )

@@ -97,13 +97,13 @@ def always_called_hooks_after_an_error(check: Check) -> None:
 @program("RB-04", PROMISE, since="2.4", source="torch.utils.module_tracker.ModuleTracker")
 def module_trackers_find_their_way(check: Check) -> None:
     """``ModuleTracker`` is back at ``Global`` after a backward of modules whose inputs need no gradient, takes modules
-    with any arguments, and logs where it lost its way, in forward or in backward."""
+    with any arguments and outputs, and logs where it lost its way, in forward or in backward."""
     from torch.utils.module_tracker import ModuleTracker
 
     name = "torch.utils.module_tracker"
     with ModuleTracker() as tracker, logging_at(logging.INFO, name) as lines:
-        first = net(lambda module, x, factor, pair: module.weight * x * factor * pair[0], weight=2.0)
-        y = check.works("a module with numbers", lambda: 1 * first(torch.ones(1), 3, (leaf(5.0), None)))
+        first = net(lambda module, x, factor, pair: (module.weight * x * factor * pair[0], factor), weight=2.0)
+        y = 1 * check.works("a module with numbers", lambda: first(torch.ones(1), 3, (leaf(5.0), None)))[0]
         for time in ("first", "second"):
             y.backward(retain_graph=True)
             check.equal(f"after the {time} backward", sorted(tracker.parents), ["Global"])
@@ -119,7 +119,7 @@ def module_trackers_find_their_way(check: Check) -> None:
         def forward(module: Any, x: Any, depth: int) -> Any:
             return 2 * (module(x, depth - 1) if depth else x)
 
-        net(forward)(leaf(1.0), 1)
+        (1 * net(forward)(leaf(1.0), 1)).backward()
         check.equal("what is logged of a module that calls itself", [_lost(line) for line in lines], _ITSELF)
     with ModuleTracker(), logging_at(logging.INFO, name) as lines:
         inner: list[Any] = []
@@ -129,7 +129,8 @@ def module_trackers_find_their_way(check: Check) -> None:
         check.equal("what is logged of a loss made inside", [_lost(line) for line in lines], ["never, backward"])
 
 
-_ITSELF = ["already, forward", "never, forward"]
+_ITSELF = ["already, forward", "never, forward", "already, backward", "never, backward"]
+"""It is entered twice, and left twice."""
 
 
 def _lost(line: str) -> str:
@@ -238,16 +239,25 @@ def gradients_without_dimensions(check: Check) -> None:
 @program("RB-10", PIN, since="2.8", source="the logger torch.autograd.graph at the level DEBUG")
 def logged_gradients(check: Check) -> None:
     """At the level DEBUG each Node is logged once in a backward, with type and shape of each gradient that it gets, or
-    None."""
+    None; from an edge as well. Below that level the Nodes are none of the log's business."""
     x = leaf(1.0, 2.0)
     doubled = 2 * x
     first, _ = (doubled * doubled).view(2, 1).unbind()
     loss = first.sum()
     with logging_at(logging.DEBUG) as lines:
         loss.backward()
-    given = [line.rpartition("grad_outputs: ")[2] for line in lines if line.startswith("Executing")]
     # The sum, the unbinding, the view, the product, the doubling, the leaf.
-    check.equal("gradients", given, ["[f32[]]", "[f32[1],None]", "[f32[2, 1]]", "[f32[2]]", "[f32[2]]", "[f32[2]]"])
+    check.equal("gradients", _given(lines), ["[f32[]]", "[f32[1],None]", "[f32[2, 1]]", *["[f32[2]]"] * 3])
+    edge = torch.autograd.graph.get_gradient_edge(3 * x)
+    with logging_at(logging.DEBUG) as lines:
+        check.works("backward from an edge", partial(torch.autograd.backward, (edge,), (torch.ones(2),)))
+    check.equal("gradients from an edge", _given(lines), ["[f32[2]]", "[f32[2]]"])
+    check.raises("backward from what has no Node", RuntimeError, torch.ones(1).backward, "does not require grad")
+
+
+def _given(lines: list[str]) -> list[str]:
+    """The gradients that the lines of a log show."""
+    return [line.rpartition("grad_outputs: ")[2] for line in lines if line.startswith("Executing")]
 
 
 @program("RB-11", PROMISE, since="2.1", source="torch.autograd.graph.allow_mutation_on_saved_tensors")
@@ -326,3 +336,17 @@ def subclasses_see_registrations(check: Check) -> None:
         log.clear()
         getattr(x, name)(print).remove()
         check.true(f"{name} is seen", name in log)
+
+
+@program("RB-17", PROMISE, since="1.8", source="torch.Tensor.__deepcopy__, __reduce_ex__: quantised tensors")
+def modules_with_quantised_buffers(check: Check) -> None:
+    """A module with a quantised buffer is copied and pickled with its hooks, and the buffer with its numbers."""
+    module = nn.Identity()
+    module.register_buffer("held", torch.quantize_per_tensor(torch.tensor([1.0, 2.5]), 0.5, 0, torch.qint8))
+    module.register_forward_hook(partial(note, "after"))
+    for way, copied in (("deepcopy", copy.deepcopy), ("pickle", through_pickle)):
+        other = check.works(way, partial(copied, module))
+        if other:
+            check.equal(f"{way}: numbers", other.held.dequantize(), [1.0, 2.5])
+            other(1)
+            check.order(f"{way}: hooks", noted(other), ["after"])
