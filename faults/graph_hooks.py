@@ -4,15 +4,16 @@ of hooks on a module."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
+from weakref import ref
 
 import torch
 
 from hookcheck.hooks.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, SAVED
 
-from .autograd import on_nodes
-from .engine import Fault, replaced
+from .autograd import Wrapped, on_nodes, same
+from .engine import LEGACY, Fault, added, called, fetched, replaced
 from .forward_calls import Hook, every_second, giving, kinds, registering, twice
 from .programs.saved_tensors_hooks import pairs
 
@@ -50,7 +51,92 @@ def forgetful(original: Any) -> Any:
     return register
 
 
+def silent_on_nodes() -> AbstractContextManager[None]:
+    """Hooks on a Node are silent once the tensor that they were found by was written to."""
+    grad_fn = torch.Tensor.grad_fn
+
+    def get(self: Any) -> Any:
+        node = grad_fn.__get__(self)
+        if node is None:
+            return None
+        # It has the version of the tensor, and does not keep the Node alive.
+        memory, version = self.detach(), self._version
+
+        def while_unwritten(hook: Hook) -> Hook:
+            return lambda *given: hook(*given) if memory._version == version else None
+
+        return Wrapped(node, while_unwritten, while_unwritten)
+
+    return added(torch.Tensor, "grad_fn", property(get))
+
+
+def retaining_as_it_was(original: Any) -> Any:
+    """A tensor retains the gradient of what it was when it was told to, whatever is written to it later."""
+
+    def retain_grad(self: Any) -> None:
+        tensor, place = ref(self), self.output_nr
+
+        def keep(gradients: Any) -> None:
+            retaining, gradient = tensor(), gradients[place]
+            if retaining is not None and gradient is not None:
+                retaining.grad = gradient.clone() if retaining.grad is None else retaining.grad + gradient
+
+        self.grad_fn.register_prehook(keep)
+
+    return retain_grad
+
+
+@contextmanager
+def silent_legacy_hooks() -> Iterator[None]:
+    """Legacy hooks are silent once the output of their module was written to."""
+    memories: list[Any] = []
+
+    def call(forward: Any, module: Any, args: Any) -> Any:
+        result = forward(*args)
+        memories.append(result.detach() if isinstance(result, torch.Tensor) else None)
+        return result
+
+    def while_unwritten(module: Any, hooks: list[Any]) -> list[Any]:
+        memory = memories[-1]
+        version = None if memory is None else memory._version
+
+        def silent(hook: Any) -> Any:
+            return lambda *given: hook(*given) if memory is None or memory._version == version else None
+
+        return [silent(hook) for hook in hooks]
+
+    with called(call), fetched(while_unwritten):
+        yield
+
+
 GRAPH_HOOKS = (
+    Fault(
+        "hooks on a Node are silent once its output was written to",
+        silent_on_nodes,
+        ("TN-04",),
+        kinds(NODE),
+        "1.7",
+    ),
+    Fault(
+        "pre-hooks on a Node are silent once its output was written to",
+        silent_on_nodes,
+        ("TN-05",),
+        kinds(NODE_PRE),
+        "1.13",
+    ),
+    Fault(
+        "the gradient of what a tensor was is retained",
+        lambda: replaced(torch.Tensor, "retain_grad", retaining_as_it_was),
+        ("TN-07",),
+        kinds(RETAINED),
+        "1.13",
+    ),
+    Fault(
+        "legacy hooks are silent once the output was written to",
+        silent_legacy_hooks,
+        ("P2-11", "P2-12"),
+        LEGACY,
+    ),
     Fault(
         "a hook on a Node is told twice the gradients",
         lambda: on_nodes(giving(doubled)),

@@ -13,6 +13,7 @@ from hookcheck.contract.explaining import Features
 from hookcheck.oracle.due import Firing
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.memory import Pasted
 from hookcheck.oracle.trace import writes
 from hookcheck.topology.contexts import GRAD_MODES
 from hookcheck.topology.model import Apply, Composite, Sequential, inside, statements, tensor_classes, walk
@@ -59,7 +60,7 @@ def network_features(expected: Expected) -> Features:
     """What matters about a network as a whole, as sets of words, for the ledger to name.
 
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
-    works in place; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
+    works in place, and if one does so ``through a view``; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
     another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
     channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets the inputs alone of a call whose
     outputs one before it has met, and ``unused`` whether one comes to no gradient of a leaf, or of what it is asked
@@ -69,6 +70,7 @@ def network_features(expected: Expected) -> Features:
     topology = expected.topology
     compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
     ties = any(np.any(left.array == right.array) for left, right in (node.inputs for node in compared))
+    through_view = any(isinstance(node.primitive, Pasted) for node in expected.trace.nodes)
     contexts = {*inside(topology)}.difference(GRAD_MODES)
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
     tensors = frozenset(tensor_classes(topology))
@@ -83,7 +85,7 @@ def network_features(expected: Expected) -> Features:
     }
     return {
         "ties": frozenset({"yes" if ties else "no"}),
-        "writes": frozenset({"yes" if writes(topology) else "no"}),
+        "writes": frozenset(["yes", *["through a view"] * through_view] if writes(topology) else ["no"]),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
         "inside": frozenset(contexts or {"nothing"}),
         "stale": frozenset({"yes" if any(map(_is_stale, expected.firings)) else "no"}),

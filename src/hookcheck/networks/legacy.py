@@ -141,11 +141,10 @@ def _step(tensor: Tensor) -> Node:
 def carries(call: NodeCall, event: Event, alike: Alike) -> bool:
     """Whether grad_output has an entry for each output of the Node, and the first output's gradient in its place."""
     outputs = event.arguments[1] if len(event.arguments) > 1 else None
-    return (
-        isinstance(outputs, tuple)
-        and len(outputs) == call.outputs
-        and _same(outputs[call.slot], call.gradient, alike, {call.dtype})
-    )
+    if not isinstance(outputs, tuple) or len(outputs) != call.outputs:
+        return False
+    given = outputs[call.slot]
+    return given is None if call.absent else _same(given, call.gradient, alike, {call.dtype})
 
 
 def fits(call: NodeCall, event: Event, alike: Alike) -> bool:

@@ -13,7 +13,7 @@ from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.due import Firing, TensorCall, firing, met
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
-from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls, past_writes
+from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls, past_writes, unfollowed_writes
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, sweep
@@ -283,14 +283,15 @@ class Expected:
 
     def _output_call(self, call: CallTrace, name: str, tensor: Tensor, backward: int) -> Iterator[TensorCall]:
         """That of a hook on ``tensor`` in one pass, if there is one."""
-        source = origin(tensor)
+        source, seen = origin(tensor), unfollowed_writes(tensor)
+        roots = [origin(root) for root in self.trace.passes[backward].roots if unfollowed_writes(root) == seen]
         swept = past_writes(self.trace, backward, tensor, self.plain[backward], self.release)
         if swept is None:
             yield TensorCall(name, backward, None, call.number, False, unknown=True)
         elif source.node is not None and source.node.index in swept.received:
             gradient = at_its_node(source, swept)
             yield TensorCall(name, backward, gradient, call.number, False, gradient is None)
-        elif source.node is not None and any(source is origin(root) for root in self.trace.passes[backward].roots):
+        elif source.node is not None and any(source is root for root in roots):
             yield TensorCall(name, backward, None, call.number, False, unknown=True)
         elif source.node is None and source.name in swept.asked:
             yield TensorCall(name, backward, swept.asked[source.name], call.number)

@@ -36,7 +36,8 @@ class NodeCall:
     Nodes run in it is torch's own affair: what is due in one is not ``certain``.
 
     ``grad_output`` has one entry for each of the Node's ``outputs``, of which this tensor is number ``slot``; its
-    ``dtype`` is the gradient's, and every entry of ``grad_input`` has one of the ``dtypes``.
+    ``dtype`` is the gradient's, and every entry of ``grad_input`` has one of the ``dtypes``. ``absent`` says that the
+    tensor is known to have no gradient in that pass, where others of the Node's outputs have one.
     """
 
     call: CallTrace
@@ -48,11 +49,12 @@ class NodeCall:
     outputs: int = 1
     dtype: str = "float64"
     dtypes: frozenset[str] = frozenset({"float64"})
+    absent: bool = False
 
     @property
     def known(self) -> bool:
         """Whether it is known what the hook is called with."""
-        return self.gradient is not None and bool(self.forms)
+        return (self.absent or self.gradient is not None) and bool(self.forms)
 
 
 def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Iterator[NodeCall]:
@@ -83,6 +85,7 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
                 outputs=outputs,
                 dtype=source.dtype,
                 dtypes=_dtypes(source, source.node),
+                absent=gradient is None and outputs > 1 and not isinstance(source.node.primitive, SingleStep),
             )
 
 
@@ -174,7 +177,7 @@ def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release
     ]
     gradients += [(root, cotangent, False) for root, cotangent in zip(backward.roots, backward.cotangents)]
     reaching = [
-        (gradient, not past and _age(operand) == _age(tensor))
+        (gradient, not past and unfollowed_writes(operand) == unfollowed_writes(tensor))
         for operand, gradient, past in gradients
         for made in [origin(operand)]
         if gradient is not None and made.node is node and made.slot == slot
@@ -195,13 +198,13 @@ def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release
     return replace(swept, received=received, passed=passed)
 
 
-def _age(tensor: Tensor) -> int:
+def unfollowed_writes(tensor: Tensor) -> int:
     """How many writes it has seen that its history knows nothing of."""
-    age = tensor.unfollowed
+    most = tensor.unfollowed
     while tensor.node is not None and tensor.node.primitive is None:
         tensor = tensor.node.inputs[tensor.slot]
-        age = max(age, tensor.unfollowed)
-    return age
+        most = max(most, tensor.unfollowed)
+    return most
 
 
 def _goes_past(user: Node) -> bool:

@@ -127,18 +127,28 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     else:
         whole = new if target.positions is None else tracer.step(Pasted(target.positions), (base, new), {}, {})[0]
     base.newer = whole
+    taken: dict[int, Tensor] = {}  # what comes out of a boundary is the same view
     for view in [view for view in base.views if view.newer is None]:
         if not follows or len({tensor.requires_grad for tensor in (view, base, target)}) > 1:
             part = Taken(_positions(view)).forward((whole.array,), {})[0]
             seen = new if follows and view is target else _renumbered(view, part)
         elif view.positions is None:
-            seen = Tensor(whole.array, whole.requires_grad, whole.dtype, whole.node, whole.slot)
+            seen = _again(whole)
         else:
-            (seen,) = tracer.step(Taken(view.positions), (whole,), {}, {})
+            if id(view.positions) not in taken:
+                (taken[id(view.positions)],) = tracer.step(Taken(view.positions), (whole,), {}, {})
+            seen = _again(taken[id(view.positions)])
         aliased(seen, whole, view.positions)
         seen.bound = seen.stale = view.bound
         view.newer = seen
     return target.newer or whole
+
+
+def _again(tensor: Tensor) -> Tensor:
+    """The tensor once more, as another one that shares its memory has it."""
+    again = Tensor(tensor.array, tensor.requires_grad, tensor.dtype, tensor.node, tensor.slot)
+    again.wraps = tensor.wraps
+    return again
 
 
 def _renumbered(tensor: Tensor, array: Array) -> Tensor:
