@@ -12,7 +12,7 @@ import torch
 
 from hookcheck.hooks.kinds import KINDS, MULTI_GRAD, NODE, NODE_PRE, RETAINED, SAVED
 
-from .autograd import Wrapped, on_nodes, same
+from .autograd import Wrapped, on_nodes
 from .engine import LEGACY, Fault, added, called, fetched, replaced
 from .forward_calls import Hook, every_second, giving, kinds, registering, twice
 from .programs.saved_tensors_hooks import pairs

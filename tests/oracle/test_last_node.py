@@ -18,7 +18,7 @@ from hookcheck.probe.copying import array_of
 from hookcheck.probe.run import release
 from hookcheck.topology.last_node import Form, Release
 from hookcheck.topology.last_node import Step as LastStep
-from hookcheck.topology.layers.activation import Softsign, Tanh
+from hookcheck.topology.layers.activation import Softsign
 from hookcheck.topology.layers.attention import MultiheadAttention
 from hookcheck.topology.layers.cells import LSTMCell
 from hookcheck.topology.layers.convolution import Conv1d, Conv2d
@@ -31,11 +31,10 @@ from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Inp
 from hookcheck.topology.ops.arithmetic import Add, Where
 from hookcheck.topology.ops.contraction import Einsum, MatMul
 from hookcheck.topology.ops.elementwise import Shift
-from hookcheck.topology.ops.inplace import AddInplace, MulInplace
-from hookcheck.topology.ops.joining import Cat, Chunk
+from hookcheck.topology.ops.inplace import AddInplace
+from hookcheck.topology.ops.joining import Cat
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
-from hookcheck.topology.ops.views import Select
 from hookcheck.topology.primitive import Array, Layer, Op, Primitive
 from hookcheck.topology.source import expression
 from hookcheck.topology.tree import Ref
@@ -45,8 +44,6 @@ from .primitives import Step, constructed, existing, steps
 from .test_formulas import taken
 
 NOW = release(torch.__version__)
-ADDING_ONE = Composite((), ("x",), (Apply("h", Shift(1.0), (Ref("x"),)),), Ref("h"))
-HALVING = Composite((), ("x",), (Apply("h", Chunk(2, 0), (Ref("x"),)),), Ref("h"))
 NOT_KNOWN = (Einsum,)
 """Those that say of their last Node that it is not known: they are not judged by it, and no other may say so."""
 
@@ -339,30 +336,6 @@ def test_a_view_stays_one_when_it_is_written_to_twice() -> None:
     body = (Call("h", "fc", (X,)), Apply("u", AddInplace(), (H, H)), Apply("z", AddInplace(), (Ref("u"), Ref("u"))))
     net = Composite((("fc", Linear(2, 2)),), ("x",), body, Z)
     assert shapes(forms_at(of(net, (1, 3, 2), (1, 3, 2)), (2, 13))) == [[(3, 2)]]
-
-
-def test_a_base_that_was_written_to_through_a_view_hands_on_what_the_write_does() -> None:
-    """h = x + 1, of which the first row is multiplied by u: dh = v there times u and below v alone, du = v times h."""
-    body = (
-        Call("h", "m", (X,)), Apply("r", Select(0, 0), (H,)), Apply("z", MulInplace(), (Ref("r"), Ref("u"))),
-    )  # fmt: skip
-    net = Composite((("m", ADDING_ONE),), ("x", "u"), body, H)
-    inputs = (Input("x", (2, 2), True), Input("u", (2,), True), Input("v", (2, 2)))
-    topology = Topology(net, inputs, (Call("y", "", (X, Ref("u"))), FROM_Y))
-    numbers = {"x": [[1, 2], [3, 4]], "u": [5, 6], "v": [[1, 10], [100, 1000]]}
-    assert lists(forms_at(topology, (2, 13), **numbers)) == [[[[5, 60], [100, 1000]], [2, 30]]]
-    # The Node that h had before has the same gradient: the write goes on from there.
-    assert lists(forms_at(topology, (2, 13), "m", **numbers)) == [[[[5, 60], [100, 1000]]]]
-
-
-def test_of_several_outputs_of_a_node_the_first_may_have_no_gradient() -> None:
-    net = Composite((("m", HALVING),), ("x",), (Call("h", "m", (X,)),), Ref("h", (1,)))
-    numbers = values(of(net, (4,), (2,)))
-    (due,) = (c for c in Expected(of(net, (4,), (2,)), numbers).of_first_output if c.call.path == "m")
-    assert due.gradient is None
-    assert due.absent
-    assert due.known
-    assert shapes(due.forms) == [[(4,)]]
 
 
 @pytest.mark.parametrize(("dtype", "known"), [("float64", True), ("float32", False)])

@@ -1,7 +1,8 @@
-"""What do hooks on an output get that is written to later, and what does it retain? By hand, for each release's rule."""
+"""What do hooks on an output get that is written to later, and what does it retain? By hand, by the release."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from hookcheck.topology.last_node import LATEST, Release
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Module, Statement, Topology, Within
 from hookcheck.topology.ops.arithmetic import Add
-from hookcheck.topology.ops.elementwise import Scale
-from hookcheck.topology.ops.inplace import ScaleInplace
+from hookcheck.topology.ops.elementwise import Scale, Shift
+from hookcheck.topology.ops.inplace import MulInplace, ScaleInplace
+from hookcheck.topology.ops.joining import Chunk
 from hookcheck.topology.ops.views import Select, Transpose
 from hookcheck.topology.tree import Ref
 
@@ -93,3 +95,39 @@ def test_what_may_be_a_view_or_not_is_not_known() -> None:
     expected = Expected(topology, numbers, release=(2, 13))
     assert {call.unknown for call in expected.output_calls if call.name == "m[0]"} == {True}
     assert {call.known for call in expected.of_first_output if call.call.path == "m"} == {False}
+
+
+ADDING_ONE = Composite((), ("x",), (Apply("h", Shift(1.0), (X,)),), H)
+HALVING = Composite((), ("x",), (Apply("h", Chunk(2, 0), (X,)),), H)
+
+
+def handed_on(topology: Topology, path: str, numbers: Mapping[str, Any]) -> list[list[Any]]:
+    """What the hook of the module there is given as grad_input, in each form that its Node may have."""
+    given = {name: np.array(array, float) for name, array in numbers.items()}
+    (due,) = (c for c in Expected(topology, given).of_first_output if c.call.path == path)
+    return [[None if gradient is None else gradient.tolist() for gradient in form] for form in due.forms]
+
+
+def test_a_base_that_was_written_to_through_a_view_hands_on_what_the_write_does() -> None:
+    """h = x + 1, of which the first row is multiplied by u: dh = v there times u and below v alone, du = v times h."""
+    body = (
+        Call("h", "m", (X,)), Apply("r", Select(0, 0), (H,)), Apply("z", MulInplace(), (Ref("r"), Ref("u"))),
+    )  # fmt: skip
+    net = Composite((("m", ADDING_ONE),), ("x", "u"), body, H)
+    inputs = (Input("x", (2, 2), True), Input("u", (2,), True), Input("v", (2, 2)))
+    topology = Topology(net, inputs, (Call("y", "", (X, Ref("u"))), Backward((Y,), (V,))))
+    numbers = {"x": [[1, 2], [3, 4]], "u": [5, 6], "v": [[1, 10], [100, 1000]]}
+    assert handed_on(topology, "", numbers) == [[[[5, 60], [100, 1000]], [2, 30]]]
+    # The Node that h had before has the same gradient: the write goes on from there.
+    assert handed_on(topology, "m", numbers) == [[[[5, 60], [100, 1000]], None]]
+
+
+def test_of_several_outputs_of_a_node_the_first_may_have_no_gradient() -> None:
+    net = Composite((("m", HALVING),), ("x",), (Call("h", "m", (X,)),), Ref("h", (1,)))
+    topology = Topology(net, (Input("x", (4,), True), Input("v", (2,))), (Call("y", "", (X,)), Backward((Y,), (V,))))
+    numbers = {"x": np.ones(4), "v": np.array([1.0, 10.0])}
+    (due,) = (c for c in Expected(topology, numbers).of_first_output if c.call.path == "m")
+    assert due.gradient is None
+    assert due.absent
+    assert due.known
+    assert handed_on(topology, "m", numbers) == [[[0, 0, 1, 10]]]

@@ -95,8 +95,8 @@ KEPT_OUT: dict[str, KeptOut] = {
     "networks case.device": KeptOut("other devices have other kernels: counted as not judged", clauses=("P2-11",)),
     "networks legacy.NOT_JUDGED": KeptOut(
         "counted as not judged: einsum, whose products and sums releases order in other ways; a recurrent layer that a "
-        "library makes in one Node; a pass through another; and a write to what is a view of a product if a tensor that "
-        "is no input was contiguous"
+        "library makes in one Node; a pass through another; and a write to what a linear layer gives, which is a "
+        "view if the layer's input is contiguous, where that is not known"
     ),
     "networks pair.firing.certain": KeptOut("whether a boundary that only zeros reach runs, no document says"),
     "networks pair.firing.early": KeptOut("the other firing rule speaks of it", clauses=("BW-02", "BW-03")),

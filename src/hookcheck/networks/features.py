@@ -60,12 +60,12 @@ def network_features(expected: Expected) -> Features:
     """What matters about a network as a whole, as sets of words, for the ledger to name.
 
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
-    works in place, and if one does so ``through a view``; ``layout`` is ``reordered`` where a normalisation of images may get a gradient whose strides are in
-    another order than its input's, ``ambiguous`` where an axis of one entry leaves open whether images are
-    channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets the inputs alone of a call whose
-    outputs one before it has met, and ``unused`` whether one comes to no gradient of a leaf, or of what it is asked
-    for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the
-    contexts that the network runs inside of, grad modes left out, or ``nothing``.
+    works in place, and if one does so ``through a view``; ``layout`` is ``reordered`` where a normalisation of images
+    may get a gradient whose strides are in another order than its input's, ``ambiguous`` where an axis of one entry
+    leaves open whether images are channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets
+    the inputs alone of a call whose outputs one before it has met, and ``unused`` whether one comes to no gradient of a
+    leaf, or of what it is asked for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the contexts that
+    the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
     compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
