@@ -3,6 +3,7 @@ of hooks on a module."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -79,7 +80,9 @@ def retaining_as_it_was(original: Any) -> Any:
         def keep(gradients: Any) -> None:
             retaining, gradient = tensor(), gradients[place]
             if retaining is not None and gradient is not None:
-                retaining.grad = gradient.clone() if retaining.grad is None else retaining.grad + gradient
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # torch warns of the question
+                    retaining.grad = gradient.clone() if retaining.grad is None else retaining.grad + gradient
 
         self.grad_fn.register_prehook(keep)
 
@@ -89,19 +92,23 @@ def retaining_as_it_was(original: Any) -> Any:
 @contextmanager
 def silent_legacy_hooks() -> Iterator[None]:
     """Legacy hooks are silent once the output of their module was written to."""
-    memories: list[Any] = []
+    calls: list[list[Any]] = []
 
     def call(forward: Any, module: Any, args: Any) -> Any:
-        result = forward(*args)
-        memories.append(result.detach() if isinstance(result, torch.Tensor) else None)
+        calls.append(memory := [])
+        try:
+            result = forward(*args)
+        finally:
+            calls.pop()
+        if isinstance(result, torch.Tensor):
+            memory += [result.detach(), result._version]
         return result
 
     def while_unwritten(module: Any, hooks: list[Any]) -> list[Any]:
-        memory = memories[-1]
-        version = None if memory is None else memory._version
+        memory = calls[-1]
 
         def silent(hook: Any) -> Any:
-            return lambda *given: hook(*given) if memory is None or memory._version == version else None
+            return lambda *given: hook(*given) if not memory or memory[0]._version == memory[1] else None
 
         return [silent(hook) for hook in hooks]
 
