@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import nn
 from torch.nn.utils import prune
 from torch.optim import swa_utils
 
-from ..engine import Fault, replaced
+from ..engine import Fault, added, replaced
 from .state_dict_hooks import Patch
 
 
@@ -56,6 +57,12 @@ def _doubling() -> Patch:
     return replaced(swa_utils.AveragedModel, "__init__", make)
 
 
+def _compiled_called_past_its_hooks() -> Patch:
+    """What torch.compile makes of a module is called past its own hooks."""
+    owner = import_module("torch._dynamo.eval_frame").OptimizedModule
+    return added(owner, "__call__", lambda self, *args, **kwargs: self.forward(*args, **kwargs))
+
+
 FAULTS = (
     Fault(
         "weight_norm forgets forward hooks",
@@ -77,4 +84,5 @@ FAULTS = (
         ("HO-02",),
         kinds=(),
     ),
+    Fault("a compiled module is called past its hooks", _compiled_called_past_its_hooks, ("HO-06",), (), "2.1"),
 )

@@ -18,7 +18,9 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.nets import leaf, times
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
@@ -312,3 +314,37 @@ def the_way_back_leaves_no_hook(check: Check) -> None:
         check.order(f"{name}: hooks that there were", stayed, [*range(len(before))])
         check.order(f"{name}: hooks besides", [type(hook).__name__ for hook in after if hook not in before], [])
         check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
+
+
+OWN_HOOKS = ("forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook", "backward_hook")
+"""What is registered on a compiled module itself; the last two are of families that exclude each other."""
+
+
+@program(
+    "HO-06",
+    PIN,
+    since="2.1",
+    source="pytorch#152740, 'OptimizedModule also inherits nn.module.__call__, and thus has its own hook logic'",
+)
+@fresh()
+def a_compiled_module_has_hooks_of_its_own(check: Check) -> None:
+    """What torch.compile makes of a module has hooks of its own: each is called once in a call or its backward, with
+    the compiled module, until it is removed; and which hooks the module itself takes stays as it was."""
+    for kind in OWN_HOOKS:
+        log: list[str] = []
+        module = times(2.0)
+        compiled = torch.compile(module, backend="eager")
+        handle = getattr(compiled, f"register_{kind}")(_naming(log))
+        for state, call in (("registered", compiled), ("the module itself", module), ("removed", compiled)):
+            if state == "removed":
+                handle.remove()
+            log.clear()
+            call(leaf(1.0)).sum().backward()
+            check.order(f"{kind}: {state}", log, ["OptimizedModule"] if state == "registered" else [])
+        other = "register_backward_hook" if kind.startswith("full") else "register_full_backward_hook"
+        check.works(f"{kind}: the other family on the module itself", partial(getattr(module, other), print))
+
+
+def _naming(log: list[str]) -> Callable[..., None]:
+    """A hook of any kind that notes of which class the module is that it is given."""
+    return lambda module, *_: log.append(type(module).__name__)
