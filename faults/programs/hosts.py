@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.utils import prune
 from torch.optim import swa_utils
 
-from ..engine import Fault, added, replaced
+from ..engine import Fault, replaced
 from .state_dict_hooks import Patch
 
 
@@ -60,7 +60,7 @@ def _doubling() -> Patch:
 def _compiled_called_past_its_hooks() -> Patch:
     """What torch.compile makes of a module is called past its own hooks."""
     owner = import_module("torch._dynamo.eval_frame").OptimizedModule
-    return added(owner, "__call__", lambda self, *args, **kwargs: self.forward(*args, **kwargs))
+    return replaced(owner, "__call__", lambda _: lambda self, *args, **kwargs: self.forward(*args, **kwargs))
 
 
 FAULTS = (
