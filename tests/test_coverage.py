@@ -17,6 +17,7 @@ from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.contexts import ASKING, CALLER, CONTEXTS, GRAD_MODES
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Hardsigmoid, ReLU, Tanh
@@ -26,6 +27,7 @@ from hookcheck.topology.model import (
     Backward,
     Call,
     Composite,
+    Grad,
     Input,
     Module,
     ModuleList,
@@ -39,7 +41,9 @@ from hookcheck.topology.ops import Add
 from hookcheck.topology.ops.elementwise import Neg
 from hookcheck.topology.ops.inplace import MulInplace
 from hookcheck.topology.ops.moving import To
+from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Op
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import values
 
@@ -73,6 +77,15 @@ def uses(topology: Topology, family: str = "multi-node") -> frozenset[Words]:
 
 def called(op: Op, *more: Statement, gives: Tree = H) -> Topology:
     return body(Apply("h", op, (X,)), *more, gives=gives, fc=FC)
+
+
+def within(name: str) -> Topology:
+    """A Linear in the context of that name."""
+    if CONTEXTS[name].wraps == ASKING:
+        return replace(LINEAR, main=(CALLED, Grad("g", (Y,), (X,), (V,), through=name)))
+    if CONTEXTS[name].wraps == CALLER:
+        return replace(LINEAR, main=(replace(CALLED, through=name), *LINEAR.main[1:]))
+    return replace(LINEAR, main=(Within(name, LINEAR.main),))
 
 
 BY_HAND: list[tuple[str, Topology, set[str]]] = [
@@ -127,6 +140,21 @@ BY_HAND: list[tuple[str, Topology, set[str]]] = [
     ("depth", plain(Sequential((FC,))), {"1", "2"}),
     ("depth", plain(DEEP), {"1", "2", "3"}),
     ("depth", body(Call("h", "m.0", (X,)), m=ModuleList((DEEP,))), {"1", "3", "4+"}),  # the list is never called
+    ("context", LINEAR, {"none"}),
+    ("context", replace(LINEAR, main=(Within("no_grad", (CALLED,)),)), {"none"}),
+    (
+        "context",
+        replace(LINEAR, main=(Within("one_thread", (Within("autocast", (CALLED,)),)),)),
+        {"one_thread", "autocast"},
+    ),
+    *(("context", within(name), {name}) for name in CONTEXTS if name not in GRAD_MODES),
+    ("tensor", LINEAR, {"plain"}),
+    ("tensor", called(AsTensor("large strides")), {"large strides"}),
+    ("tensor", replace(LINEAR, classes=(("weight", "wrapper"),)), {"wrapper"}),
+    *(
+        ("tensor", replace(LINEAR, inputs=(Input("x", (2, 3), True, tensor=name), *LINEAR.inputs[1:])), {name})
+        for name in TENSORS
+    ),
 ]
 
 

@@ -29,8 +29,8 @@ _SCHEMAS = [
 def coverage(situations: bool, shape: str) -> None:
     """Tell which pairs of features the corpus reaches, and why not the others.
 
-    The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype and depth.
-    Two features meet where one call of a module has both.
+    The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype, depth,
+    context and class of tensor. Two features meet where one call of a module has both.
 
     With --situations the axes are those that hooks of every kind are met in: site, context, tensor, host, optimizer,
     what is done before, between forward and backward and in a hook, by twos and some by threes.

@@ -1,4 +1,4 @@
-"""In which ways do networks under hooks differ? Ten axes, each with its words, and which a use of a module has.
+"""In which ways do networks under hooks differ? Twelve axes, each with its words, and which a use of a module has.
 
 What hooks watch is one call of a module, so words meet where one call has both: a layer meets no_grad when it runs
 there, not when something else in the same network does. What is true of the whole network is true of its every call.
@@ -19,9 +19,11 @@ from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor, tensors_in
 from hookcheck.oracle.trace import writes
 from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Composite, Recurse, Topology, walk
+from hookcheck.topology.model import Composite, Recurse, Topology, inside, tensor_classes, walk
 from hookcheck.topology.primitive import Layer
+from hookcheck.topology.tensors import TENSORS
 
 Word = tuple[str, str]
 """An axis and a word of it."""
@@ -64,6 +66,8 @@ def axes() -> tuple[Axis, ...]:
         Axis("reuse", _REUSE, _reuse),
         Axis("dtype", (*FLOATING, "mixed"), _dtypes),
         Axis("depth", _DEPTHS, lambda use: (_depth(use),)),
+        Axis("context", (_NONE, *(name for name in CONTEXTS if name not in GRAD_MODES)), _contexts),
+        Axis("tensor", (_PLAIN, *TENSORS), lambda use: tensor_classes(use.expected.topology) or (_PLAIN,)),
     )
 
 
@@ -83,7 +87,7 @@ def group(layer: type) -> str:
     return layer.__module__.rpartition(".")[2]
 
 
-_CONTAINER = "container"
+_CONTAINER, _NONE, _PLAIN = "container", "none", "plain"
 _INPUTS = ("0 in", "1 in", "2 in", "3+ in")
 _OUTPUTS = ("1 out", "2+ out")
 _DEPTHS = ("1", "2", "3", "4+")
@@ -167,3 +171,8 @@ def _depth(use: Use) -> str:
     """How deep the module lies: 1 is the root, containers count."""
     level = len(use.call.path.split(".")) if use.call.path else 0
     return _DEPTHS[min(level, 3)]
+
+
+def _contexts(use: Use) -> set[str]:
+    """What the network runs inside of, somewhere; what says whether autograd records is another axis."""
+    return {*inside(use.expected.topology)} - {*GRAD_MODES} or {_NONE}

@@ -5,13 +5,17 @@ A rule states what torch or a family's own statement makes impossible. What is m
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
 from hookcheck.coverage.axes import Word, group
 from hookcheck.topology.catalogue import layer_classes
+from hookcheck.topology.contexts import COMPILING
+from hookcheck.topology.families.context import TRANSFORMED, TRANSFORMING
 from hookcheck.topology.primitive import SingleStep
+from hookcheck.topology.tensors import TENSORS
 
 NOT_DRAWN = "possible, and in no line of the corpus"
 """The reason of an unreached pair that no rule speaks of."""
@@ -51,6 +55,18 @@ def _matches(word: Word, patterns: tuple[str, ...]) -> bool:
 def _layers(names: str) -> tuple[str, ...]:
     """The layer groups of those names."""
     return tuple(f"layer group={name}" for name in names.split())
+
+
+def _contexts(names: Iterable[str]) -> tuple[str, ...]:
+    """The contexts of those names."""
+    return tuple(f"context={name}" for name in names)
+
+
+def _other_groups(layers: Iterable[str]) -> tuple[str, ...]:
+    """The groups that have none of those layers."""
+    classes = layer_classes()
+    groups = {group(classes[name]) for name in layers if name in classes}
+    return tuple(f"layer group={name}" for name in sorted({*map(group, classes.values())} - groups))
 
 
 def _without_parameters() -> tuple[str, ...]:
@@ -227,6 +243,35 @@ RULES = (
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
     ExclusionRule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
+    ExclusionRule(
+        "contexts are what context is about, and compiled has those that compile",
+        ("family=*", "!family=context", "!family=compiled"),
+        ("context=*", "!context=none"),
+    ),
+    ExclusionRule("what compiles is slow, and a family of its own", ("family=context",), _contexts(COMPILING)),
+    ExclusionRule(
+        "torch.compile is at work on each network of compiled, which are small",
+        ("family=compiled",),
+        ("context=*", *(f"!{each}" for each in _contexts(COMPILING)), *_other_groups(("Linear", "Sigmoid", "Tanh"))),
+    ),
+    ExclusionRule(
+        "transforms lack steps, which ones depends on the release; these layers are not among those they are given",
+        _contexts(TRANSFORMING),
+        _other_groups(TRANSFORMED),
+    ),
+    ExclusionRule(
+        "classes and layouts of tensors are what tensor-class is about",
+        ("family=*", "!family=tensor-class"),
+        ("tensor=*", "!tensor=plain"),
+    ),
+    *(
+        ExclusionRule(
+            f"tensors of these classes are of {dtype}",
+            tuple(f"tensor={name}" for name, each in TENSORS.items() if each.dtype == dtype),
+            ("dtype=*", f"!dtype={dtype}"),
+        )
+        for dtype in sorted({each.dtype for each in TENSORS.values() if each.dtype})
+    ),
 )
 """The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus and of what the
 families draw, and be of use."""
