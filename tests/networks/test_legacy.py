@@ -28,6 +28,7 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.cells import LSTMCell
+from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
@@ -219,3 +220,9 @@ def test_outputs_of_one_step_may_have_nodes_of_their_own(
     moved = replace(whole, observed=replace(seen, events=seen.events[::-1]))
     assert whole.as_a_node(None)["order"] == {"of the Nodes"}
     assert moved.as_a_node(None)["order"] == ({"of the Nodes"} if free else {"another"})
+
+
+def test_what_a_transform_makes_of_a_linear_layer_of_no_rows_is_not_judged() -> None:
+    call = Call("y", "", (X,), through="vjp")
+    vector = case(Linear(1, 1), (call, Backward((Ref("y"),), (Ref("v"),))), kind="backward")
+    assert (judged(vector, "P2-12"), unjudged(vector, "P2-12")) == (0, 1)

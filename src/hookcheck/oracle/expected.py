@@ -13,14 +13,23 @@ from hookcheck.hooks.acts import NO_ACTS, Acts
 from hookcheck.oracle.due import Firing, TensorCall, firing, met
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, newest, origin, tensors_in
-from hookcheck.oracle.last_node import NodeCall, aliased, at_its_node, node_calls, past_writes, unfollowed_writes
+from hookcheck.oracle.last_node import (
+    NodeCall,
+    aliased,
+    at_its_node,
+    node_calls,
+    past_writes,
+    transformed,
+    unfollowed_writes,
+)
 from hookcheck.oracle.overflow import overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest, within
 from hookcheck.oracle.trace import trace
+from hookcheck.topology.contexts import WRAPPING
 from hookcheck.topology.last_node import LATEST, Release
-from hookcheck.topology.model import Topology, tensor_classes, walk
+from hookcheck.topology.model import Topology, inside, tensor_classes, walk
 from hookcheck.topology.primitive import Array, Layer
 from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.values import parameter_shapes
@@ -229,6 +238,8 @@ class Expected:
     def of_first_output(self) -> tuple[NodeCall, ...]:
         """Every call that is due of a hook on the grad_fn of a module's first output: a legacy hook."""
         due = tuple(node_calls(self.trace, self.plain, self.release))
+        if not set(WRAPPING).isdisjoint(inside(self.topology)):
+            due = transformed(due)
         wraps = any(TENSORS[name].wraps for name in tensor_classes(self.topology))
         return aliased(due) if wraps else due
 

@@ -11,6 +11,7 @@ from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, origin
 from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, handed_on, materialized
 from hookcheck.topology.last_node import Form, NodeGradient, Release, Step
+from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
@@ -96,6 +97,17 @@ def aliased(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
     torch/_tensor.py, and ``alias`` in derivatives.yaml).
     """
     return tuple(replace(c, forms=((c.gradient,),)) if _is_alias(c.call.first) else c for c in due)
+
+
+def transformed(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
+    """``due`` of a network whose tensors are in a transform's hands: of anything but rows, Linear makes other Nodes of
+    them, by release (``isTensorSubclassLike`` in Linear.cpp)."""
+    return tuple(replace(c, forms=()) if _is_linear_of_no_rows(c.call.first) else c for c in due)
+
+
+def _is_linear_of_no_rows(tensor: Tensor | None) -> bool:
+    node = None if tensor is None else _maker(tensor).node
+    return node is not None and isinstance(node.primitive, Linear) and node.inputs[0].array.ndim != 2
 
 
 def _is_alias(tensor: Tensor | None) -> bool:

@@ -262,6 +262,9 @@ GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
 """Those that say whether autograd records."""
 
 
+WRAPPING = ("vmap", "vjp", "dtensor")
+"""Those that give the network wrappers of tensors, of which some functions of torch make other Nodes."""
+
 COMPILING = tuple(name for name, context in CONTEXTS.items() if context.compiles)
 """Those in which torch.compile is at work."""
 
