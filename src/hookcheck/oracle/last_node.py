@@ -191,8 +191,7 @@ def past_writes(trace: Trace, number: int, tensor: Tensor, swept: Sweep, release
     reaching = [
         (gradient, not past and unfollowed_writes(operand) == unfollowed_writes(tensor))
         for operand, gradient, past in gradients
-        for made in [origin(operand)]
-        if gradient is not None and made.node is node and made.slot == slot
+        if gradient is not None and (origin(operand).node, origin(operand).slot) == (node, slot)
     ]
     if all(reaches for _, reaches in reaching):
         return swept

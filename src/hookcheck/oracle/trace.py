@@ -40,6 +40,7 @@ from hookcheck.topology.model import (
     Train,
     Within,
     children,
+    inside,
     statements,
     walk,
     worked_out_once,
@@ -85,9 +86,10 @@ class _Tracer:
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
             for name, array in ((name, noise.moved(array, True) if noise else array) for name, array in numbers.items())
         }
+        plain = set(inside(topology)) <= {*GRAD_MODES}  # a context may give modules another tensor
         for name, of_class in (*topology.classes, *((i.name, i.tensor) for i in topology.inputs)):
             leaves[name].wraps = bool(of_class) and TENSORS[of_class].wraps
-            leaves[name].contiguous = not of_class
+            leaves[name].contiguous = not of_class and plain
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)
         self.result.acts = acts
