@@ -2,7 +2,7 @@
 
 What reaches which lines is traced once. A branch is forced in a process of its own, so that whatever it spoils, ends or
 keeps busy harms nothing else; what reaches it runs there, the quickest first, until a clause sees a difference that the
-ledger does not explain.
+ledger does not explain. The clause that saw it last time is asked before all others.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Union
@@ -40,9 +41,12 @@ from .on_networks import catching
 from .on_programs import changed, excuses, soundly, wrong
 from .samples import deviations, sound
 
-SECONDS, PATIENCE = 90, 900
-"""How much processor time the runs with one branch forced may take, some 40 being the most that they need, and how long
-they may wait for something that never comes."""
+ENOUGH, SECONDS, PATIENCE = 60, 90, 900
+"""After how much processor time no further run is asked about a branch, some 40 seconds being the most that they need;
+how much one that never ends may take in all; and how long one may wait for something that never comes."""
+
+RECORD = Path(__file__).with_name("branches.jsonl")
+"""What the last look at all branches came to, on torch 2.13.0: lines as a `BranchLog` writes them."""
 
 QUICK = 0.1
 """Seconds of processor time that a run may take, so that a branch which nothing sees costs seconds, not minutes."""
@@ -73,12 +77,11 @@ class Reaching:
     runs: Sequence[Run]
     lines: dict[Line, tuple[int, ...]]
 
-    def of(self, branch: Branch, first: Sequence[str] = ()) -> list[Run]:
-        """What reaches a branch: programs that are named ``first``, then the quickest."""
+    def of(self, branch: Branch) -> list[Run]:
+        """What reaches a branch, the quickest first."""
         path = source(branch.module)
         numbers = {number for line in branch.lines for number in self.lines.get((path, line), ())}
-        runs = [self.runs[number] for number in sorted(numbers)]
-        return sorted(runs, key=lambda run: not (isinstance(run, Program) and run.id in first))
+        return [self.runs[number] for number in sorted(numbers)]
 
 
 def all_runs() -> list[Run]:
@@ -169,7 +172,8 @@ def seen(branch: Branch, runs: Sequence[Run]) -> str:
 
 def _see(connection: Any, branch: Branch, runs: Sequence[Run]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
-    connection.send(next(filter(None, (caught(branch, run) for run in runs)), ""))
+    asked = takewhile(lambda run: time.process_time() < ENOUGH, runs)
+    connection.send(next(filter(None, (caught(branch, run) for run in asked)), ""))
 
 
 def caught(branch: Branch, run: Run) -> str:
@@ -194,6 +198,13 @@ def functions() -> dict[str, list[Branch]]:
         for branch in branches(module):
             by_function[f"{module}.{branch.function}"].append(branch)
     return by_function
+
+
+@cache
+def recorded() -> dict[str, str]:
+    """What saw each branch when all were looked at last; empty where nothing did."""
+    lines = map(json.loads, RECORD.read_text(encoding="utf-8").splitlines())
+    return {name: clause for line in lines for name, clause in line["seen"].items()}
 
 
 @dataclass
@@ -224,8 +235,10 @@ class BranchLog:
         return reaching(all_runs())
 
     def _judged(self, listed: Sequence[Branch]) -> Iterator[str]:
-        """What sees each branch; what sees one is asked first about the next."""
-        first: list[str] = []
+        """What sees each branch; what saw it last time is asked first, then what sees those beside it."""
+        beside: list[str] = []
         for branch in listed:
-            first.append(seen(branch, self._reaching.of(branch, first)))
-            yield first[-1]
+            likely = [CLAUSES.get(id) for id in dict.fromkeys((recorded().get(branch.name, ""), *beside))]
+            programs = [clause for clause in likely if isinstance(clause, Program)]
+            beside.append(seen(branch, programs) or seen(branch, self._reaching.of(branch)))
+            yield beside[-1]

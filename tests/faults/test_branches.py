@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,17 @@ import torch
 from faults import on_branches
 from faults.branches import ALWAYS, MODULES, NEVER, SKIPPED, UNHANDLED, Branch, branches
 from faults.engine import release
-from faults.on_branches import CRASH, NO_END, BranchLog, functions, reaching, seen
-from faults.unseen_branches import REASONS, reason
+from faults.on_branches import CRASH, NO_END, BranchLog, functions, reaching, recorded, seen
+from faults.unseen_branches import REASONS, matches, reason
 from torch import nn
 
+import hookcheck.cli as cli
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.programs.program import Program
 
 HOOKS, MODULE = "torch.utils.hooks", "torch.nn.modules.module"
 pytestmark = pytest.mark.skipif(release(torch.__version__) < (2, 13), reason="it is about the code of torch 2.13")
+on_2_13 = pytest.mark.skipif(release(torch.__version__) != (2, 13), reason="the record is of torch 2.13")
 
 
 def branch(module: str, function: str, forced: str, text: str) -> Branch:
@@ -57,6 +58,15 @@ def test_functions_within_functions_are_forced_too() -> None:
     assert len(seen) == 1
 
 
+def test_abstract_classes_are_asked_anew() -> None:
+    """`Node` remembers what it was asked before."""
+    node = torch.ones(1, requires_grad=True).exp().grad_fn
+    assert isinstance(node, torch.autograd.graph.Node)
+    with branch("torch.autograd.graph", "Node.__subclasshook__", NEVER, "cls is Node").fault.patch():
+        assert not isinstance(node, torch.autograd.graph.Node)
+    assert isinstance(node, torch.autograd.graph.Node)
+
+
 def programs(*ids: str) -> list[Program]:
     return [program for program in map(CLAUSES.get, ids) if isinstance(program, Program)]
 
@@ -65,7 +75,6 @@ def test_what_reaches_a_branch_sees_it_or_does_not() -> None:
     reached = reaching(programs("HD-05", "HD-04"))
     removal = branch(HOOKS, "RemovableHandle.remove", ALWAYS, "hooks_dict is not None and")
     assert {run.id for run in reached.of(removal) if isinstance(run, Program)} == {"HD-05", "HD-04"}
-    assert reached.of(removal, ["HD-05"])[0] is CLAUSES["HD-05"]
     assert seen(removal, reached.of(removal)) in ("HD-05", "HD-04")
     assert seen(removal, ()) == ""
     unreached = branch(HOOKS, "BackwardHook._set_user_hook.hook", ALWAYS, "self.grad_outputs is None")
@@ -94,9 +103,43 @@ def test_what_is_known_of_a_function_is_kept(tmp_path: Path, monkeypatch: pytest
     assert len(looked) == 2 * len(names)
 
 
-def test_each_reason_is_of_a_branch() -> None:
+def test_the_command_lists_what_is_seen_and_what_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    function = f"{HOOKS}.RemovableHandle.__getstate__"
+    monkeypatch.setattr(on_branches, "functions", lambda: {function: functions()[function]})
+    monkeypatch.setattr(on_branches, "all_runs", list)
+    monkeypatch.setattr(on_branches, "seen", lambda branch, runs: "" if branch.forced == NEVER else "RB-01")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["kill-matrix", "--branches", "--format", "json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ended.value.code == 0
+    assert [(row["seen"], bool(row["reason"])) for row in rows] == [("RB-01", False), ("", True), ("RB-01", False)]
+
+
+@on_2_13
+def test_each_branch_has_a_clause_or_a_reason() -> None:
+    """The record is of torch's branches as they are, and no reason excuses what a clause sees."""
     names = [each.name for group in functions().values() for each in group]
+    clauses = recorded()
+    assert [*clauses] == names
+    assert {*clauses.values()} - {*CLAUSES} == {""}
+    assert [name for name in names if bool(clauses[name]) is bool(reason(name))] == []
     for pattern, why in REASONS.items():
         assert why
-        assert any(fnmatchcase(name, pattern.replace("[", "[[]")) for name in names), pattern
+        assert any(matches(pattern, name) for name in names), pattern
     assert reason("torch.utils.hooks.RemovableHandle.remove: never: no such") == ""
+
+
+PROGRAMS = [
+    pytest.param(name, marks=() if number % 40 == 0 else pytest.mark.slow)
+    for number, (name, clause) in enumerate(recorded().items())
+    if isinstance(CLAUSES.get(clause), Program)
+]
+
+
+@on_2_13
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_clause_sees_the_branch_that_it_is_recorded_for(name: str) -> None:
+    forced = next(each for group in functions().values() for each in group if each.name == name)
+    assert seen(forced, programs(recorded()[name])) == recorded()[name]
