@@ -93,7 +93,7 @@ def in_turn(calls: Iterable[NodeCall], ended: Sequence[CallTrace]) -> list[NodeC
     """The calls as they come where nothing but the order in which Nodes were made decides: the latest Node first, and
     hooks on one Node in the order in which they were put there, which is that of ``ended``, the calls' ends."""
     ends = {id(call): number for number, call in enumerate(ended)}
-    return sorted(calls, key=lambda due: (due.backward, -_step(_made(due)).index, ends[id(due.call)]))
+    return sorted(calls, key=lambda due: (due.backward, -_step(_first_output(due)).index, ends[id(due.call)]))
 
 
 def in_order(
@@ -116,7 +116,7 @@ def _comes_before(one: NodeCall, other: NodeCall, sweeps: Sequence[Sweep], ends:
     """Whether the hook of ``one`` must be called before that of ``other``."""
     if one.backward != other.backward:
         return one.backward < other.backward
-    mine, its = _made(one), _made(other)
+    mine, its = _first_output(one), _first_output(other)
     if _step(mine) is not _step(its):
         return bool(sweeps[one.backward].earlier[_step(its).index] >> _step(mine).index & 1)
     if mine.slot == its.slot or one.outputs > 1:
@@ -126,7 +126,7 @@ def _comes_before(one: NodeCall, other: NodeCall, sweeps: Sequence[Sweep], ends:
     return not primitive.separate and mine.slot < its.slot  # an output is made of those after it
 
 
-def _made(due: NodeCall) -> Tensor:
+def _first_output(due: NodeCall) -> Tensor:
     """The first output, as its step gave it."""
     assert due.call.first is not None
     return origin(due.call.first)
