@@ -12,15 +12,18 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.rounding import NOISE, TRIALS, Noise
 from hookcheck.oracle.tolerance import UNIT, close
 from hookcheck.topology.build import build
+from hookcheck.topology.last_node import Release
 from hookcheck.topology.layers.activation import Mish, ReLU6, Sigmoid
 from hookcheck.topology.layers.adjustable import Threshold
 from hookcheck.topology.layers.distance import CosineSimilarity
 from hookcheck.topology.layers.loss_margins import CosineEmbeddingLoss
-from hookcheck.topology.layers.normalisation import LayerNorm
+from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.reduction import MaxOver
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 X, Y, V, U = Ref("x"), Ref("y"), Ref("v"), Ref("u")
 NORMALISED = (Apply("s", Add(), (X, U)), Call("y", "", (Ref("s"),)), Backward((Y,), (V,)))
@@ -283,3 +286,22 @@ def test_gradients_of_gradients_are_held_to_what_central_differences_leave() -> 
     g.sum().backward()  # type: ignore[no-untyped-call]
     assert x.grad is not None
     assert oracle.close(x.grad.numpy(), expected, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "dtype", "release", "lost"),
+    [
+        ([1, 1, 1], "float32", (1, 9), True),
+        ([1, 1, 1], "float32", (1, 10), False),
+        ([1, 1, 1], "float64", (1, 9), False),
+        ([1, 2, 3], "float32", (1, 9), False),
+    ],
+)
+@pytest.mark.parametrize("norm", [LayerNorm((3,)), GroupNorm(1, 1)])
+def test_the_variance_of_equal_numbers_is_lost_in_float32_up_to_1_9(
+    norm: Layer, numbers: list[float], dtype: str, release: Release, lost: bool
+) -> None:
+    x = Input("x", (1, 1, 3), True)
+    topology = Topology(norm, (x,), (Call("y", "", (X,)),), dtype=dtype)
+    given = {**values(topology), "x": np.array([[numbers]], float)}
+    assert Expected(topology, given, release=release).overflows is lost

@@ -22,7 +22,7 @@ from hookcheck.oracle.last_node import (
     transformed,
     unfollowed_writes,
 )
-from hookcheck.oracle.overflow import overflows
+from hookcheck.oracle.overflow import cancels, overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest, within
@@ -91,8 +91,9 @@ class Expected:
 
     @cached_property
     def overflows(self) -> bool:
-        """Whether a number on the way is too large for its dtype (see `hookcheck.oracle.overflow`)."""
-        return overflows(self.trace, (*self.hooked, *self.plain), self.dtype)
+        """Whether a number on the way is too large for its dtype, or lost in it (see `hookcheck.oracle.overflow`)."""
+        lost = cancels(self.trace, self.dtype, self.release)
+        return lost or overflows(self.trace, (*self.hooked, *self.plain), self.dtype)
 
     @cached_property
     def dtype(self) -> str:

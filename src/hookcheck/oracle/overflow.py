@@ -1,5 +1,5 @@
 """When does a run say nothing? Where a number on the way is too large for its dtype: what is infinite or NaN behind it,
-and what zero, is each kernel's affair."""
+and what zero, is each kernel's affair. And where a variance is lost in it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from hookcheck.oracle.graph import Node, Trace
 from hookcheck.oracle.sweep import Sweep, materialized, vjp
+from hookcheck.topology.last_node import Release
+from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm
 from hookcheck.topology.primitive import Array
 
 LARGEST = {"float64": 2.0**511, "float32": 2.0**63, "float16": 2.0**15, "bfloat16": 2.0**63}
@@ -19,6 +21,9 @@ take squares. The 16-bit types are worked out in float32 and overflow where they
 EXPONENTIAL = {"float64": 708.0, "float32": 87.0, "float16": 87.0, "bfloat16": 87.0}
 """Beyond which the exponential of a number overflows. Where a gradient is differentiated, torch takes exponentials of
 what a step is given that its first backward avoids: of Mish they give NaN."""
+
+CANCELS = 2.0**8
+"""How many times as large as a variance the mean of squares may be that it is the rest of: 16 of 24 bits are kept."""
 
 SINGLE = {"f": np.float32, "c": np.complex64}
 """In what a step is worked out, by the kind of its operands, wherever that is not float64."""
@@ -37,6 +42,22 @@ def overflows(trace: Trace, sweeps: Iterable[Sweep], dtype: str) -> bool:
     if not all(np.abs(array).max() <= most for array in arrays):  # NaN cannot be held either
         return True
     return dtype != "float64" and any(_within(node, sweeps) for node in trace.nodes if node.primitive is not None)
+
+
+def cancels(trace: Trace, dtype: str, release: Release) -> bool:
+    """Whether the variance of a LayerNorm or GroupNorm is lost in float32, where it is ``mean(x²) − mean(x)²``: kernels
+    work it out so up to 1.9."""
+    return dtype == "float32" and release < (1, 10) and any(map(_loses_its_variance, trace.nodes))
+
+
+def _loses_its_variance(node: Node) -> bool:
+    norm = node.primitive
+    if not isinstance(norm, (GroupNorm, LayerNorm)):
+        return False
+    x = node.inputs[0].array
+    shape = (len(x), norm.num_groups) if isinstance(norm, GroupNorm) else x.shape[: -len(norm.normalized_shape)]
+    alike = x.reshape((*shape, -1))
+    return bool(np.any(abs(alike * alike).mean(-1) > CANCELS * (alike.var(-1) + norm.eps)))
 
 
 def _within(node: Node, sweeps: tuple[Sweep, ...]) -> bool:
