@@ -5,13 +5,15 @@ The same check guards both ways: no record that it refuses is written, and none 
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from hookcheck.contract.verdict import CRASHED, OUTCOMES, RAN, TIMED_OUT
 from hookcheck.record.errors import DuplicateCase, InconsistentRecord
-from hookcheck.record.model import CORPUS, Alike, Folded
+from hookcheck.record.model import CORPUS, Folded
 
 
 def check(record: Folded, path: Path) -> None:
@@ -36,45 +38,44 @@ def _check_header(record: Folded, path: Path) -> None:
 def _check_cases(record: Folded, path: Path) -> None:
     plan = record.header.plan
     families, kinds, clauses = set(plan.families), set(plan.kinds), {clause.id for clause in plan.clauses}
+    topologies: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for alike in record.alike:
+        topologies.setdefault((alike.family, alike.origin, alike.kinds), []).extend(alike.topologies)
+    # thousands of lines share what is looked at here, so each is looked at once
+    unplanned = {
+        "family": {family for family, _, _ in topologies} - families,
+        "hook kind": set[str]().union(*(kinds for _, _, kinds in topologies)) - kinds,
+        "clause": frozenset[str]().union(*{alike.clauses for alike in record.alike}) - clauses,
+    }
+    for what, names in unplanned.items():
+        if names:
+            raise InconsistentRecord(path, None, f"the plan has no {what} {min(names)!r}")
+    for outcome, reason in {(alike.outcome, alike.reason) for alike in record.alike}:
+        if (outcome == RAN) == bool(reason):
+            raise InconsistentRecord(path, None, f"a case with outcome {outcome!r} has reason {reason!r}")
+    _refuse_repeated(topologies, path)
+
+
+def _refuse_repeated(topologies: Mapping[tuple[str, str, tuple[str, ...]], Collection[str]], path: Path) -> None:
+    """Refuse ``topologies``, by family, origin and hook kinds, where a hook kind has one of them twice."""
     seen: dict[tuple[str, str, str], set[str]] = {}
-    for alike in record.alike:
-        for kind in alike.kinds:
-            known = seen.setdefault((alike.family, kind, alike.origin), set())
-            count = len(known) + len(alike.topologies)
-            known.update(alike.topologies)
+    for (family, origin, kinds), those in topologies.items():
+        for kind in kinds:
+            known = seen.setdefault((family, kind, origin), set())
+            count = len(known) + len(those)
+            known.update(those)
             if len(known) != count:
-                key = " / ".join((alike.family, _repeated(record, alike, kind), kind, alike.origin))
+                every = (
+                    t for (f, o, k), ts in topologies.items() if (f, o) == (family, origin) and kind in k for t in ts
+                )
+                key = " / ".join((family, Counter(every).most_common(1)[0][0], kind, origin))
                 raise DuplicateCase(path, None, f"case {key} is there twice")
-        if alike.family not in families:
-            raise InconsistentRecord(path, None, f"the plan has no family {alike.family!r}")
-        if not kinds.issuperset(alike.kinds):
-            kind = next(kind for kind in alike.kinds if kind not in kinds)
-            raise InconsistentRecord(path, None, f"the plan has no hook kind {kind!r}")
-        if not alike.clauses <= clauses:
-            raise InconsistentRecord(path, None, f"the plan has no clause {min(alike.clauses - clauses)!r}")
-        if (alike.outcome == RAN) == bool(alike.reason):
-            cause = f"a case with outcome {alike.outcome!r} has reason {alike.reason!r}"
-            where = " / ".join((alike.family, alike.topologies[0], alike.kinds[0], alike.origin))
-            raise InconsistentRecord(path, None, f"{where}: {cause}")
-
-
-def _repeated(record: Folded, like: Alike, kind: str) -> str:
-    """The first topology that is there twice among the cases of a hook kind that share family and origin with
-    ``like``."""
-    seen: set[str] = set()
-    for alike in record.alike:
-        if (alike.family, alike.origin) == (like.family, like.origin) and kind in alike.kinds:
-            for topology in alike.topologies:
-                if topology in seen:
-                    return topology
-                seen.add(topology)
-    raise AssertionError("no topology is there twice")
 
 
 def _check_counterexamples(record: Folded, path: Path) -> None:
     deviating = [alike for alike in record.alike if alike.deviations]
     lost = [alike for alike in record.alike if alike.outcome in (CRASHED, TIMED_OUT)]
-    worth_showing = {topology for alike in (*deviating, *lost) for topology in alike.topologies}
+    worth_showing = set[str]().union(*(alike.topologies for alike in (*deviating, *lost)))
     shown: set[str] = set()
     for counterexample in record.counterexamples:
         topology = counterexample.topology
@@ -83,8 +84,8 @@ def _check_counterexamples(record: Folded, path: Path) -> None:
         if topology not in worth_showing:
             raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
         shown.add(topology)
-    shows = (alike.worded for alike in deviating if alike.worded and not shown.isdisjoint(alike.topologies))
-    hidden = set[tuple[str, str, str]]().union(*(alike.deviating for alike in deviating)).difference(*shows)
+    shows = {alike.worded for alike in deviating if alike.worded and not shown.isdisjoint(alike.topologies)}
+    hidden = set[tuple[str, str, str]]().union(*{alike.deviating for alike in deviating}).difference(*shows)
     if hidden:
         raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(min(hidden))} has no counterexample")
 

@@ -6,7 +6,7 @@ is a hash of its content, so equal ids are one network even where the corpora di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Optional
@@ -99,7 +99,7 @@ def compare(
     old, new = _by_key(before, wanted), _by_key(after, wanted)
     size = sizes([*before.counterexamples, *after.counterexamples], length)
     rows, was, now = _rows(old, new, size)
-    comparison = compare_rows(rows, was, now, before.header, after.header, {})
+    comparison = compare_rows(rows, was, now, before.header, after.header)
     return replace(comparison, left_out=(*comparison.left_out, *_programs_left_out(after, wanted)))
 
 
@@ -134,26 +134,60 @@ def _apart(was: CaseResult, now: CaseResult) -> bool:
     return was.deviations != now.deviations or was.judged != now.judged or was.outcome != now.outcome
 
 
+class KnownChanges:
+    """What has changed from one of ``results`` to another, for comparisons of runs with the same `common_ranks`.
+
+    Thousands of pairs of results have the same changes; these are there once, in ``distinct``, without any first.
+    """
+
+    def __init__(self, results: Sequence[CaseResult], ranks: Mapping[str, str]) -> None:
+        """``ranks`` has the class of each clause that the runs judge."""
+        self._results, self._ranks = results, ranks
+        self._places: dict[int, int] = {}
+        self._numbers: dict[Changes, int] = {(): 0}
+        self.distinct: list[Changes] = [()]
+
+    def places(self, was: Array, now: Array) -> Array:
+        """Where in ``distinct`` that stands which has changed from each result in ``was`` to that in ``now``."""
+        pairs, inverse = np.unique(was * len(self._results) + now, return_inverse=True)
+        return np.array([self._place(pair) for pair in pairs.tolist()], np.int64)[inverse]
+
+    def _place(self, pair: int) -> int:
+        place = self._places.get(pair)
+        if place is None:
+            changed = self._changes(*(self._results[number] for number in divmod(pair, len(self._results))))
+            place = self._places[pair] = self._numbers.setdefault(changed, len(self.distinct))
+            if place == len(self.distinct):
+                self.distinct.append(changed)
+        return place
+
+    def _changes(self, was: CaseResult, now: CaseResult) -> Changes:
+        """Each cause once, with the first of its examples that is in words."""
+        if was.deviations == now.deviations and was.judged == now.judged:
+            return ()
+        causes: dict[GroupCause, GroupExample] = {}
+        for cause, words in changes(was, now, self._ranks):
+            cause = _the(cause)
+            if words.expected and not causes.get(cause, words).expected:
+                causes[cause] = words
+            causes.setdefault(cause, words)
+        return tuple(causes.items())
+
+
 def compare_rows(
-    rows: Rows, was: Array, now: Array, before: Header, after: Header, known: dict[tuple[int, int], Changes]
+    rows: Rows, was: Array, now: Array, before: Header, after: Header, known: KnownChanges | None = None
 ) -> Comparison:
     """The difference between the runs ``before`` and ``after``, in which ``rows`` had the results ``was`` and ``now``:
     their numbers, or -1 of a row that the run lacks.
 
-    ``known`` keeps what has changed from one result to another, by their numbers, for comparisons of other runs of the
-    same rows. It must be empty at first, and serve runs with the same `common_ranks` alone.
+    ``known`` is that of the results of ``rows``, for comparisons of other runs of the same rows.
     """
-    ranks = common_ranks(before, after)
+    known = known or KnownChanges(rows.results, common_ranks(before, after))
     both = (was >= 0) & (now >= 0) & rows.ran[was] & rows.ran[now]
     sightings: list[_Sighting] = []
     other = np.flatnonzero(both & (was != now))
-    for pair, group in rows.groups(other, was[other] * len(rows.results) + now[other]):
-        pairing = divmod(pair, len(rows.results))
-        if pairing not in known:
-            earlier, later = (rows.results[number] for number in pairing)
-            alike = earlier.deviations == later.deviations and earlier.judged == later.judged
-            known[pairing] = () if alike else _by_cause(changes(earlier, later, ranks))
-        sightings += [(cause, words, group) for cause, words in known[pairing]]
+    for place, group in rows.groups(other, known.places(was[other], now[other])):
+        sightings += [(cause, words, group) for cause, words in known.distinct[place]]
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
     some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
     # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
@@ -224,17 +258,6 @@ def _outcome(case: CaseResult) -> str:
 def _the(cause: GroupCause) -> GroupCause:
     """The one object that stands for all equal causes, so that they are grouped without looking at their texts."""
     return cause
-
-
-def _by_cause(pairs: Iterable[tuple[GroupCause, GroupExample]]) -> Changes:
-    """Each cause once, with the first of its examples that is in words."""
-    causes: dict[GroupCause, GroupExample] = {}
-    for cause, words in pairs:
-        cause = _the(cause)
-        if words.expected and not causes.get(cause, words).expected:
-            causes[cause] = words
-        causes.setdefault(cause, words)
-    return tuple(causes.items())
 
 
 _Sighting = tuple[GroupCause, GroupExample, Array]

@@ -13,8 +13,7 @@ from packaging.version import Version
 
 from hookcheck.contract.verdict import CaseResult
 from hookcheck.errors import HookcheckError
-from hookcheck.record.changes import Changes
-from hookcheck.record.compare import Comparison, Size, common_ranks, compare_rows, sizes
+from hookcheck.record.compare import Comparison, KnownChanges, Size, common_ranks, compare_rows, sizes
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import CORPUS, Alike, Counterexample, Folded, Footer, Header, PlannedClause
 from hookcheck.record.reading import Part, read_folded, record_files
@@ -100,7 +99,7 @@ class Archive:
     histories: Array = field(repr=False, compare=False)
     networks: Mapping[str, Counterexample]
     faults: tuple[UnreadableFile, ...] = ()
-    _changes: dict[frozenset[tuple[str, str]], dict[tuple[int, int], Changes]] = field(default_factory=dict, repr=False)
+    _changes: dict[frozenset[tuple[str, str]], KnownChanges] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
@@ -130,7 +129,7 @@ class Archive:
         """The difference between the runs at two places."""
         earlier, later = self.runs[before].header, self.runs[after].header
         ranks = common_ranks(earlier, later)
-        known = self._changes.setdefault(frozenset(ranks.items()), {})
+        known = self._changes.setdefault(frozenset(ranks.items()), KnownChanges(self.results, ranks))
         was, now = self.histories[:, before], self.histories[:, after]
         return compare_rows(self._rows, was, now, earlier, later, known)
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterable
 
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
-from hookcheck.repro.editing import replaced
+from hookcheck.repro.editing import end, replaced, start
 from hookcheck.repro.heading import LACKS, header, since_guard
 from hookcheck.repro.inlining import inlined
 from hookcheck.repro.links import links
@@ -230,13 +231,11 @@ _OF_DICTS = """    if type(value) is dict:
 
 def stated(text: str, fact: str = "") -> str:
     """A program whose facts are calls of one function, ``check(name, observed, expected)``; ``fact`` it is about."""
-    while True:
-        calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _of_check(node)]
-        if not calls:
-            break
-        text = _rewritten(
-            text, max(calls, key=lambda call: (call.lineno, call.col_offset)), fact
-        )  # what is inside comes first
+    while calls := [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _of_check(node)]:
+        first = sys.maxsize, 0
+        for call in sorted(calls, key=start, reverse=True):
+            if end(call) <= first:  # what is inside comes first
+                text, first = _rewritten(text, call, fact), start(call)
     text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
     text = re.sub(r"(\(\s*)check(?:,\s+|(?=\)))", r"\1", text)  # what hands its check on, or is handed it
     return re.sub(r",\s+check(?=[,)])", "", text).replace("check.device", '"cpu"')
