@@ -14,6 +14,7 @@ from hookcheck.contract.verdict import (
     CRASHED,
     DEVIATES,
     GAPS,
+    LOST,
     NOT_OFFERED,
     NOT_RUN,
     OUTCOMES,
@@ -65,7 +66,15 @@ def test_nothing_judged_is_not_run() -> None:
 @pytest.mark.parametrize("outcome", [o for o in OUTCOMES if o != RAN])
 def test_what_did_not_run_never_conforms(outcome: str) -> None:
     assert verdict(ended(outcome)) == (outcome, f"it {outcome}")
-    assert verdict(NOTHING_TO_JUDGE, ended(outcome)) == (outcome, f"it {outcome}")
+    assert verdict(NOTHING_TO_JUDGE, ended(outcome))[0] != CONFORMS
+
+
+@pytest.mark.parametrize("outcome", LOST)
+def test_a_lost_case_is_no_matter_of_clauses_that_judge_none_of_the_others(outcome: str) -> None:
+    by_clause = {cell.clause: cell.verdict for cell in cells([GOOD, ended(outcome)], ["BW-01", "OR-01"])}
+    assert by_clause == {"BW-01": outcome, "OR-01": NOT_RUN}
+    alone = {cell.clause: cell.verdict for cell in cells([ended(outcome)], ["BW-01", "OR-01"])}
+    assert alone == {"BW-01": outcome, "OR-01": outcome}  # nothing says what it would have judged
 
 
 @pytest.mark.parametrize("outcome", [CRASHED, TIMED_OUT, NOT_RUN])

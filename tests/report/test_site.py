@@ -94,6 +94,15 @@ def test_a_verdict_is_a_symbol_and_a_word_and_says_what_it_costs() -> None:
     assert '<span class="sign" aria-hidden="true">·</span> <span class="word">not offered' in text
 
 
+def test_a_lost_case_ends_only_what_it_would_have_judged() -> None:
+    lost = case("bbbb", "backward", outcome="crashed", reason="signal 11")
+    verdicts = SiteView(archived([record("2.0.1", [case("aaaa", "backward"), lost])]), {}).verdicts
+    words = {clause.id: verdicts[clause.id, "backward"][0].sign.word for clause in CLAUSES}
+    assert words == {"BW-01": "ended", "BW-02": "ended", "BW-03": "not run"}
+    alone = SiteView(archived([record("2.0.1", [lost])]), {}).verdicts  # nothing says what it would have judged
+    assert {alone[clause.id, "backward"][0].sign.word for clause in CLAUSES} == {"ended"}
+
+
 def test_every_cost_has_a_sign_of_its_own() -> None:
     from hookcheck.report.signs import BY_COST
 

@@ -64,6 +64,13 @@ def test_every_statement_names_the_records_it_rests_on() -> None:
             assert named == ["torch-1.7.1-cpu", "torch-1.13.1-cpu", "torch-2.13.0-cpu"]
 
 
+def test_a_lost_case_counts_for_no_clause_that_judges_none_of_the_others() -> None:
+    lost = case("bbbb", "backward", outcome="crashed", reason="signal 11")
+    ran = replace(case("aaaa", "backward"), judged={"BW-01": 2})
+    content = support([record("2.0.1", [ran, lost])])
+    assert [states(content, id, "backward")[0][0] for id in ("BW-01", "BW-02")] == ["partial", "unknown"]
+
+
 def test_the_states() -> None:
     content = support(records())
     assert states(content, "BW-01", "backward") == [

@@ -30,6 +30,17 @@ def test_a_cause_is_told_once_by_its_shortest_text() -> None:
     assert "the same in" not in second + third
 
 
+def test_a_lost_case_is_told_once_for_all_clauses_that_lack_it() -> None:
+    reports = [
+        SimpleNamespace(longrepr=f"crashed (nested, {kind}): signal 11\ntopology {id}:\n\nimport torch")
+        for kind, id in [("backward", "aaaa"), ("backward", "aaaa"), ("full_backward", "aaaa"), ("backward", "bbbb")]
+    ]
+    assert fold(reports) == 4
+    first, second = shown(reports)
+    assert first.endswith("\nthe same in 2 more cells: nested with backward, nested with full_backward")
+    assert second.startswith("crashed (nested, backward): signal 11\ntopology bbbb")
+
+
 def test_many_places_are_counted() -> None:
     reports = [report("GI-01", "wrong values", f"family-{number:02}") for number in range(20)]
     assert fold(reports) == 20

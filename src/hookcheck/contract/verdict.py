@@ -16,6 +16,9 @@ RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT = "ran", "not offered", "not run",
 OUTCOMES = (RAN, NOT_OFFERED, NOT_RUN, CRASHED, TIMED_OUT)
 """What became of a case. All but ``ran`` are *accounted for* with a reason; none of them counts as passed."""
 
+LOST = CRASHED, TIMED_OUT
+"""What became of a case that took the process along."""
+
 CONFORMS, DEVIATES = "conforms", "deviates"
 VERDICTS = (CRASHED, TIMED_OUT, DEVIATES, NOT_RUN, CONFORMS, NOT_OFFERED)
 """Verdicts of a cell, the one that outranks the others first."""
@@ -193,7 +196,10 @@ def _added_up(results: Iterable[CaseResult]) -> _CellSum:
 def _cell(clause: str, family: str, kind: str, total: _CellSum) -> Cell:
     judged, deviations = total.judged.get(clause, 0), total.deviations.get(clause, [])
     unjudged = total.unjudged.get(clause, 0)
-    verdict, reason = _verdict(total.reasons, judged, len(deviations), unjudged)
+    spoken = bool(judged or unjudged or deviations)
+    # a case that was lost would have judged what the others judge
+    reasons = {o: reason for o, reason in total.reasons.items() if spoken or RAN not in total.reasons or o not in LOST}
+    verdict, reason = _verdict(reasons, judged, len(deviations), unjudged)
     return Cell(
         clause=clause,
         family=family,
@@ -211,7 +217,7 @@ def _cell(clause: str, family: str, kind: str, total: _CellSum) -> Cell:
 
 def _verdict(reasons: Mapping[str, str], judged: int, deviating: int, unjudged: int) -> tuple[str, str]:
     """The verdict and its reason; ``reasons`` gives the first reason of every outcome that there was."""
-    for outcome in (CRASHED, TIMED_OUT):
+    for outcome in LOST:
         if outcome in reasons:
             return outcome, reasons[outcome]
     if deviating:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hookcheck.contract.clause import CLAIM, UNSPECIFIED
-from hookcheck.contract.verdict import COSTS, CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
+from hookcheck.contract.verdict import COSTS, GAPS, LOST, NOT_OFFERED, PROGRAM, RAN, CaseResult, Deviation
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import PlannedClause
 from hookcheck.report.archive import Archive, SeenResult
@@ -88,22 +88,27 @@ def standings(archive: Archive) -> dict[tuple[str, str], list[KindStanding]]:
     of_kind: dict[str, list[str]] = {}
     for clause, kind in by_cell:
         of_kind.setdefault(kind, []).append(clause)
-    silent: Counter[tuple[str, str, str, str, int]] = Counter()
+    silent: Counter[tuple[str, str, str, str, str, int]] = Counter()
     ran: dict[str, list[SeenResult]] = {}
+    spoken: dict[tuple[str, str], set[str]] = {}
     for seen in archive.sightings:
         if seen.result.outcome == RAN:
             ran.setdefault(seen.kind, []).append(seen)
+            spoken.setdefault((seen.family, seen.kind), set()).update(seen.result.judged, seen.result.unjudged)
         else:
+            family = seen.family if seen.result.outcome in LOST else ""
             program = seen.topology if seen.family == PROGRAM else ""
             for place, cases in enumerate(seen.cases):
                 if cases:
-                    silent[seen.kind, program, seen.result.outcome, seen.result.reason, place] += cases
+                    silent[seen.kind, family, program, seen.result.outcome, seen.result.reason, place] += cases
     for kind, sightings in ran.items():
         summed = _Sums(sightings)
         for clause in of_kind.get(kind, ()):
             summed.add_to(by_cell[clause, kind], clause)
-    for (kind, program, outcome, reason, place), cases in silent.items():
-        for clause in [program] if program else of_kind.get(kind, ()):
+    for (kind, family, program, outcome, reason, place), cases in silent.items():
+        # a case that was lost would have judged what the others of its family and hook kind judge
+        asked = [program] if program else spoken.get((family, kind), of_kind.get(kind, ()))
+        for clause in asked:
             if (clause, kind) in by_cell:
                 by_cell[clause, kind][place].outcomes[outcome, reason] += cases
     return by_cell
@@ -168,7 +173,7 @@ class _Sums:
 
 def verdict(clause: PlannedClause, standing: KindStanding) -> ShownVerdict:
     """What to show of ``standing``, which is that of ``clause``."""
-    if any(outcome in (CRASHED, TIMED_OUT) for outcome, _ in standing.outcomes):
+    if any(outcome in LOST for outcome, _ in standing.outcomes):
         return ShownVerdict(CRASH)
     if clause.rank == UNSPECIFIED and (standing.cases or standing.wrong):
         return ShownVerdict(SHOWN)

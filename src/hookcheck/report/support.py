@@ -16,7 +16,7 @@ from typing import Any
 from packaging.version import Version
 
 from hookcheck.contract.clause import PIN, UNSPECIFIED
-from hookcheck.contract.verdict import CRASHED, GAPS, NOT_OFFERED, PROGRAM, RAN, TIMED_OUT, CaseResult, Deviation
+from hookcheck.contract.verdict import GAPS, LOST, NOT_OFFERED, PROGRAM, RAN, CaseResult, Deviation
 from hookcheck.record.lines import canonical
 from hookcheck.record.model import PlannedClause, Record, public_version, record_name
 from hookcheck.report.statement import SCHEMA
@@ -135,10 +135,15 @@ def _sums(record: Record, judged: set[str]) -> dict[tuple[str, str], _KindSum]:
         by_kind.setdefault(kind, []).append(id)
     networks = {case.kind for case in record.cases if case.family != PROGRAM}
     programs = {id for id, spoken in kinds.items() if networks.isdisjoint(spoken)}
+    spoken: dict[tuple[str, str], set[str]] = {}
+    for case in record.cases:
+        if case.outcome == RAN and case.family != PROGRAM:
+            spoken.setdefault((case.family, case.kind), set()).update(case.judged, case.unjudged)
     for case in record.cases:
         if case.outcome != RAN:
             asked = [case.topology] if case.family == PROGRAM else by_kind.get(case.kind, ())
-            for id in asked:
+            others = spoken.get((case.family, case.kind), asked) if case.outcome in LOST else asked
+            for id in (id for id in asked if id in others):
                 if (id, case.kind) in sums and (case.family == PROGRAM) == (id in programs):
                     _account(sums[id, case.kind], case)
             continue
@@ -156,7 +161,7 @@ def _sums(record: Record, judged: set[str]) -> dict[tuple[str, str], _KindSum]:
 def _account(total: _KindSum, case: CaseResult) -> None:
     """Adds a case that did not run."""
     total.reasons.setdefault(case.outcome, case.reason)
-    if case.outcome in (CRASHED, TIMED_OUT):
+    if case.outcome in LOST:
         total.lost.setdefault(case.outcome, []).append(case)
 
 
