@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import REPORTS, command
-from hookcheck.cli.output import fields
+from hookcheck.cli.output import echo, fields
 from hookcheck.cli.records import record_path
 
 _SCHEMAS = [
@@ -35,4 +35,4 @@ def badge(record: str, label: str, reports: Path, shape: str) -> None:
 
     text, colour = message(read(record_path(record, reports)))
     endpoint = {"schemaVersion": 1, "label": label, "message": text, "color": colour}
-    click.echo(json.dumps(endpoint) if shape == "json" else svg(label, text, colour), nl=shape == "json")
+    echo(json.dumps(endpoint) if shape == "json" else svg(label, text, colour), nl=shape == "json")

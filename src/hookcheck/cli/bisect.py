@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookcheck.cli.frame import command
-from hookcheck.cli.output import fields, show
+from hookcheck.cli.output import echo, fields, show
 from hookcheck.cli.verify import LIMIT, RUNS, SCRIPT, present
 from hookcheck.errors import HookcheckError
 
@@ -80,4 +80,4 @@ def bisect(
 
 def _said(verdict: Verdict, left: int) -> None:
     steps = "the last step" if left < 1 else f"at most {left} more step{'s' if left > 1 else ''}"
-    click.echo(f"torch {verdict.torch}: {verdict.text()} ({steps})", err=True)
+    echo(f"torch {verdict.torch}: {verdict.text()} ({steps})", err=True)

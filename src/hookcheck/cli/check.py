@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command, installed_torch
-from hookcheck.cli.output import fields
+from hookcheck.cli.output import echo, fields
 from hookcheck.errors import HookcheckError
 
 _SCHEMAS = [
@@ -132,18 +132,18 @@ def check(
         )  # fmt: skip
     if shape == "json":
         about = {name: getattr(result, name) for name in ("model", "torch", "device", "kinds", "calls")}
-        click.echo(json.dumps({"what": "model", **about}))
+        echo(json.dumps({"what": "model", **about}))
         for seen in result.seen:
-            click.echo(json.dumps({"what": "seen", **asdict(seen)}))
+            echo(json.dumps({"what": "seen", **asdict(seen)}))
         for verdict in result.judged:
-            click.echo(json.dumps({"what": "verdict", **asdict(verdict)}))
+            echo(json.dumps({"what": "verdict", **asdict(verdict)}))
         for remark in result.remarks:
-            click.echo(json.dumps({"what": "remark", **asdict(remark)}))
+            echo(json.dumps({"what": "remark", **asdict(remark)}))
         for hook in result.hooks:
             row = {name: value for name, value in asdict(hook).items() if name != "judged"}
-            click.echo(json.dumps({"what": "hook", **row, "received": hook.received}))
+            echo(json.dumps({"what": "hook", **row, "received": hook.received}))
     else:
-        click.echo(str(result))
+        echo(str(result))
     wrong = {NEW, KNOWN} if known else {NEW}
     return DEVIATES if any(verdict.verdict in wrong for verdict in result.judged) else FINE
 
@@ -153,13 +153,13 @@ def _across(target: str, torches: str, packages: str, options: list[str], shape:
 
     names = [name.strip() for name in torches.split(",") if name.strip()]
     comparison = across(
-        target, names, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
+        target, names, requirements(packages), options, lambda text: echo(f"hookcheck: {text}", err=True)
     )
     if shape == "json":
         for difference in comparison.differences:
-            click.echo(json.dumps({"what": "difference", **asdict(difference)}))
+            echo(json.dumps({"what": "difference", **asdict(difference)}))
     else:
-        click.echo(str(comparison))
+        echo(str(comparison))
     return DEVIATES if comparison.worse else FINE
 
 

@@ -14,12 +14,12 @@ _SCHEMAS = [
         axis_b=("string", "another axis"),
         word_b=("string", "a word of that"),
         topologies=("integer", "how many topologies of the corpus have both at one call of a module"),
-        reason=("string", "why none has; empty where one has; 'possible, …' where nothing stands in the way"),
+        reason=("string", "why none has; empty where one has; 'possible, ...' where nothing stands in the way"),
     ),
     fields(
         choices=("array", "choices on two or three axes of situations, each with its axis"),
         situations=("integer", "how many situations make all of them"),
-        reason=("string", "why none does; empty where one does; 'possible, …' where nothing stands in the way"),
+        reason=("string", "why none does; empty where one does; 'possible, ...' where nothing stands in the way"),
     ),
 ]
 

@@ -64,9 +64,9 @@ _SCHEMAS = [
 @command("diff", _SCHEMAS, shapes=("pretty", "markdown", "json"))
 @click.argument("earlier", metavar="A")
 @click.argument("later", metavar="B")
-@click.option("--kinds", callback=words(), default="", metavar="KIND,…", help="Only these hook kinds (or chapters).")
+@click.option("--kinds", callback=words(), default="", metavar="KIND,...", help="Only these hook kinds (or chapters).")
 @click.option(
-    "--only", "costs", callback=words(COST_CLASSES), default="", metavar="COST,…",
+    "--only", "costs", callback=words(COST_CLASSES), default="", metavar="COST,...",
     help=f"Only what costs this: {', '.join(COST_CLASSES)}. What disappeared is always shown.",
 )  # fmt: skip
 @REPORTS

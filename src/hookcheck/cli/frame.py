@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hookcheck import __version__
-from hookcheck.cli.output import SCHEMAS, documented, width
+from hookcheck.cli.output import READABLE, SCHEMAS, documented, echo, width
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
@@ -52,7 +52,7 @@ class _Cli(click.Group):
         """Runs a command and ends the process with its exit code."""
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError):  # a stream that is no text file has none
-                stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+                stream.reconfigure(errors=READABLE)  # type: ignore[union-attr]
         if os.environ.get("NO_COLOR"):
             extra.setdefault("color", False)
         try:
@@ -66,7 +66,7 @@ class _Cli(click.Group):
         except HookcheckError as error:
             status = _failed(str(error), WRONG_INPUT)
         except click.Abort:
-            click.echo("hookcheck: interrupted", err=True)
+            echo("hookcheck: interrupted", err=True)
             status = INTERRUPTED
         except BrokenPipeError:
             status = _unheard()
@@ -94,7 +94,7 @@ def _unheard() -> int:
 
 
 def _failed(message: str, status: int) -> int:
-    click.echo(f"hookcheck: error: {' '.join(message.split())}", err=True)
+    echo(f"hookcheck: error: {' '.join(message.split())}", err=True)
     return status
 
 
@@ -111,7 +111,7 @@ def main(context: click.Context) -> None:
         formatter.write_text("hookcheck says what PyTorch's hooks do, on the torch that you have and on others.")
         with formatter.section("To begin with"):
             formatter.write_dl(FIRST, col_max=max(width() - 34, 4))
-        click.echo(formatter.getvalue(), nl=False)
+        echo(formatter.getvalue(), nl=False)
 
 
 def command(
@@ -134,7 +134,7 @@ def command(
 
     def print_schema(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         if value:
-            click.echo(json.dumps({"$schema": _DRAFT, "title": f"a line of hookcheck {name}", "oneOf": schemas}))
+            echo(json.dumps({"$schema": _DRAFT, "title": f"a line of hookcheck {name}", "oneOf": schemas}))
             context.exit()
 
     shape = click.option(

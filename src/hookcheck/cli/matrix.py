@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, command
-from hookcheck.cli.output import Row, fields, show, table
+from hookcheck.cli.output import Row, echo, fields, show, table
 from hookcheck.errors import HookcheckError
 
 _SCHEMAS = [
@@ -62,11 +62,11 @@ def matrix(
     def rows() -> Iterator[Row]:
         nonlocal sound
         for number, torch in enumerate(torches, start=1):
-            click.echo(f"torch {torch}: running ({number} of {len(torches)})", err=True)
+            echo(f"torch {torch}: running ({number} of {len(torches)})", err=True)
             outcome = run.run(torch, ("--hypothesis-profile", "smoke") if smoke else ())
             sound = sound and outcome.outcome in (CONFORMS, THERE)
             reason = f": {outcome.reason}" if outcome.reason else ""
-            click.echo(f"torch {torch}: {outcome.outcome}{reason} ({outcome.seconds} s)", err=True)
+            echo(f"torch {torch}: {outcome.outcome}{reason} ({outcome.seconds} s)", err=True)
             yield vars(outcome)
 
     show(rows(), shape, lambda: table([*rows()], ("torch", "outcome", "reason", "seconds", "record")))

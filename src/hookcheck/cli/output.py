@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import shutil
@@ -50,15 +51,47 @@ def documented(schema: Row) -> str:
     return "\n".join(lines)
 
 
+def echo(text: str, err: bool = False, nl: bool = True) -> None:
+    """Prints ``text``, or says it on standard error, in the encoding of the stream.
+
+    click would write UTF-8 where that is ASCII, to terminals that cannot show it.
+    """
+    click.echo(text, sys.stderr if err else sys.stdout, nl)
+
+
+def readable(error: UnicodeError) -> tuple[str, int]:
+    """What stands for a character that an encoding lacks: what reads the same, or its escape."""
+    assert isinstance(error, UnicodeEncodeError)
+    characters = error.object[error.start : error.end]
+    return "".join(_READ_AS.get(c) or c.encode("ascii", "backslashreplace").decode() for c in characters), error.end
+
+
+_READ_AS = {
+    "\u2026": "...",
+    "\u2192": "->",
+    "\u2013": "-",
+    "\u00d7": "x",
+    "\u00b2": "^2",
+    "\u2265": ">=",
+    "\u201c": '"',
+    "\u201d": '"',
+}
+
+READABLE = "hookcheck.readable"
+"""The name of `readable` among the ways in which streams meet such characters."""
+
+codecs.register_error(READABLE, readable)
+
+
 def show(rows: Iterable[Row], shape: str, pretty: Callable[[], Any]) -> None:
     """The rows as JSON lines, or what ``pretty`` makes of them: a text, or something that rich draws."""
     if shape == "json":
         for row in rows:
-            click.echo(json.dumps(row))
+            echo(json.dumps(row))
         return
     drawn = pretty()
     if isinstance(drawn, str):
-        click.echo(drawn)
+        echo(drawn)
     elif drawn is not None:
         _draw(drawn)
 
@@ -74,7 +107,7 @@ def _draw(drawn: Any) -> None:
     console = Console(file=sys.stdout, width=columns, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(drawn)
-    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+    echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
 
 
 def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
@@ -94,13 +127,13 @@ def saying() -> Iterator[Callable[[str], None]]:
         nonlocal said
         if sys.stderr.isatty() and time.monotonic() - said >= _BETWEEN:
             said = time.monotonic()
-            click.echo(f"\r\033[K{line(what)[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+            echo(f"\r\033[K{line(what)[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
 
     try:
         yield say
     finally:
         if said:
-            click.echo("\r\033[K", nl=False, err=True)
+            echo("\r\033[K", nl=False, err=True)
 
 
 _BETWEEN = 0.1

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command, installed_torch
-from hookcheck.cli.output import fields, saying, show
+from hookcheck.cli.output import echo, fields, saying, show
 
 _SCHEMAS = [fields(file=("string", "a file that was written"))]
 
@@ -40,7 +40,7 @@ def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     rows = [{"file": str(path)} for path in paths]
     show(rows, shape, lambda: "\n".join(row["file"] for row in rows))
     for fault in faults:
-        click.echo(f"hookcheck: left out: {fault}", err=True)
+        echo(f"hookcheck: left out: {fault}", err=True)
     return DEVIATES if faults else FINE
 
 
@@ -61,9 +61,9 @@ def _make_scripts(records: Path, folder: Path) -> None:
     here, elsewhere = missing(archive, every, folder, version)
     for number, script in enumerate(make(here, folder, conformance_folder() / "corpus", version), 1):
         end = f"no script: {script.why}" if script.why else f"{script.lines} lines"
-        click.echo(f"script {number} of {len(here)}: {script.cause.clause} {script.cause.name}: {end}", err=True)
+        echo(f"script {number} of {len(here)}: {script.cause.clause} {script.cause.name}: {end}", err=True)
     if elsewhere:
-        click.echo(
+        echo(
             f"hookcheck: torch {version} does not show {len(elsewhere)} more; run the same on a release that does",
             err=True,
         )

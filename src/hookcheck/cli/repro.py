@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookcheck.cli.frame import REPORTS, command, installed_torch
-from hookcheck.cli.output import fields, saying, show
+from hookcheck.cli.output import echo, fields, saying, show
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -152,4 +152,4 @@ def _by_topology(case: str, clause_id: str | None, kind: str | None, reports: Pa
 
 
 def _said(text: str) -> None:
-    click.echo(f"{text} …", err=True)
+    echo(f"{text} …", err=True)

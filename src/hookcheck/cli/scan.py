@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import fields, watched, wrapped
+from hookcheck.cli.output import echo, fields, watched, wrapped
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _mended(result: Result) -> bool:
 
     fixed = fix(result.scanned)
     for line, column, why in fixed.left:
-        click.echo(f"{result.path}:{line}:{column}: not fixed: {why}", err=True)
+        echo(f"{result.path}:{line}:{column}: not fixed: {why}", err=True)
     if not fixed.count:
         return False
     temporary = Path(f"{result.path}.hookcheck")
@@ -113,7 +113,7 @@ def _mended(result: Result) -> bool:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise HookcheckError(f"{result.path} cannot be rewritten: {error.strerror}") from None
-    click.echo(f"{result.path}: {fixed.count} fixed", err=True)
+    echo(f"{result.path}: {fixed.count} fixed", err=True)
     return True
 
 
@@ -123,19 +123,17 @@ def _show_findings(results: list[Result], shape: str) -> None:
 
     findings = [finding for result in results for finding in result.findings]
     if shape == "sarif":
-        click.echo(json.dumps(writing.sarif(results), indent=2))
+        echo(json.dumps(writing.sarif(results), indent=2))
         return
     if shape == "json":
         for finding in findings:
-            click.echo(json.dumps(writing.finding_row(finding)))
+            echo(json.dumps(writing.finding_row(finding)))
     for finding in findings if shape == "github" else ():
-        click.echo(writing.github_line(finding))
+        echo(writing.github_line(finding))
     for finding in findings if shape == "pretty" else ():
-        click.echo(
-            writing.finding_line(finding).replace(finding.rule, click.style(finding.rule, fg="red", bold=True), 1)
-        )
+        echo(writing.finding_line(finding).replace(finding.rule, click.style(finding.rule, fg="red", bold=True), 1))
     for id in sorted({finding.rule for finding in findings}) if shape == "pretty" else ():
-        click.echo(wrapped(writing.rule_text(RULES[id], findings)))
+        echo(wrapped(writing.rule_text(RULES[id], findings)))
     _show_rest(results, shape, False)
 
 
@@ -147,7 +145,7 @@ def _show_registrations(results: list[Result], shape: str) -> None:
             writing.registration_row(result.path, r) for r in (result.scanned.registrations if result.scanned else ())
         ]
         for row in sorted(rows, key=lambda row: (row["line"], row["column"])):
-            click.echo(json.dumps(row) if shape == "json" else writing.registration_line(row))
+            echo(json.dumps(row) if shape == "json" else writing.registration_line(row))
     _show_rest(results, shape, True)
 
 
@@ -157,8 +155,8 @@ def _show_rest(results: list[Result], shape: str, registrations: bool) -> None:
 
     for result in results:
         if result.unread and shape == "json":
-            click.echo(json.dumps({"path": result.path, "unread": result.unread}))
+            echo(json.dumps({"path": result.path, "unread": result.unread}))
         elif result.unread:
-            click.echo(f"{result.path}: not scanned: {result.unread}", err=True)
+            echo(f"{result.path}: not scanned: {result.unread}", err=True)
     if shape == "pretty":
-        click.echo(writing.summary(results, registrations))
+        echo(writing.summary(results, registrations))

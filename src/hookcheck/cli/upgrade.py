@@ -13,7 +13,7 @@ import click
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
 from hookcheck.cli.index import index
 from hookcheck.cli.names import one_of
-from hookcheck.cli.output import Row, fields, show, watched
+from hookcheck.cli.output import Row, echo, fields, show, watched
 from hookcheck.cli.records import complete_record, corpus_lengths, full_version, programs_of, records_by_version
 from hookcheck.cli.support import statements, support_data
 from hookcheck.errors import HookcheckError
@@ -79,7 +79,7 @@ _SCHEMAS = [
 @command("upgrade", _SCHEMAS, shapes=("pretty", "markdown", "json"))
 @click.option("--from", "earlier", required=True, metavar="A", help="The torch that you have: a version, or a record.")
 @click.option("--to", "later", required=True, metavar="B", help="The torch that you want: a version, or a record.")
-@click.option("--kinds", callback=words(), default="", metavar="KIND,…", help="Only these hook kinds.")
+@click.option("--kinds", callback=words(), default="", metavar="KIND,...", help="Only these hook kinds.")
 @click.option("--code", multiple=True, metavar="PATH", help="Your source code: which of its places are concerned.")
 @click.option("--check", "target", metavar="MODULE:MAKE", help="Run your own model on both, as `hookcheck check` does.")
 @click.option("--with", "packages", metavar="PACKAGES", default="", help="What --check needs beside torch.")
@@ -151,7 +151,7 @@ def _provided(name: str, reports: Path, no_run: bool) -> str:
             f"{', '.join([f'torch=={release.torch}', *release.pins])} run `hookcheck run --reports {reports}`"
         )
     check_writable(reports)
-    click.echo(f"hookcheck: torch {name} has no record: making an environment, then running the suite on it", err=True)
+    echo(f"hookcheck: torch {name} has no record: making an environment, then running the suite on it", err=True)
     try:
         with environment(release, [requirement()]) as python:
             done = subprocess.run(
@@ -181,7 +181,7 @@ def _model_changes(
     torches = [public_version(record.header.torch.version) for record in (before, after)]
     options = [word for kind in kinds for word in ("--kinds", kind)]
     comparison = across(
-        target, torches, requirements(packages), options, lambda text: click.echo(f"hookcheck: {text}", err=True)
+        target, torches, requirements(packages), options, lambda text: echo(f"hookcheck: {text}", err=True)
     )
     return tuple(OwnChange(each.worse, each.cost, str(each)) for each in comparison.differences)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli.frame import DEVIATES, FINE, command
-from hookcheck.cli.output import fields, show, table
+from hookcheck.cli.output import echo, fields, show, table
 
 VERDICT = fields(
     torch=("string", "the release"),
@@ -64,7 +64,7 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
         uv()
     verdicts = []
     for name in names:
-        click.echo(f"torch {name} …", err=True)
+        echo(f"torch {name} …", err=True)
         verdicts.append(scripts.on(script, name, runs, limit, here))
     rows = [{**vars(verdict)} for verdict in verdicts]
     drawn = [{"torch": v.torch, "verdict": v.text()} for v in verdicts]

@@ -120,7 +120,9 @@ def _installed() -> str:
 
 def _rows(python: Path, torch: str, target: str, options: Sequence[str]) -> tuple[Row, ...]:
     command = [str(python), "-W", "ignore", "-m", "hookcheck", "check", target, "--format", "json", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False, env={**os.environ}
+    )
     if done.returncode not in (0, 1) or not done.stdout.strip():
         said = done.stderr.strip().splitlines() or [f"it ended with exit code {done.returncode}"]
         raise HookcheckError(f"on torch {torch}: {said[-1].replace('hookcheck: error: ', '')}")

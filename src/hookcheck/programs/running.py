@@ -68,7 +68,9 @@ def _alone(program: Program, device: str) -> list[Fact]:
     command = [sys.executable, "-m", __name__, program.id, device]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_HANG_LIMIT, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", timeout=ALONE_HANG_LIMIT, env=environment
+        )
     except subprocess.TimeoutExpired:
         return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_HANG_LIMIT} s", None))]
     if done.returncode == -getattr(signal, "SIGXCPU", 0) != 0:

@@ -64,7 +64,9 @@ def environment(release: Release, packages: Sequence[str]) -> Iterator[Path]:
 
 
 def _uv(release: Release, *command: str) -> None:
-    done = subprocess.run(command, env=settings(os.environ), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=settings(os.environ), capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     if done.returncode:
         said = [line.strip(" ×╰─▶│") for line in done.stderr.splitlines() if line.strip()]
         cause = " ".join(said[:3])[:300] or f"exit code {done.returncode}"

@@ -82,7 +82,9 @@ def environment(release: Release) -> Iterator[Path]:
 
 def _run(command: list[str], settings: dict[str, str]) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=LIMIT, check=False)
+        done = subprocess.run(
+            command, capture_output=True, encoding="utf-8", errors="replace", env=settings, timeout=LIMIT, check=False
+        )
     except subprocess.TimeoutExpired:
         raise NoEnvironment(f"uv took more than {LIMIT} s") from None
     if done.returncode:

@@ -102,7 +102,12 @@ def collected() -> str:
     """What ``torch.utils.collect_env`` says of this environment; empty where it says nothing within two minutes."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "torch.utils.collect_env"], capture_output=True, text=True, timeout=120, check=False
+            [sys.executable, "-m", "torch.utils.collect_env"],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=120,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return ""

@@ -117,7 +117,13 @@ def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
     settings.pop("PYTHONPATH", None)
     try:
         done = subprocess.run(
-            [str(python), "-I", str(path)], capture_output=True, text=True, timeout=limit, env=settings, check=False
+            [str(python), "-I", str(path)],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit,
+            env=settings,
+            check=False,
         )
     except subprocess.TimeoutExpired:
         return None, f"still running after {limit:g} s", ""
