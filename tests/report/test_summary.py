@@ -45,7 +45,13 @@ def test_the_costliest_comes_first() -> None:
 
 def test_what_was_not_judged_is_counted() -> None:
     run_record = record("2.0.1", [replace(case("aaaa", "backward"), unjudged={"BW-02": 1}), case("bbbb", "backward")])
-    assert "not judged: BW-02 in 1 case of 2: nobody can foretell what is right" in summary(run_record, 400)
+    assert "not judged, since nobody can foretell what is right: BW-02 in 1 case" in summary(run_record, 400)
+    many = {f"BW-{number}": 1 for number in range(10, 20)}
+    lines = summary(record("2.0.1", [replace(case("aaaa", "backward"), unjudged={**many})]), 400)
+    assert (
+        "not judged, since nobody can foretell what is right: BW-10 in 1 case, BW-11 in 1 case, BW-12 in 1 case, "
+        "and 7 more clauses" in lines
+    )
 
 
 def test_what_is_unspecified_is_never_called_new() -> None:
@@ -61,7 +67,7 @@ def test_what_the_ledger_explains_is_not_new() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_many_causes_take_few_lines_and_fit_the_width(width: int) -> None:
     deviations = [deviation(clause=f"BW-{number}") for number in range(10, 40)]
-    lacking = [case("bbbb", "backward", outcome="not offered", reason=f"it lacks {n}") for n in range(9)]
+    lacking = [case("bbbb", "backward", outcome="not run", reason=f"it lacks {n}") for n in range(9)]
     lines = summary(record("2.0.1", [case("aaaa", "backward", deviations), *lacking]), width)
     assert max(map(len, lines)) <= width
     assert len(lines) <= 25 or width < 80

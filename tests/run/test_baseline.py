@@ -43,7 +43,7 @@ def test_what_is_new_is_told() -> None:
     lines = list(against(Path("old"), before, of("2.10.0", case("aaaa", WRONG), case("bbbb"))))
     assert lines == [
         "against torch 2.9.0+cpu (2026-11-21T04:40:00Z): 1 cause worse, 1 mended",
-        "newly deviating: BW-01, wrong values, in 1 cases; for one see: hookcheck explain aaaa",
+        "newly deviating: BW-01, wrong values, in 1 case; for one see: hookcheck explain aaaa",
     ]
     (same,) = against(Path("old"), before, before)
     assert same.endswith(": nothing worse, 0 mended")

@@ -1,4 +1,7 @@
-"""The end of a run in at most 25 lines: the verdict first, then what is new, by cause, and what has no verdict."""
+"""The end of a run in at most 25 lines: the verdict first, then what is new, by cause, and what has no verdict.
+
+What torch lacks and what nobody can foretell is said where nothing is new.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,28 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from hookcheck.contract.clause import UNSPECIFIED
-from hookcheck.contract.verdict import CONFORMS, CRASHED, GAPS, NOT_OFFERED, NOT_RUN, OUTCOMES, RAN, TIMED_OUT
+from hookcheck.contract.verdict import (
+    CONFORMS,
+    COST_CLASSES,
+    COSTS,
+    CRASHED,
+    GAPS,
+    NOT_OFFERED,
+    NOT_RUN,
+    OUTCOMES,
+    RAN,
+    TIMED_OUT,
+)
 from hookcheck.record.model import CORPUS, Record
 from hookcheck.report.accounts import Account, accounts, some
 from hookcheck.report.bounds import statement
+from hookcheck.report.signs import BY_COST
 
-CAUSES = 6
+CAUSES = 3
 """How many new causes are listed; the record and the report have them all."""
+
+UNJUDGED = 3
+"""How many of the clauses are listed that cannot judge some of the cases."""
 
 
 @dataclass(frozen=True)
@@ -103,21 +121,24 @@ def _sentences(record: Record) -> Iterator[str]:
         )
     if causes[CAUSES:]:
         yield f"and {_many(len(causes) - CAUSES, 'more new cause')}, which the report lists"
-    known = Counter(d.gap for case in record.cases for d in case.deviations if d.ledger)
+    known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
     if known:
-        counts = ", ".join(f"{known[gap]:,} {gap}" for gap in GAPS if known[gap])
-        yield f"known, costliest first: {counts}"
+        counts = ", ".join(
+            f"{known[cost]:,} {BY_COST[cost].counted or BY_COST[cost].word}" for cost in COST_CLASSES if known[cost]
+        )
+        yield f"known deviations of cases, costliest first: {counts}"
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
     explored = _many(footer.explored, "new topology", "new topologies")
     yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
     if said := statement(footer.explored, explored_faults(record)):
         yield said
-    for clause in sorted({clause for case in record.cases for clause in case.unjudged}):
-        spoken = [case for case in record.cases if clause in case.judged or clause in case.unjudged]
-        cases = sum(clause in case.unjudged for case in spoken)
-        yield f"not judged: {clause} in {_many(cases, 'case')} of {len(spoken):,}: nobody can foretell what is right"
+    unjudged_by = Counter(clause for case in record.cases for clause in case.unjudged)
+    if unjudged_by and not causes:
+        most = ", ".join(f"{id} in {_many(cases, 'case')}" for id, cases in unjudged_by.most_common(UNJUDGED))
+        more = f", and {_many(len(unjudged_by) - UNJUDGED, 'more clause')}" if len(unjudged_by) > UNJUDGED else ""
+        yield f"not judged, since nobody can foretell what is right: {most}{more}"
     collected = accounts(record.cases)
-    for outcome in (name for name in OUTCOMES if name != RAN):
+    for outcome in (name for name in OUTCOMES if name != RAN and not (name == NOT_OFFERED and causes)):
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
         if reasons:
             yield _reasons(outcome, reasons)

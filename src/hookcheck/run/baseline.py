@@ -14,7 +14,7 @@ from hookcheck.record.compare import Comparison, compare
 from hookcheck.record.model import Record, build_version
 from hookcheck.record.reading import read, record_files
 
-CAUSES = 3
+CAUSES = 1
 """How many causes that are worse are told of each comparison; ``hookcheck diff`` has them all."""
 
 
@@ -58,14 +58,13 @@ def against(path: Path, before: Record, after: Record) -> Iterator[str]:
     worse = [group for group in comparison.groups if group.cause.worse]
     mended = sum(group.cause.status == MENDED for group in comparison.groups)
     of = f"torch {before.header.torch.version} ({before.header.started})"
-    yield f"against {of}: {_verdict(comparison)}, {mended} mended"
+    listed = f"; all: hookcheck diff {path} RECORD" if worse[CAUSES:] else ""
+    yield f"against {of}: {_verdict(comparison)}, {mended} mended{listed}"
     for group in worse[:CAUSES]:
         cause = group.cause
         what = ", ".join(filter(None, [cause.clause, cause.gap, cause.reason]))
         one = f"for one see: hookcheck explain {group.example.topology}"
-        yield f"{cause.status}: {what}, in {group.cases:,} cases; {one}"
-    if worse[CAUSES:]:
-        yield f"and {len(worse) - CAUSES} more that are worse, which `hookcheck diff` of {path} and this record lists"
+        yield f"{cause.status}: {what}, in {group.cases:,} case{'s' * (group.cases != 1)}; {one}"
 
 
 def _verdict(comparison: Comparison) -> str:
