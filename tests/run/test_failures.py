@@ -26,7 +26,7 @@ def test_a_cause_is_told_once_by_its_shortest_text() -> None:
     assert fold(reports) == 4
     first, second, third = shown(reports)
     assert first.startswith("GI-01 (residual, full_backward)")
-    assert first.endswith("\nthe same in 1 more cells: nested with full_backward")
+    assert first.endswith("\nthe same in 1 more cell: nested with full_backward")
     assert "the same in" not in second + third
 
 
