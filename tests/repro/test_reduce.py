@@ -10,6 +10,7 @@ import torch
 
 from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.hooks.kinds import KINDS, HookKind
+from hookcheck.repro.choice import chosen
 from hookcheck.repro.reduce import reduced, weight
 from hookcheck.repro.sighting import Symptom, sightings, unable
 from hookcheck.suite import conformance_folder
@@ -103,6 +104,31 @@ def test_a_case_of_the_corpus() -> None:
     case = next(case for case in cases if of(case))
     topology, _ = smallest(case, "backward", "OR-01")
     assert len(list(walk(topology.module))) <= 3  # it takes two hooks to be in the wrong order
+
+
+@pytest.mark.skipif(torch.__version__ < "2", reason="what is kept alive differs there")
+def test_a_leak_of_the_corpus_is_one_line() -> None:
+    """Nothing else than the hook keeps anything alive in it: torch warns of what a backward with a graph leaves."""
+    cases = read(conformance_folder() / "corpus", "double-backward")
+    of = partial(symptoms, kind=KINDS["full_backward"], clause="OB-08", known=ledger(), family="double-backward")
+    case = next(case for case in cases if any(not symptom.unhooked for symptom in of(case)))
+    wanted = of(case)[0]
+    topology, kind = reduced(case, KINDS["full_backward"], lambda case, hook: wanted in of(case, kind=hook))
+    (sighting,) = sightings(topology, "double-backward", kind, ON_NETWORKS["OB-08"], ledger())
+    lines = [line.strip() for line in chosen(sighting).text.split("\n")]
+    assert "torch.autograd.grad(net(x) ** 2, net.weight, create_graph=True)" in lines
+    assert "net = nn.Linear(1, 1, bias=False)" in lines
+    body = lines[lines.index("def run(hooked):") : lines.index("return weakref.ref(net)")]
+    assert len(body) <= 6
+
+
+def test_what_is_called_through_a_context_stays_so_if_need_be() -> None:
+    hosted = replace(PLAIN, main=(replace(PLAIN.main[0], through="vmap"), *PLAIN.main[1:]))
+    if unable(hosted, KINDS["output_node"]):
+        pytest.skip(unable(hosted, KINDS["output_node"]))
+    topology, _ = smallest(hosted, "output_node", "TN-04")
+    assert len(list(walk(topology.module))) == 1
+    assert [s.through for s in topology.main if isinstance(s, Call)] == ["vmap"]
 
 
 def test_numbers_that_count() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from hookcheck.oracle.graph import CallTrace, Tensor, Trace
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Statement, Topology, own_parameters
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Statement, Topology, own_parameters, statements
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
@@ -17,8 +18,12 @@ LOSS = Ref("loss")
 
 
 def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
-    """Each call of a module, the innermost first, run by itself: with one loss of one output, or of all of them."""
+    """Each call of a module, the innermost first, run by itself: with one loss of one output, or of all of them.
+
+    What main calls through a context is called so too, or without it.
+    """
     seen = set()
+    ways = dict.fromkeys(["", *(s.through for s in statements(topology) if isinstance(s, Call))])
     for call in reversed(trace.calls):
         if call.path in seen:
             continue
@@ -33,8 +38,8 @@ def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
         leaves += [Ref(f"net.{name}") for name in own_parameters(call.module)]
         frozen = tuple(name for name in own_parameters(call.module) if _below(call.path, name) in topology.frozen)
         plain = replace(topology, module=call.module, inputs=tuple(arguments.inputs), ties=(), frozen=frozen)
-        for tail in _tails(outputs, leaves):
-            yield replace(plain, main=(Call("y", "", given, keywords), *tail))
+        for through, tail in itertools.product(ways, _tails(outputs, leaves)):
+            yield replace(plain, main=(Call("y", "", given, keywords, through=through), *tail))
 
 
 def _below(path: str, name: str) -> str:

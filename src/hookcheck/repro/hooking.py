@@ -171,7 +171,8 @@ class Hooking:
         several = any(len(call.outputs_inside) > 1 for call in self.case.expected.trace.calls if call.path == path)
         output = f"output[{position}]" if several else "output"
         if kind.call == kinds.RETAINED:
-            lines = [self._written(tensor=output), *([f"calls.append({output})"] if asked.place == CALLS else [])]
+            held = asked.place in (CALLS, ERROR)  # only what is still there when its gradient comes retains it
+            lines = [self._written(tensor=output), *([f"calls.append({output})"] if held else [])]
         elif kind.scope == "node":
             slot = f"{output}.output_nr"
             noted = f"calls.append(grads[-1][{slot}]{'.requires_grad' if asked.argument == REQUIRES_GRAD else ''})"
@@ -182,7 +183,16 @@ class Hooking:
             hook = "calls.append" if asked.place == CALLS else "lambda grad: None"
             hook = "lambda grad: calls.append(grad.requires_grad)" if asked.argument == REQUIRES_GRAD else hook
             lines = [self._written(tensor=output, hook=hook)]
+        everywhere = self.everywhere and asked.place != CALLS
+        if everywhere or (asked.place == CALLS and not self.case.events.get(asked.path)):  # not on each one can be put
+            lines = [f"if {output}.requires_grad:", *(f"    {line}" for line in lines)]
         watch = ["def watch(module, args, output):", *(f"    {line}" for line in lines)]
+        if everywhere:
+            return [
+                *watch,
+                "for module in net.modules():",
+                f"    module.register_forward_hook({self._marked('watch')})",
+            ]
         return [*watch, f"{attribute('net', path)}.register_forward_hook({self._marked('watch')})"]
 
     def _chain(self) -> list[str]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from hookcheck.oracle.trace import trace
+from hookcheck.repro.editing import replaced, written
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
 from hookcheck.topology.source import as_leaf, attribute, main_source, modules_source
@@ -43,7 +46,7 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     classes = [_tidy(text) for text in classes if text]
     setup = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
     numbers = values(topology)
-    main = inlined(main_source(topology, device).split("\n"), named)
+    main = inlined(_asked_plainly(topology, named, device).split("\n"), named)
     used = "\n".join([*main, named])
     inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
     setup += _fill(topology, numbers) if kind == ITS_OWN else []
@@ -54,6 +57,28 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
         setup += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
     classes = _used("\n\n\n".join(classes), "\n".join([*setup, *main]))
     return NetworkScript(tuple(dict.fromkeys(imports)), tuple(classes), tuple(setup), tuple(main))
+
+
+def _asked_plainly(topology: Topology, named: str, device: str) -> str:
+    """The lines of main, ``torch.autograd.grad`` as people call it: a tensor alone is no list of one, and what is there
+    need not be allowed to be unused, unless somebody looks at it."""
+    text = main_source(topology, device)
+    asking = [part for part in ast.walk(ast.parse(text)) if isinstance(part, ast.Assign) and _asks(part.value)]
+    names = trace(topology, values(topology)).names if asking else {}
+    for part in sorted(asking, key=lambda part: -part.lineno):
+        target, call = part.targets[0], part.value
+        assert isinstance(target, ast.Name)
+        assert isinstance(call, ast.Call)
+        looked_at = len(re.findall(rf"\b{target.id}\b", f"{text}\n{named}")) > 1
+        if not looked_at and None not in names[target.id]:
+            call.keywords = [keyword for keyword in call.keywords if keyword.arg != "allow_unused"]
+        call.args = [arg.elts[0] if isinstance(arg, ast.List) and len(arg.elts) == 1 else arg for arg in call.args]
+        text = replaced(text, call, written(call))
+    return text
+
+
+def _asks(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "torch.autograd.grad"
 
 
 def _used(classes: str, body: str) -> list[str]:
@@ -124,7 +149,10 @@ def inlined(lines: list[str], named: str) -> list[str]:
     while i + 1 < len(lines):
         match = re.fullmatch(r"(\w+) = (.+)", lines[i])
         if match and _once(match[1], lines, i, named):
-            text = match[2] if re.fullmatch(r"[\w.]+(\[[^\[\]]*\])*(\(.*\))?", match[2]) else f"({match[2]})"
+            alone = re.fullmatch(r"[\w.]+(\[[^\[\]]*\])*(\(.*\))?", match[2]) or re.search(
+                rf"(?:[(\[]|, ){match[1]}[,)\]]", lines[i + 1]
+            )
+            text = match[2] if alone else f"({match[2]})"
             joined = re.sub(rf"\b{match[1]}\b", lambda _, text=text: text, lines[i + 1])  # type: ignore[misc]
             if len(joined) <= 88:
                 lines[i : i + 2] = [joined]

@@ -26,6 +26,7 @@ from hookcheck.topology import model
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.codec import canonical, decode, encode
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Topology, Within, size, statements, walk
+from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.source import source
 from hookcheck.topology.values import parameter_shapes, values
 
@@ -49,6 +50,10 @@ INVALID = (
     ValueError,
 )
 """What a program that does not run raises in oracle or source."""
+
+
+NO_SIZES = ("seed", "path", "exponent")
+"""Numbers under these names do not say how large something is."""
 
 
 def _frills(kind: HookKind) -> tuple[str, bool, bool]:
@@ -120,10 +125,11 @@ def _down(topology: Topology, kind: HookKind, holds: Shows) -> Topology:
 def weight(topology: Topology) -> tuple[int, int, bool, bool, int]:
     """How much there is to read: statements and modules, elements, dtype, numbers, and the rest of the text.
 
-    A backward that creates a graph weighs more, since torch itself warns of the cycle that it leaves, and so does a
-    module that computes nothing: people would ask what it is there for.
+    A backward that creates a graph weighs more, since torch itself warns of the cycle that it leaves, and so does what
+    computes nothing, a module or a power of one: people would ask what it is there for.
     """
     steps, elements = size(topology)
+    steps += sum(isinstance(s, Apply) and s.op == Pow(1) for s in statements(topology))
     steps += 3 * sum(isinstance(s, Backward) and s.create_graph for s in statements(topology))
     steps += 2 * sum(isinstance(module, Composite) and not _computes(module) for _, module in walk(topology.module))
     elements += sum(map(prod, parameter_shapes(topology).values()))
@@ -260,7 +266,7 @@ def _numbers(part: Content) -> Iterator[int]:
     """The numbers that say how large something is: in shapes and in the settings of layers."""
     if isinstance(part, dict):
         for key, item in part.items():
-            yield from _numbers(item) if key not in ("seed", "path") else ()
+            yield from _numbers(item) if key not in NO_SIZES else ()
     elif isinstance(part, list):
         for item in part:
             yield from _numbers(item)
@@ -270,7 +276,7 @@ def _numbers(part: Content) -> Iterator[int]:
 
 def _replaced(part: Content, large: int, small: int) -> Content:
     if isinstance(part, dict):
-        return {key: item if key in ("seed", "path") else _replaced(item, large, small) for key, item in part.items()}
+        return {key: item if key in NO_SIZES else _replaced(item, large, small) for key, item in part.items()}
     if isinstance(part, list):
         return [_replaced(item, large, small) for item in part]
     return small if part == large and type(part) is int else part

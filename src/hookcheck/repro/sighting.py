@@ -11,7 +11,7 @@ import torch
 from hookcheck.contract.clause import Clause
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.site import RAISES, WARNS, Relation, SiteKind
+from hookcheck.contract.site import KEPT_ALIVE, RAISES, WARNS, Relation, SiteKind
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.examine import Beside, looks
@@ -28,7 +28,8 @@ class Symptom:
     """What two networks must share to show the same fault.
 
     ``ledger`` is the entry that explains it, or None; ``text`` is the exception or warning, its numbers left out;
-    ``unhooked`` says that the run without hooks raises as well.
+    ``unhooked`` says that the run without hooks raises as well, or of what is kept alive, that it leaves something too:
+    a cycle of its own, as torch warns of, would be taken for the hook's.
     """
 
     clause: str
@@ -91,7 +92,7 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
                 located.finding.site.kind,
                 ledger.explain(clause.id, family, case.kind.name, located.finding, located.features),
                 _text(located.finding),
-                case.plain.raised is not None,
+                case.plain.raised is not None or (located.finding.relation == KEPT_ALIVE and bool(case.plain.alive)),
             ),
             case,
             subject,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, HookKind
+from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, RETAINED, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.repro.question import (
     ALIVE,
@@ -59,7 +59,8 @@ def _called(sighting: Sighting, asked: Question) -> str:
     calls = len(case.events.get(asked.path, ())) if asked.path in case.events else len(case.observed.events)
     if asked.relation == COUNT:
         calls = len(case.events.get(asked.path, ()))
-        return f"the hook is called {_times(calls)}, not {_times(asked.expected)}"
+        what = "a gradient is retained" if case.kind.call == RETAINED else "the hook is called"
+        return f"{what} {_times(calls)}, not {_times(asked.expected)}"
     if asked.relation == LENGTH:
         what = f"{asked.argument}{asked.index} has" if asked.argument else "the hook is called with"
         entries = ("entry", "entries") if asked.argument else ("argument", "arguments")
@@ -112,9 +113,11 @@ def _parts(module: Composite) -> list[str]:
 def derivation(case: Case, asked: Question) -> str:
     """Why that is expected, in one line."""
     if asked.place == CALLS and asked.relation == COUNT:
-        forwards = sum(call.path == asked.path for call in case.expected.trace.calls)
+        path = asked.path.partition("[")[0]  # the module of an output
+        forwards = sum(call.path == path for call in case.expected.trace.calls)
         backwards = len(case.expected.trace.passes)
-        return f"forward {_times(forwards)}, backward {_times(backwards)}"
+        once_more = "" if case.kind.call == RETAINED else f", backward {_times(backwards)}"
+        return f"forward {_times(forwards)}{once_more}"
     if asked.place == CALLS and case.kind.call in (FORWARD, FORWARD_PRE):
         return "as forward returned it" if asked.argument == "output" else "as the call gave it"
     if asked.relation == LENGTH and not asked.argument:
