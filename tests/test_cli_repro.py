@@ -126,7 +126,8 @@ def test_a_program() -> None:
         (["repro", *OF_LINEAR, "--torch", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
         (["verify", "gone.py"], "gone.py cannot be read"),
         (["verify", "none.py", "--torch", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
-        (["verify", "bad.py"], "bad.py is not Python"),
+        (["verify", "none.py", "--torch", ","], "--torch names no release"),
+        (["verify", "bad.py"], "(bad.py, line 1)"),
         (["verify", "foreign.py"], "foreign.py imports numpy"),
         (["bisect", "none.py", "--good", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
         (["bisect", "none.py", "--good", "2.6.0", "--bad", "1.13.1"], "exchange --good and --bad"),
@@ -204,4 +205,19 @@ def test_bisect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "(the last step)" in err
     code, _, err = asked("bisect", "one.py", "--good", "2.15.0", "--bad", "2.0.1", "--find-fix")
     assert code == 2
-    assert "That is not a fix" in err
+    assert "without --find-fix the release in which it came is searched" in err
+
+
+def test_a_search_that_is_interrupted_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def attempt(script: Path, torch: str, **settings: object) -> Verdict:
+        if torch == "2.15.0":
+            raise KeyboardInterrupt
+        return Verdict(torch, "as documented")
+
+    monkeypatch.setattr("hookcheck.repro.verify.on", attempt)
+    monkeypatch.setattr("hookcheck.repro.environments.uv", lambda: "uv")
+    Path("one.py").write_text("pass\n", encoding="utf-8")
+    code, _, err = asked("bisect", "one.py")
+    assert code == 130
+    assert "the verdicts so far are in one.bisect.json: the same command goes on with them" in err
+    assert list(json.loads(Path("one.bisect.json").read_text(encoding="utf-8"))["verdicts"]) == ["1.7.1"]

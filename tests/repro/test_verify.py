@@ -106,7 +106,25 @@ def test_an_environment_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not folder.exists()
     creation, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
     assert creation.startswith("/a,/b: venv --quiet --python 3.11 ")
-    assert installed.endswith(" torch==1.13.1 numpy numpy<2")
+    assert installed.endswith(" --offline torch==1.13.1 numpy numpy<2")
+
+
+def test_what_is_cached_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path, monkeypatch, f'echo "$UV_CACHE_DIR: $@" >> {tmp_path}/said')
+    monkeypatch.setenv("UV_CACHE_DIR", "/cached")
+    with environment(release_named("2.6.0")):
+        pass
+    *_, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert installed.startswith("/cached: pip install --quiet --python ")
+    assert " --offline torch==2.6.0 " in installed
+    lacking = f'echo "$UV_CACHE_DIR: $@" >> {tmp_path}/said; case "$*" in *--offline*) exit 1;; esac'
+    (tmp_path / "bin" / "uv").write_text(f"#!/bin/sh\n{lacking}\n", encoding="utf-8")
+    with environment(release_named("2.6.0")) as python:
+        own = python.parents[2] / "cache"
+    *_, offline, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
+    assert offline.startswith("/cached: ")
+    assert installed.startswith(f"{own}: pip install --quiet --python ")
+    assert "--offline" not in installed
 
 
 def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +146,7 @@ RELEASES = [f"2.{n}.0" for n in range(10)]
 
 
 def searched(
-    folder: Path, verdicts: Callable[[int], str], ends: list[str] = RELEASES
+    folder: Path, verdicts: Callable[[int], str], find_fix: bool = False
 ) -> tuple[Bisection, list[str], list[int]]:
     """The answer, which releases were tried, and how many steps were left each time."""
     path = script(folder, "pass")
@@ -140,23 +158,24 @@ def searched(
         word = verdicts(int(torch.split(".")[1]))
         return Verdict(torch, word, "no wheel" if word == SKIP else "")
 
-    return bisect(ends, attempt, Memory.of(path), lambda verdict, steps: left.append(steps)), tried, left
+    answer = bisect(RELEASES, attempt, Memory.of(path), lambda _, steps: left.append(steps), find_fix=find_fix)
+    return answer, tried, left
 
 
 def test_the_release_in_which_a_fault_came(tmp_path: Path) -> None:
     answer, tried, left = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
     assert (answer.before.torch, answer.after.torch) == ("2.5.0", "2.6.0")
     assert answer.specifier == ">=2.6.0,<=2.9.0"
-    assert answer.text().startswith("The fault shows since torch 2.6.0; 2.5.0 is as documented.")
+    assert answer.text().startswith("The first torch on which the fault shows is 2.6.0; 2.5.0 is as documented.")
     assert tried[:2] == ["2.0.0", "2.9.0"]  # both ends first
     assert len(tried) <= 6
     assert left[-1] == 0
 
 
 def test_the_release_that_mended_it(tmp_path: Path) -> None:
-    answer, _, _ = searched(tmp_path, lambda n: SHOWS if n < 3 else HOLDS)
+    answer, _, _ = searched(tmp_path, lambda n: SHOWS if n < 3 else HOLDS, find_fix=True)
     assert answer.specifier == ">=2.0.0,<=2.2.0"
-    assert "shows up to torch 2.2.0" in answer.text()
+    assert "The last torch on which the fault shows is 2.2.0; 2.3.0 is" in answer.text()
 
 
 def test_what_is_skipped_is_named(tmp_path: Path) -> None:
@@ -185,3 +204,16 @@ def test_a_search_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
 def test_nothing_to_search_for(word: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(HookcheckError, match=words):
         searched(tmp_path, lambda n: word)
+
+
+@pytest.mark.parametrize(
+    ("find_fix", "words"),
+    [
+        (False, "the fault shows on 2.0.0 and not on 2.9.0: with --find-fix the release that mended it is searched"),
+        (True, "the fault shows on 2.9.0 and not on 2.0.0: without --find-fix the release in which it came is search"),
+    ],
+)
+def test_the_other_way_round_is_said_after_both_ends(find_fix: bool, words: str, tmp_path: Path) -> None:
+    with pytest.raises(HookcheckError, match=words):
+        searched(tmp_path, lambda n: SHOWS if (n < 3) is not find_fix else HOLDS, find_fix)
+    assert set(Memory.of(tmp_path / "repro.py").verdicts) == {"2.0.0", "2.9.0"}

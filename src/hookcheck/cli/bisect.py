@@ -64,10 +64,11 @@ def bisect(
     if again:
         memory.verdicts.clear()
     attempt = partial(scripts.on, script, runs=runs, limit=limit, present=present())
-    answer = searched(known[low : high + 1], attempt, memory, _said, named=bool(good and bad))
-    if find_fix is (answer.after.verdict == scripts.SHOWS):
-        wanted = "a fix" if find_fix else "its beginning; with --find-fix it is searched the other way round"
-        raise HookcheckError(f"{answer.text()} That is not {wanted}")
+    try:
+        answer = searched(known[low : high + 1], attempt, memory, _said, named=bool(good and bad), find_fix=find_fix)
+    except KeyboardInterrupt:
+        click.echo(f"\nthe verdicts so far are in {memory.path}: the same command goes on with them", err=True)
+        raise
     row = {
         "before": answer.before.torch,
         "after": answer.after.torch,

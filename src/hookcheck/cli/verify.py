@@ -56,8 +56,10 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
     scripts.checked(script)
     here = present()
     names = [name.strip() for name in (torches or here.partition("+")[0]).split(",") if name.strip()]
-    if not names:
+    if not names and torches is None:
         raise HookcheckError("torch is not installed here: name releases with --torch")
+    if not names:
+        raise HookcheckError("--torch names no release: write --torch 1.13.1,2.15.0")
     for name in names:
         release_named(name)
     if any(name != here.partition("+")[0] for name in names):

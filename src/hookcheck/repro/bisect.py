@@ -66,9 +66,13 @@ class Bisection:
         """The answer as a paragraph, to be pasted into an issue."""
         came = self.after.verdict == SHOWS
         if came:
-            text = f"The fault shows since torch {self.after.torch}; {self.before.torch} is as documented."
+            text = (
+                f"The first torch on which the fault shows is {self.after.torch}; {self.before.torch} is as documented."
+            )
         else:
-            text = f"The fault shows up to torch {self.before.torch}; {self.after.torch} is as documented."
+            text = (
+                f"The last torch on which the fault shows is {self.before.torch}; {self.after.torch} is as documented."
+            )
         if self.skipped:
             why = "; ".join(f"{verdict.torch} ({verdict.why})" for verdict in self.skipped)
             text += f" It may be one of those between them, of which nothing can be said: {why}."
@@ -76,15 +80,20 @@ class Bisection:
 
 
 def bisect(
-    versions: Sequence[str], attempt: Try, memory: Memory, say: Callable[[Verdict, int], None], named: bool = False
+    versions: Sequence[str],
+    attempt: Try,
+    memory: Memory,
+    say: Callable[[Verdict, int], None],
+    named: bool = False,
+    find_fix: bool = False,
 ) -> Bisection:
-    """Where in ``versions`` (the oldest first) the verdict changes.
+    """Where in ``versions`` (the oldest first) the fault came, or with ``find_fix`` went.
 
     Both ends are tried first; a skip at an end moves it inwards, unless the ends are ``named``. ``say`` is called with
     each verdict and the number of steps that are left at most.
 
     Raises:
-        HookcheckError: both ends say the same, or one says nothing.
+        HookcheckError: both ends say the same, one says nothing, or they are the other way round.
     """
 
     def verdict(version: str, left: int) -> Verdict:
@@ -102,6 +111,13 @@ def bisect(
         word = "shows on both" if low.verdict == SHOWS else "shows on neither"
         raise HookcheckError(
             f"there is nothing to search for: the fault {word} {low.torch} and {high.torch}; give other ends"
+        )
+    if find_fix is (high.verdict == SHOWS):
+        ends = f"the fault shows on {{}} and not on {{}}: {'without' if find_fix else 'with'} --find-fix"
+        raise HookcheckError(
+            f"{ends.format(high.torch, low.torch)} the release in which it came is searched"
+            if find_fix
+            else f"{ends.format(low.torch, high.torch)} the release that mended it is searched"
         )
     first, last = low.torch, high.torch
     skipped: dict[str, Verdict] = {}

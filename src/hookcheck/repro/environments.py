@@ -59,7 +59,8 @@ def uv() -> str:
 def environment(release: Release) -> Iterator[Path]:
     """The Python of a new environment that has the release; it and what uv cached for it are gone afterwards.
 
-    Where ``PIP_FIND_LINKS`` names folders of wheels uv looks there too, unless ``UV_FIND_LINKS`` does.
+    What uv has in its cache already is taken from there. Where ``PIP_FIND_LINKS`` names folders of wheels uv looks
+    there too, unless ``UV_FIND_LINKS`` does.
 
     Raises:
         NoEnvironment: with the last line of what uv said.
@@ -67,7 +68,7 @@ def environment(release: Release) -> Iterator[Path]:
     command = uv()
     with tempfile.TemporaryDirectory(prefix=f"hookcheck-torch{release.torch}-") as folder:
         links = os.environ.get("UV_FIND_LINKS") or os.environ.get("PIP_FIND_LINKS", "")
-        settings = {**os.environ, "UV_CACHE_DIR": f"{folder}/cache", "UV_LINK_MODE": "hardlink"}
+        settings = {**os.environ, "UV_LINK_MODE": "hardlink"}
         if links:
             settings["UV_FIND_LINKS"] = ",".join(links.split())
         python = Path(folder, "venv", "bin", "python")
@@ -76,7 +77,11 @@ def environment(release: Release) -> Iterator[Path]:
             _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
         except NoEnvironment as error:
             raise NoEnvironment(f"uv finds no Python {release.python}, or cannot use it: {error}") from None
-        _run([command, "pip", "install", "--quiet", "--python", str(python), *wanted], settings)
+        install = [command, "pip", "install", "--quiet", "--python", str(python)]
+        try:
+            _run([*install, "--offline", *wanted], settings)
+        except NoEnvironment:
+            _run([*install, *wanted], {**settings, "UV_CACHE_DIR": f"{folder}/cache"})
         yield python
 
 

@@ -55,7 +55,7 @@ def checked(path: Path) -> str:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        tree = ast.parse(text)
+        tree = ast.parse(text, path.name)
     except (OSError, UnicodeDecodeError) as error:
         raise HookcheckError(f"{path} cannot be read: {error}") from None
     except (SyntaxError, ValueError) as error:
@@ -127,7 +127,7 @@ def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
         )
     except subprocess.TimeoutExpired:
         return None, f"still running after {limit:g} s", ""
-    output = (done.stdout + done.stderr).strip().replace(str(path), path.name)
+    output = (done.stdout + done.stderr).strip().replace(str(path.resolve()), path.name).replace(str(path), path.name)
     output = re.sub(r"/\S*/site-packages/", "", output)  # where things are on this machine is no matter
     last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     if done.returncode == LACKS:
