@@ -164,36 +164,50 @@ class Hooking:
         return [self._written(leaf=name, hook="lambda *args: None") for name in names.values()]
 
     def _on_outputs(self) -> list[str]:
-        """A forward hook that puts hooks on the output, or on the Node that made it."""
-        kind, asked = self.kind, self.asked
+        """A forward hook that puts hooks on the output, or on the Node that made it; ``everywhere`` on every one."""
+        asked = self.asked
         path, _, place = asked.path.rpartition("[")
         position = int(place.rstrip("]")) if place.rstrip("]").isdigit() else 0
-        several = any(len(call.outputs_inside) > 1 for call in self.case.expected.trace.calls if call.path == path)
-        output = f"output[{position}]" if several else "output"
-        if kind.call == kinds.RETAINED:
-            held = asked.place in (CALLS, ERROR)  # only what is still there when its gradient comes retains it
-            lines = [self._written(tensor=output), *([f"calls.append({output})"] if held else [])]
-        elif kind.scope == "node":
-            slot = f"{output}.output_nr"
-            noted = f"calls.append(grads[-1][{slot}]{'.requires_grad' if asked.argument == REQUIRES_GRAD else ''})"
-            noted = "calls.append(1)" if asked.relation == COUNT else noted
-            hook = f"lambda *grads: {noted if asked.place == CALLS else None}"
-            lines = [self._written(node=f"{output}.grad_fn", hook=hook)]
-        else:
-            hook = "calls.append" if asked.place == CALLS else "lambda grad: None"
-            hook = "lambda grad: calls.append(grad.requires_grad)" if asked.argument == REQUIRES_GRAD else hook
-            lines = [self._written(tensor=output, hook=hook)]
-        everywhere = self.everywhere and asked.place != CALLS
-        if everywhere or (asked.place == CALLS and not self.case.events.get(asked.path)):  # not on each one can be put
-            lines = [f"if {output}.requires_grad:", *(f"    {line}" for line in lines)]
+        watched = [call for call in self.case.expected.trace.calls if self.everywhere or call.path == path]
+        several = any(len(call.outputs_inside) > 1 for call in watched)
+        each = several and (self.everywhere or asked.place != CALLS)
+        tensor = "tensor" if each else f"output[{position}]" if several else "output"
+        only = ""
+        if self.everywhere and asked.place == CALLS:
+            only = f"module is {attribute('net', path)}{f' and tensor is output[{position}]' if several else ''}"
+        lines = self._on_output(tensor, only)
+        if self.everywhere or asked.place != CALLS or not self.case.events.get(asked.path):  # some can have no hook
+            lines = [f"if {tensor}.requires_grad:", *(f"    {line}" for line in lines)]
+        if each:
+            of = "for tensor in output if isinstance(output, tuple) else (output,):" if self.everywhere else ""
+            lines = [of or "for tensor in output:", *(f"    {line}" for line in lines)]
         watch = ["def watch(module, args, output):", *(f"    {line}" for line in lines)]
-        if everywhere:
-            return [
-                *watch,
-                "for module in net.modules():",
-                f"    module.register_forward_hook({self._marked('watch')})",
-            ]
-        return [*watch, f"{attribute('net', path)}.register_forward_hook({self._marked('watch')})"]
+        registered = f"register_forward_hook({self._marked('watch')})"
+        if self.everywhere:
+            return [*watch, "for module in net.modules():", f"    module.{registered}"]
+        return [*watch, f"{attribute('net', path)}.{registered}"]
+
+    def _on_output(self, tensor: str, only: str) -> list[str]:
+        """The lines that put a hook on ``tensor``, which writes down what matters where ``only`` holds, if given."""
+        kind, asked = self.kind, self.asked
+        flag = asked.argument == REQUIRES_GRAD
+        if kind.call == kinds.RETAINED:
+            noted = f"calls.append({tensor})"  # only what is still there when its gradient comes retains it
+            held = [f"if {only}:", f"    {noted}"] if only else [noted]
+            return [self._written(tensor=tensor), *(held if asked.place in (CALLS, ERROR) else [])]
+        hook = "lambda *grads: None"
+        if asked.place == CALLS and kind.scope == "node":
+            given, slot = ("*grads, slot=tensor.output_nr", "slot") if tensor == "tensor" else ("*grads", "")
+            noted = f"calls.append(grads[-1][{slot or f'{tensor}.output_nr'}]{'.requires_grad' if flag else ''})"
+            hook = f"lambda {given}: {'calls.append(1)' if asked.relation == COUNT else noted}"
+        elif asked.place == CALLS:
+            hook = "lambda grad: calls.append(grad.requires_grad)" if flag else "calls.append"
+        if only:
+            hook = f"{f'({hook})' if ':' in hook else hook} if {only} else lambda *grads: None"
+        return [self._written(**{"node" if kind.scope == "node" else "tensor": self._owner(tensor)}, hook=hook)]
+
+    def _owner(self, tensor: str) -> str:
+        return f"{tensor}.grad_fn" if self.kind.scope == "node" else tensor
 
     def _chain(self) -> list[str]:
         """A global hook that acts, and two on every module, one put before the other where torch has that."""

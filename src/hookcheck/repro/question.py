@@ -151,7 +151,10 @@ _ATTRIBUTES: Mapping[str, str] = {
 
 def _of_what_changes(case: Case, finding: Finding) -> Question:
     """A value, or what a tensor is beside its numbers, held against the run without hooks."""
-    path, expected, observed = expression(case, finding.site.name), finding.expected, finding.observed
+    name, of_type, _ = finding.site.name.partition("[type]")  # of a namedtuple that is a plain tuple now
+    path, expected, observed = expression(case, name), finding.expected, finding.observed
+    if of_type:
+        return Question(VALUE, TYPE, path=path)
     if path.startswith("type("):
         return Question(VALUE, TYPE, path=path[len("type(") : -1])
     if finding.site.kind == site.ARGUMENT and isinstance(expected, str):
@@ -165,7 +168,8 @@ def _first(case: Case, finding: Finding, index: str) -> Question:
     if isinstance(observed, Gradients) and finding.relation == site.COUNT:
         return Question(CALLS, LENGTH, expected=len(expected), observed=len(observed))
     if isinstance(observed, Gradients):
-        place = observed.wrong[0]
+        places = (i for i in observed.wrong if expected[i] is not None or observed.entries[i] is not None)
+        place = next(places, observed.wrong[0])
         return _unlike(f"{index}[{place}]", expected[place], observed.entries[place])
     if finding.relation == site.NONE:
         named = finding.site.name.partition("[")
@@ -209,6 +213,7 @@ def _signature(case: Case, expected: Any, observed: Any) -> Question:
 
 def _differences(case: Case, index: str, expected: Any, observed: Any) -> Iterator[Question]:
     """What is not alike in two copies, the outer things before what they hold."""
+    expected = np.asarray(expected) if isinstance(expected, np.generic) else expected
     if isinstance(expected, (tuple, list, dict)):
         seen = _held(observed, expected)
         if seen is None:

@@ -1,0 +1,72 @@
+"""What a script asks of torch to show a finding, and where it puts the hooks for that: findings made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from networks.cases import AROUND_TWO, CHAIN, case, with_events
+
+from hookcheck.contract.finding import Finding, Gradients
+from hookcheck.contract.site import AS_WITHOUT_HOOKS, VALUE, Called, Site
+from hookcheck.contract.site import CLOSE as NOT_CLOSE
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.networks.case import Case
+from hookcheck.repro.hooking import Hooking
+from hookcheck.repro.question import CALLS, CLOSE, COUNT, RAISED, TYPE, Question, question
+from hookcheck.repro.question import VALUE as OF_A_VALUE
+from hookcheck.repro.sighting import Sighting, Symptom
+
+
+def asked(c: Case, finding: Finding) -> Question:
+    symptom = Symptom("OB-02", "wrong values", finding.relation, finding.site.kind, None)
+    return question(Sighting(symptom, c, None, finding))
+
+
+def test_a_namedtuple_that_is_a_plain_tuple() -> None:
+    finding = Finding(Site(VALUE, "y[type]"), AS_WITHOUT_HOOKS, "max", "nothing of that name")
+    assert asked(case(), finding) == Question(OF_A_VALUE, TYPE, path="y")
+
+
+def test_a_number_that_is_no_array() -> None:
+    finding = Finding(Site(VALUE, "x.grad"), NOT_CLOSE, np.float64(14), np.array([7.0]))
+    about = asked(case(), finding)
+    assert (about.place, about.relation, about.path) == (OF_A_VALUE, CLOSE, "x.grad")
+    assert about.expected == 14
+
+
+def test_what_is_none_on_both_sides_is_not_asked_for() -> None:
+    given = Gradients((None, np.array([7.0])), wrong=(0, 1))
+    site = Site(VALUE, "grad_input", Called("", 0, "grad_input"))
+    about = asked(case(), Finding(site, NOT_CLOSE, (None, np.array([14.0])), given))
+    assert (about.relation, about.argument, about.index) == (CLOSE, "grad_input", "[1]")
+
+
+def lines(c: Case, about: Question, everywhere: bool = False) -> list[str]:
+    return Hooking(c, about, everywhere, "").lines
+
+
+def test_every_output_of_several_has_its_hook() -> None:
+    several = case(*AROUND_TWO, kind="output_retain_grad")
+    on_each = ["tensor.retain_grad()", "calls.append(tensor)"]
+    observed = lines(several, RAISED)
+    assert "    for tensor in output:" in observed
+    assert [line.strip() for line in observed if line.strip() in on_each] == on_each
+    assert observed[-1] == "net.register_forward_hook(watch)"
+
+
+@pytest.mark.parametrize("kind", ["output_tensor", "output_node", "output_retain_grad"])
+def test_only_the_output_that_is_asked_about_writes_down(kind: str) -> None:
+    about = replace(RAISED, place=CALLS, relation=CLOSE, path="b[0]", argument="gradient")
+    observed = "\n".join(lines(case(CHAIN, kind=kind), about, everywhere=True))
+    assert observed.count("module is net.b") == 1
+    assert observed.endswith("for module in net.modules():\n    module.register_forward_hook(watch)")
+
+
+def test_what_was_never_called_may_be_where_no_hook_can_be_put() -> None:
+    about = replace(RAISED, place=CALLS, relation=COUNT, path="b[0]", expected=1)
+    called, never = case(CHAIN, kind="output_node"), with_events(case(CHAIN, kind="output_node"))
+    assert KINDS["output_node"].scope == "node"
+    assert "    if output.requires_grad:" not in lines(called, about)
+    assert "    if output.requires_grad:" in lines(never, about)
