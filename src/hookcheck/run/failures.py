@@ -41,5 +41,6 @@ def fold(reports: Iterable[Any]) -> int:
             places = list(dict.fromkeys(place for _, place in others))
             named = ", ".join(places[:PLACES])
             more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-            shown.longrepr = f"{shown.longrepr}\nthe same in {len(others)} more cell{'s' * (len(others) > 1)}: {named}{more}"
+            cells = "cells" if len(others) > 1 else "cell"
+            shown.longrepr = f"{shown.longrepr}\nthe same in {len(others)} more {cells}: {named}{more}"
     return sum(map(len, causes.values()))
