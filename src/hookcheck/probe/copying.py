@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -72,9 +72,21 @@ def view_of(tensor: torch.Tensor) -> Array:
 
 
 def _outside_transforms() -> AbstractContextManager[Any]:
-    """Where transforms of torch.func do nothing; up to 1.13 there are none, and what has the name is no context."""
-    off = getattr(torch._C, "_DisableFuncTorch", None)
-    return off() if off is not None and hasattr(off, "__enter__") else nullcontext()
+    """Where transforms of torch.func do nothing; up to 1.13 there are none."""
+    if not hasattr(torch._C, "_functorch"):
+        return nullcontext()
+    off: Any = torch._C._DisableFuncTorch
+    return off() if hasattr(off, "__enter__") else _while_held(off)
+
+
+@contextmanager
+def _while_held(guard: Callable[[], object]) -> Iterator[None]:
+    """As long as there is such an object, which in 2.0 is no context manager."""
+    held = guard()
+    try:
+        yield
+    finally:
+        del held
 
 
 def _numbers(tensor: torch.Tensor) -> Array:

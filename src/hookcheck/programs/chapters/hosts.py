@@ -177,8 +177,8 @@ HOSTS = {
 """What makes modules of modules, by name."""
 
 
-CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
-"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
+CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 1), "compile": (99, 0)}
+"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.1, and compiling takes
 seconds; the chapter torch-compile speaks of it."""
 
 NO_BACKWARD = {"to_mkldnn": "torch has no backward for what is in that layout, with or without hooks"}
