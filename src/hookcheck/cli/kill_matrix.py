@@ -49,7 +49,7 @@ def kill_matrix(branches: bool, keep: Path | None, shape: str) -> int:
 
     With --branches each branch of that code is taken always, or never, by a rewrite in memory, and what reaches it is
     run again. On a terminal those are listed that no clause sees, each with a reason. The clause that saw a branch last
-    time, by faults/branches.jsonl, is asked first; that takes half an hour on one core.
+    time, by faults/branches.jsonl, is asked first; that takes some twenty minutes on one core.
     """
     installed_torch()
     if branches:
