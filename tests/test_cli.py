@@ -160,6 +160,17 @@ def test_coverage() -> None:
     assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
 
 
+def test_coverage_by_threes() -> None:
+    rows = lines("coverage", "--triples")
+    assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
+    assert {len(row["choices"]) for row in rows} == {3}
+    assert max(row["topologies"] for row in rows) == 2
+    code, out, err = asked("coverage", "--triples", "--format", "pretty")
+    assert (code, err) == (0, "")
+    assert "hook kind × context × tensor" in out
+    assert "possible, but no one family is about both" in out
+
+
 def test_coverage_of_situations() -> None:
     rows = lines("coverage", "--situations")
     assert all((row["situations"] == 0) == bool(row["reason"]) for row in rows)

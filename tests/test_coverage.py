@@ -9,9 +9,9 @@ from hypothesis import Phase, given, settings
 from topology.samples import CALLED, SAMPLES, V, X, Y, plain, twin
 
 from hookcheck.coverage.axes import Word, Words, axes, words
-from hookcheck.coverage.pairs import WordPair, covered, meeting, untrue
+from hookcheck.coverage.pairs import TRIPLES, WordPair, covered, meeting, triples, untrue
 from hookcheck.coverage.rules import APART, NOT_DRAWN, POSSIBLE, RULES, ExclusionRule
-from hookcheck.coverage.sentences import counts, missing, summary
+from hookcheck.coverage.sentences import by_reason, by_threes, counts, missing, summary
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.oracle.dtypes import FLOATING
 from hookcheck.oracle.expected import Expected
@@ -249,6 +249,39 @@ def test_words_that_no_family_has_together() -> None:
     assert pair(pairs, "family", "inplace", "in-place", "allowed") == (0, NOT_DRAWN)
     assert pair(pairs, "family", "inplace", "dtype", "mixed") == (0, "only in mixed-dtype")
     assert pair(pairs, "in-place", "none", "dtype", "float32") == (1, "")
+
+
+def test_triples_of_a_tiny_corpus() -> None:
+    rules = (
+        ExclusionRule("never by hand", ("context=vmap",), ("None pattern=no firing",)),
+        ExclusionRule("only in context", ("family=*", "!family=context"), ("context=*", "!context=none")),
+        ExclusionRule("only in tensor-class", ("family=*", "!family=tensor-class"), ("tensor=*", "!tensor=plain")),
+    )
+    met = {triple.words: triple for triple in triples([*TINY, ("context", within("vmap"))], rules)}
+    sizes = {axis.name: len(axis.words) for axis in axes()}
+    assert len(met) == sum(sizes[a] * sizes[b] * sizes[c] for a, b, c in TRIPLES)
+
+    def told(axes: tuple[str, ...], *words: str) -> tuple[int, str]:
+        triple = met[tuple(zip(axes, words))]
+        assert triple.row["choices"] == [f"{axis}: {word}" for axis, word in zip(axes, words)]
+        return triple.topologies, triple.reason
+
+    assert told(TRIPLES[0], "full_backward", "none", "plain") == (3, "")
+    assert told(TRIPLES[0], "full_backward", "vmap", "plain") == (1, "")
+    assert told(TRIPLES[0], "full_backward", "vmap", "nested") == (0, APART)
+    assert told(TRIPLES[0], "full_backward", "none", "nested") == (0, NOT_DRAWN)
+    assert told(TRIPLES[1], "linear", "vmap", "grad_input all tensors") == (1, "")
+    assert told(TRIPLES[1], "linear", "vmap", "no firing") == (0, "never by hand")
+    assert told(TRIPLES[1], "activation", "vmap", "grad_input all tensors") == (0, NOT_DRAWN)
+    assert {row["reason"] for row in by_reason(met.values())} == {*POSSIBLE, "never by hand"}
+    rows = {row["axes"]: row for row in by_threes(met.values())}
+    kinds, contexts, classes = (sizes[axis] for axis in TRIPLES[0])
+    assert rows["hook kind × context × tensor"] == {
+        "axes": "hook kind × context × tensor",
+        "reached": f"{2 * kinds:,}",
+        "ruled out": "0",
+        "possible": f"{kinds * (contexts * classes - 2):,}",
+    }
 
 
 def test_what_people_are_told_of_a_tiny_corpus() -> None:

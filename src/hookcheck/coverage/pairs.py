@@ -1,12 +1,14 @@
-"""Which pairs of features does the corpus reach, with how many topologies, and why does it not reach the others?"""
+"""Which features meet in the corpus, two by two or three by three, in how many topologies, and why do others not?"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, product
+from itertools import chain, combinations, product
+from typing import Any
 
 from hookcheck.coverage.axes import Word, Words, axes, words
 from hookcheck.coverage.rules import APART, NOT_DRAWN, RULES, ExclusionRule
@@ -28,6 +30,28 @@ class WordPair:
     reason: str
 
 
+@dataclass(frozen=True)
+class WordTriple:
+    """Words of three axes, how many topologies have all at one use, and the reason where none has (else empty)."""
+
+    words: tuple[Word, ...]
+    topologies: int
+    reason: str
+
+    @property
+    def row(self) -> Mapping[str, Any]:
+        """As a line of JSON has it."""
+        named = [f"{axis}: {word}" for axis, word in self.words]
+        return {"choices": named, "topologies": self.topologies, "reason": self.reason}
+
+
+TRIPLES = (
+    ("hook kind", "context", "tensor"), ("layer group", "context", "None pattern"),
+    ("layer group", "tensor", "None pattern"), ("arity", "context", "None pattern"),
+)  # fmt: skip
+"""The axes of which three are looked at together: where hooks are called, and what they are then given."""
+
+
 def meeting(uses: Iterable[Words]) -> set[tuple[Word, Word]]:
     """Every two words of different axes that one of the uses has."""
     sides = {pair for use in uses for pair in combinations(use, 2)}
@@ -42,19 +66,41 @@ def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[ExclusionRule, 
     """All pairs there are, axis by axis, with what of the corpus (each topology with its family) has them."""
     named = [[(axis.name, word) for word in axis.words] for axis in axes()]
     counts = {pair: 0 for one, other in combinations(named, 2) for pair in product(one, other)}
+    for family, topology in corpus:
+        for pair in meeting(_words(family, topology)):
+            counts[pair] += 1
+    return tuple(
+        WordPair(*a, *b, count, "" if count else reason(a, b, rules=rules)) for (a, b), count in counts.items()
+    )
+
+
+def triples(corpus: Iterable[tuple[str, Topology]], rules: tuple[ExclusionRule, ...] = RULES) -> Iterator[WordTriple]:
+    """All there are of the words of each three of `TRIPLES`, with what of the corpus has them."""
+    counts: Counter[tuple[Word, ...]] = Counter()
+    for family, topology in corpus:
+        uses = [dict(use) for use in _words(family, topology)]
+        counts.update({met for names in TRIPLES for use in uses for met in product(*_named(names, use))})
+    every = {axis.name: axis.words for axis in axes()}
+    for met in chain.from_iterable(product(*_named(names, every)) for names in TRIPLES):
+        yield WordTriple(met, counts[met], "" if counts[met] else reason(*met, rules=rules))
+
+
+def _named(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> list[list[Word]]:
+    """The words of those axes, each with its axis."""
+    return [[(name, word) for word in words[name]] for name in names]
+
+
+def _words(family: str, topology: Topology) -> frozenset[Words]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NaN or not, whether a gradient is there is what counts
-        for family, topology in corpus:
-            for pair in meeting(words(family, Expected(topology, values(topology)))):
-                counts[pair] += 1
-    return tuple(WordPair(*a, *b, count, "" if count else reason(a, b, rules)) for (a, b), count in counts.items())
+        return words(family, Expected(topology, values(topology)))
 
 
-def reason(a: Word, b: Word, rules: tuple[ExclusionRule, ...] = RULES) -> str:
-    """Why no topology has both words at one use."""
-    why = next((rule.why for rule in rules if rule.speaks_of(a, b)), "")
-    apart = _without(a, rules) | _without(b, rules) == {*FAMILIES}
-    return why or (APART if apart else NOT_DRAWN)
+def reason(*met: Word, rules: tuple[ExclusionRule, ...] = RULES) -> str:
+    """Why no topology has those words at one use."""
+    apart = frozenset[str]().union(*(_without(word, rules) for word in met)) == {*FAMILIES}
+    why = (rule.why for a, b in combinations(met, 2) for rule in rules if rule.speaks_of(a, b))
+    return next(why, APART if apart else NOT_DRAWN)
 
 
 @cache

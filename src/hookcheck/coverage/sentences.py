@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from hookcheck.coverage.axes import axes
-from hookcheck.coverage.pairs import WordPair
+from hookcheck.coverage.pairs import WordPair, WordTriple
 from hookcheck.coverage.rules import POSSIBLE
 
 
@@ -27,6 +28,25 @@ def counts(pairs: Iterable[WordPair]) -> list[Mapping[str, str]]:
         {"pairs": b, **{a: f"{reached[a, b]}/{total[a, b]}" if (a, b) in total else "" for a in names[:-1]}}
         for b in names[1:]
     ]
+
+
+def by_threes(triples: Iterable[WordTriple]) -> list[Mapping[str, str]]:
+    """A row for each three axes: how many of their words meet, cannot, or could and do not."""
+    rows: dict[str, Counter[str]] = {}
+    for triple in triples:
+        outcome = "reached" if triple.topologies else "possible" if triple.reason in POSSIBLE else "ruled out"
+        rows.setdefault(" × ".join(axis for axis, _ in triple.words), Counter())[outcome] += 1
+    return [{"axes": axes, **{column: f"{row[column]:,}" for column in THREES[1:]}} for axes, row in rows.items()]
+
+
+THREES = ("axes", "reached", "ruled out", "possible")
+"""The columns of `by_threes`."""
+
+
+def by_reason(triples: Iterable[WordTriple]) -> list[Mapping[str, Any]]:
+    """Each reason why three words do not meet, and of how many it is the reason."""
+    why = Counter(triple.reason for triple in triples if triple.reason)
+    return [{"reason": reason, "triples": count} for reason, count in why.most_common()]
 
 
 def missing(pairs: Iterable[WordPair]) -> list[str]:
