@@ -177,8 +177,8 @@ HOSTS = {
 """What makes modules of modules, by name."""
 
 
-CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 1), "compile": (99, 0)}
-"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.1, and compiling takes
+CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
+"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
 seconds; the chapter torch-compile speaks of it."""
 
 NO_BACKWARD = {"to_mkldnn": "torch has no backward for what is in that layout, with or without hooks"}
@@ -262,7 +262,13 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
                 check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*of_site])
 
 
-@program("HO-05", PIN, since="1.8", source="torch.nn.Module.register_forward_hook and its siblings; 'every time'")
+@program(
+    "HO-05",
+    PIN,
+    since="1.8",
+    source="torch.nn.Module.register_forward_hook and its siblings; 'every time'",
+    alone=True,  # once there is a process group, SyncBatchNorm is for CUDA alone
+)
 def what_is_made_calls_its_hooks(check: Check) -> None:
     """What is made of a module with hooks calls each hook that it holds once in a forward, and once in a backward,
     also one that comes when nothing but the graph refers to it any more."""
