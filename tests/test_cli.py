@@ -113,6 +113,15 @@ def test_what_a_stream_cannot_show_is_readable(stream: str) -> None:
     assert ("\\u03b1..." if stream != "utf-8" else "\u03b1\u2026") in done.stderr
 
 
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_a_table_that_is_too_wide_is_a_list_and_nothing_is_cut(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = asked("layers", "--format", "pretty")
+    assert max(map(len, out.splitlines())) <= columns
+    assert "AdaptiveLogSoftmaxWithLoss" in out  # in one piece, to be copied
+    assert ("    state: covered" in out) == (columns == 40)
+
+
 def test_families() -> None:
     rows = lines("families")
     assert {row["name"]: row["corpus_size"] for row in rows} == {name: 2 * (name == "multi-node") for name in FAMILIES}

@@ -134,7 +134,7 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
         ("2.9.0", str(records / "other.jsonl")): "schema 99 is unknown",
         ("2.9.0", str(records / "none.jsonl")): "the line is not JSON",
         ("2.9.0", str(partial)): "of a run that was cut short (interrupted)",
-        ("2.9.0", "2.10.0", "--kinds", "sideways"): "neither record has a hook kind or chapter 'sideways'; they have ",
+        ("2.9.0", "2.10.0", "--kinds", "sideways"): "unknown hook kind or chapter 'sideways'; choose from ",
         ("2.9.0", "2.10.0", "--only", "loud"): "'loud' is none of silent, not called",
         ("2.9.0", "2.10.0", "--reports", "nowhere"): "which has none; run",
     }.items():

@@ -170,16 +170,32 @@ def wrapped_head(text: str) -> str:
 
 
 def table(rows: Iterable[Row], columns: tuple[str, ...]) -> Any:
-    """A table that wraps what is long, and cuts nothing off."""
+    """A table; where it is too wide for the terminal, each row as its first field with the others below.
+
+    Nothing is cut off, and what is there to copy stays whole.
+    """
     from rich import box
+    from rich.console import Console
     from rich.table import Table
 
-    drawn = Table(box=box.SIMPLE_HEAD)
+    rows, drawn = list(rows), Table(box=box.SIMPLE_HEAD)
+    texts = {column for column in columns for row in rows if " " in str(row[column])}
     for column in columns:
-        drawn.add_column(column.replace("_", " "), overflow="fold", no_wrap=column == "id")  # ids are there to copy
+        drawn.add_column(column.replace("_", " "), no_wrap=column not in texts)
     for row in rows:
         drawn.add_row(*(str(row[column]) for column in columns))
-    return drawn
+    needed = Console(width=10**6).measure(drawn).minimum + _SPARE * len(texts)
+    if needed <= shutil.get_terminal_size((120, 24)).columns:
+        return drawn
+    head, *others = columns
+    return entries(
+        (str(row[head]), "; ".join(f"{each.replace('_', ' ')}: {row[each]}" for each in others if str(row[each])))
+        for row in rows
+    )
+
+
+_SPARE = 12
+"""How much wider than its longest word a column of texts is at least."""
 
 
 def sheet(row: Row) -> Any:

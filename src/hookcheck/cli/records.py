@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookcheck.cli.names import one_of
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -109,8 +110,7 @@ def check_kinds(kinds: Iterable[str], *records: Record) -> None:
     """
     known = dict.fromkeys(case.kind for record in records for case in record.cases)
     for kind in kinds:
-        if kind not in known:
-            raise HookcheckError(f"neither record has a hook kind or chapter {kind!r}; they have {', '.join(known)}")
+        one_of(kind, known, "hook kind or chapter")
 
 
 def programs_of(kinds: Iterable[str]) -> frozenset[str]:
