@@ -18,10 +18,22 @@ from hookcheck.topology.codec import decode, encode, identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements, walk
+from hookcheck.topology.layers.transformer_layer import TransformerEncoderLayer
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Grad,
+    Input,
+    Sequential,
+    Topology,
+    statements,
+    walk,
+)
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
-from hookcheck.topology.tree import Ref
+from hookcheck.topology.tree import Pack, Ref
 from hookcheck.topology.values import values
 
 from .broken import broken
@@ -129,6 +141,22 @@ def test_what_is_called_through_a_context_stays_so_if_need_be() -> None:
     topology, _ = smallest(hosted, "output_node", "TN-04")
     assert len(list(walk(topology.module))) == 1
     assert [s.through for s in topology.main if isinstance(s, Call)] == ["vmap"]
+
+
+def test_a_network_that_torch_takes_for_another_one_does_not_show_the_same() -> None:
+    """A layer of transformers takes two axes for one sequence, for which its formulas are not."""
+    layer = TransformerEncoderLayer(1, 1, 1, dropout=0.0)
+    outputs = Pack("tuple", (Ref("h"), Ref("x")))
+    net = Composite((("m", layer),), ("x",), (Call("h", "m", (Ref("x"),)),), outputs)
+    asks = Grad("g", (Ref("y", (1,)),), (Ref("net.m.self_attn.in_proj_weight"),))
+    batched = Topology(net, (Input("x", (1, 1, 1), requires_grad=True),), (Call("y", "", (Ref("x"),)), asks))
+    if unable(batched, KINDS["full_backward"]):
+        pytest.skip(unable(batched, KINDS["full_backward"]))
+    one = replace(batched, inputs=(replace(batched.inputs[0], shape=(1, 1)),))
+    shaped = [symptoms(case, KINDS["full_backward"], "AG-02", ledger())[0].shaped for case in (batched, one)]
+    assert shaped == [True, False]
+    topology, _ = smallest(batched, "full_backward", "AG-02")
+    assert [len(i.shape) for i in topology.inputs] == [3]
 
 
 def test_numbers_that_count() -> None:

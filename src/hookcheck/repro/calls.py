@@ -12,6 +12,7 @@ from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Stateme
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
+from hookcheck.topology.values import parameter_shapes
 
 NAMES = ("x", "a", "b", "c", "d", "e")
 LOSS = Ref("loss")
@@ -35,15 +36,13 @@ def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
         if len(arguments.inputs) > len(NAMES) or not outputs:
             continue
         leaves = [Ref(i.name) for i in arguments.inputs if i.requires_grad]
-        leaves += [Ref(f"net.{name}") for name in own_parameters(call.module)]
-        frozen = tuple(name for name in own_parameters(call.module) if _below(call.path, name) in topology.frozen)
+        start = f"{call.path}." if call.path else ""
+        parameters = [name[len(start) :] for name in parameter_shapes(topology) if name.startswith(start)]
+        leaves += [Ref(f"net.{name}") for name in own_parameters(call.module) or parameters[:1]]
+        frozen = tuple(name for name in parameters if start + name in topology.frozen)
         plain = replace(topology, module=call.module, inputs=tuple(arguments.inputs), ties=(), frozen=frozen)
         for through, tail in itertools.product(ways, _tails(outputs, leaves)):
             yield replace(plain, main=(Call("y", "", given, keywords, through=through), *tail))
-
-
-def _below(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 class _Arguments:

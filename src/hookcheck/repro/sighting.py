@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from hookcheck.contract.clause import Clause
@@ -17,6 +19,7 @@ from hookcheck.networks.case import Case
 from hookcheck.networks.examine import Beside, looks
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
+from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.oracle.trace import writes
 from hookcheck.probe.run import observe, release, unavailable, unsafe
 from hookcheck.topology.model import Topology
@@ -29,7 +32,8 @@ class Symptom:
 
     ``ledger`` is the entry that explains it, or None; ``text`` is the exception or warning, its numbers left out;
     ``unhooked`` says that the run without hooks raises as well, or of what is kept alive, that it leaves something too:
-    a cycle of its own, as torch warns of, would be taken for the hook's.
+    a cycle of its own, as torch warns of, would be taken for the hook's. ``shaped`` says that the values of that run
+    have the shapes that the oracle gives them: else it is for another network than torch runs.
     """
 
     clause: str
@@ -39,6 +43,7 @@ class Symptom:
     ledger: str | None
     text: str = ""
     unhooked: bool = False
+    shaped: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +98,7 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
                 ledger.explain(clause.id, family, case.kind.name, located.finding, located.features),
                 _text(located.finding),
                 case.plain.raised is not None or (located.finding.relation == KEPT_ALIVE and bool(case.plain.alive)),
+                _alike(case.plain.values, case.expected.trace.names),
             ),
             case,
             subject,
@@ -106,3 +112,15 @@ def _text(finding: Finding) -> str:
     """The exception or the warning, without numbers and addresses."""
     texts = finding.relation in (RAISES, WARNS) and finding.observed is not None
     return re.sub(r"0x[0-9a-f]+|\d+", "…", finding.words()[1]) if texts else ""
+
+
+def _alike(observed: Any, expected: Any) -> bool:
+    """Whether no tensor of the oracle's has another shape than the copy of torch's of the same name or place."""
+    if isinstance(observed, dict):
+        known = expected if isinstance(expected, Mapping) else getattr(expected, "_asdict", dict)()
+        return all(_alike(value, known.get(name)) for name, value in observed.items())
+    if isinstance(observed, (tuple, list)) and isinstance(expected, (tuple, list)):
+        return all(map(_alike, observed, expected))
+    return not (isinstance(observed, np.ndarray) and isinstance(expected, Tensor)) or (
+        observed.shape == newest(expected).array.shape
+    )
