@@ -9,12 +9,13 @@ import pytest
 from networks.cases import AROUND_TWO, CHAIN, case, with_events
 
 from hookcheck.contract.finding import Finding, Gradients
-from hookcheck.contract.site import AS_WITHOUT_HOOKS, VALUE, Called, Site
+from hookcheck.contract.site import AS_WITHOUT_HOOKS, PROCESS, RAISES, VALUE, Called, Site
 from hookcheck.contract.site import CLOSE as NOT_CLOSE
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
+from hookcheck.probe.observation import Raised
 from hookcheck.repro.hooking import Hooking
-from hookcheck.repro.question import CALLS, CLOSE, COUNT, RAISED, TYPE, Question, question
+from hookcheck.repro.question import CALLS, CLOSE, COUNT, ERROR, RAISED, TYPE, Question, question
 from hookcheck.repro.question import VALUE as OF_A_VALUE
 from hookcheck.repro.sighting import Sighting, Symptom
 
@@ -41,6 +42,13 @@ def test_what_is_none_on_both_sides_is_not_asked_for() -> None:
     site = Site(VALUE, "grad_input", Called("", 0, "grad_input"))
     about = asked(case(), Finding(site, NOT_CLOSE, (None, np.array([14.0])), given))
     assert (about.relation, about.argument, about.index) == (CLOSE, "grad_input", "[1]")
+
+
+@pytest.mark.parametrize("raised", [None, Raised("RuntimeError", "some other one")])
+def test_an_error_that_must_say_something(raised: Raised | None) -> None:
+    due = "RuntimeError that says 'modified inplace' where a module's input or output is written to"
+    about = asked(case(), Finding(Site(PROCESS), RAISES, due, raised))
+    assert (about.place, about.expected, about.argument) == (ERROR, "RuntimeError", "modified inplace")
 
 
 def lines(c: Case, about: Question, everywhere: bool = False) -> list[str]:

@@ -53,8 +53,8 @@ class Question:
     Of calls, ``path`` is the module (or leaf, or output) whose hook is called, ``link`` the hook's place in a chain,
     ``event`` the number of the call, ``argument`` the hook's argument that matters (an empty one: all of them), and
     ``index`` what is looked at in it, as Python writes it: ``[0]``. Of a value ``path`` is the expression that gives
-    it. ``expected`` is a number, a flag, the name of a type (None: that without hooks), an array with its ``dtype``, or
-    a list, and ``observed`` what torch gave in its place.
+    it, of an error ``argument`` what it must say. ``expected`` is a number, a flag, the name of a type (None: that
+    without hooks), an array with its ``dtype``, or a list, and ``observed`` what torch gave in its place.
     """
 
     place: str
@@ -82,6 +82,9 @@ def question(sighting: Sighting) -> Question:
     case, finding = sighting.case, sighting.finding
     where, relation = finding.site, finding.relation
     if relation == site.RAISES:
+        due = re.match(r"(\w+) that says '([^']*)'", str(finding.expected))
+        if due:
+            return replace(RAISED, expected=due[1], argument=due[2])
         return replace(RAISED, expected=None if finding.observed else str(finding.expected).split()[0])
     if relation == site.WARNS:
         return Question(WARNINGS, COUNT, expected=0, argument=str(finding.observed).partition(": ")[2])

@@ -143,7 +143,8 @@ class _Judged:
             self.expected = repr(asked.expected)
             self.result, self.holds = "None", "{} is None"
             if asked.expected:
-                self.holds = f'{{}} is not None and {{}}.startswith("{asked.expected}")'
+                says = f'"{asked.argument}" in str({{}})'
+                self.holds = says if asked.argument else f'{{}} is not None and {{}}.startswith("{asked.expected}")'
 
     def _calls(self, case: Case, asked: Question) -> tuple[str, str]:
         of = taken(case.kind, asked)

@@ -40,7 +40,7 @@ def title(sighting: Sighting, asked: Question) -> str:
         return f"{hooked} on {what}: after the run {asked.path} is never freed"
     if asked.place == ERROR:
         if asked.expected:
-            return f"{hooked} on {what}: writing in place raises no error"
+            return f"{hooked} on {what}: writing in place raises {'another' if case.observed.raised else 'no'} error"
         if sighting.symptom.unhooked:
             return f"{what}: {sighting.case.plain.raised}"[:120]
         return f"{hooked} on {what}: {sighting.case.observed.raised}"[:120]
