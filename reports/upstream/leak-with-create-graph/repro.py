@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Tanh: after the run net is never freed."""
+"""register_full_backward_hook on Linear: after the run net is never freed."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import gc
@@ -15,11 +15,11 @@ if not hasattr(nn.Module, "register_full_backward_hook"):
 
 
 def run(hooked):
-    net = nn.Tanh()
-    x = torch.ones((), requires_grad=True)
+    net = nn.Linear(1, 1, bias=False)
+    x = torch.ones(1, requires_grad=True)
     if hooked:
         net.register_full_backward_hook(lambda *args: None)
-    net(x).backward(create_graph=True)
+    torch.autograd.grad(net(x) ** 2, net.weight, create_graph=True)
     return weakref.ref(net)
 
 
