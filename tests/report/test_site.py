@@ -94,6 +94,13 @@ def test_a_verdict_is_a_symbol_and_a_word_and_says_what_it_costs() -> None:
     assert '<span class="sign" aria-hidden="true">·</span> <span class="word">not offered' in text
 
 
+def test_within_a_sentence_a_hook_kind_has_no_capital() -> None:
+    text = drawn(records(), entry())["clauses/BW-01.html"]
+    assert ", with legacy backward hooks" in text
+    assert ">Legacy backward hooks</a>" in text
+    assert "with Legacy" not in text
+
+
 def test_a_lost_case_ends_only_what_it_would_have_judged() -> None:
     lost = case("bbbb", "backward", outcome="crashed", reason="signal 11")
     verdicts = SiteView(archived([record("2.0.1", [case("aaaa", "backward"), lost])]), {}).verdicts

@@ -246,6 +246,7 @@ def _environment(view: SiteView) -> Environment:
         "between": between,
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "judged_on": partial(_judged_on, view),
+        "kind_name": lambda kind: title(kind)[:1].lower() + title(kind)[1:],
         "kind_title": title,
         "listed": listed,
         "many": many,
