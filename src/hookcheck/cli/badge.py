@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command
 from hookcheck.cli.output import echo, fields
 from hookcheck.cli.records import record_path
@@ -22,7 +23,7 @@ _SCHEMAS = [
 
 
 @command("badge", _SCHEMAS, shapes=("svg", "json"), piped="svg")
-@click.argument("record", metavar="RECORD")
+@click.argument("record", metavar="RECORD", shell_complete=completing.records)
 @click.option("--label", default="hooks", show_default=True, help="The left half.")
 @REPORTS
 def badge(record: str, label: str, reports: Path, shape: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
 from hookcheck.cli.index import index
 from hookcheck.cli.output import Row, fields, line, show, wrapped
@@ -62,9 +63,16 @@ _SCHEMAS = [
 
 
 @command("diff", _SCHEMAS, shapes=("pretty", "markdown", "json"))
-@click.argument("earlier", metavar="A")
-@click.argument("later", metavar="B")
-@click.option("--kinds", callback=words(), default="", metavar="KIND,...", help="Only these hook kinds (or chapters).")
+@click.argument("earlier", metavar="A", shell_complete=completing.records)
+@click.argument("later", metavar="B", shell_complete=completing.records)
+@click.option(
+    "--kinds",
+    callback=words(),
+    default="",
+    metavar="KIND,...",
+    shell_complete=completing.kinds,
+    help="Only these hook kinds (or chapters).",
+)
 @click.option(
     "--only", "costs", callback=words(COST_CLASSES), default="", metavar="COST,...",
     help=f"Only what costs this: {', '.join(COST_CLASSES)}. What disappeared is always shown.",

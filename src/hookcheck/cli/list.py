@@ -6,6 +6,7 @@ from itertools import groupby
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import command
 from hookcheck.cli.index import index
 from hookcheck.cli.names import one_of
@@ -22,8 +23,15 @@ _SCHEMAS = [
 
 
 @command("list", _SCHEMAS)
-@click.option("--kind", metavar="KIND", help="Only the clauses that speak of this hook kind, or register it.")
-@click.option("--chapter", metavar="CHAPTER", help="Only the clauses of this chapter.")
+@click.option(
+    "--kind",
+    metavar="KIND",
+    shell_complete=completing.kinds,
+    help="Only the clauses that speak of this hook kind, or register it.",
+)
+@click.option(
+    "--chapter", metavar="CHAPTER", shell_complete=completing.chapters, help="Only the clauses of this chapter."
+)
 @click.option("--search", metavar="TEXT", help="Only the clauses with this text in id, statement or source.")
 def list_clauses(kind: str | None, chapter: str | None, search: str | None, shape: str) -> None:
     """List the clauses of the contract by chapter, and the documented sentences that have none."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, command
 from hookcheck.cli.output import fields, show, width
 from hookcheck.cli.records import record_path
@@ -29,7 +30,7 @@ _SCHEMAS = [
 
 
 @command("summary", _SCHEMAS, shapes=("pretty", "markdown", "json"))
-@click.argument("record", metavar="RECORD")
+@click.argument("record", metavar="RECORD", shell_complete=completing.records)
 @REPORTS
 def summary(record: str, reports: Path, shape: str) -> int:
     """Tell what one record says: a file, or the version of torch that it is of. Exit code 1 if anything is new."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command
 from hookcheck.cli.index import index
 from hookcheck.cli.names import one_of
@@ -41,7 +42,7 @@ _ORDER = ("fails", "partial", "changed", "unknown", "not offered", "holds")
 
 
 @command("support", _SCHEMAS)
-@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@click.argument("kinds", metavar="[KIND]...", nargs=-1, shell_complete=completing.kinds)
 @click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be given several times.")
 @click.option("--since", metavar="VERSION", help="Only what is said of this release or newer ones.")
 @click.option("--until", metavar="VERSION", help="Only what is said of this release or older ones.")

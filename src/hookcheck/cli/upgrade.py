@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
 from hookcheck.cli.index import index
 from hookcheck.cli.names import one_of
@@ -77,9 +78,30 @@ _SCHEMAS = [
 
 
 @command("upgrade", _SCHEMAS, shapes=("pretty", "markdown", "json"))
-@click.option("--from", "earlier", required=True, metavar="A", help="The torch that you have: a version, or a record.")
-@click.option("--to", "later", required=True, metavar="B", help="The torch that you want: a version, or a record.")
-@click.option("--kinds", callback=words(), default="", metavar="KIND,...", help="Only these hook kinds.")
+@click.option(
+    "--from",
+    "earlier",
+    required=True,
+    metavar="A",
+    shell_complete=completing.records,
+    help="The torch that you have: a version, or a record.",
+)
+@click.option(
+    "--to",
+    "later",
+    required=True,
+    metavar="B",
+    shell_complete=completing.records,
+    help="The torch that you want: a version, or a record.",
+)
+@click.option(
+    "--kinds",
+    callback=words(),
+    default="",
+    metavar="KIND,...",
+    shell_complete=completing.kinds,
+    help="Only these hook kinds.",
+)
 @click.option("--code", multiple=True, metavar="PATH", help="Your source code: which of its places are concerned.")
 @click.option("--check", "target", metavar="MODULE:MAKE", help="Run your own model on both, as `hookcheck check` does.")
 @click.option("--with", "packages", metavar="PACKAGES", default="", help="What --check needs beside torch.")
