@@ -77,8 +77,8 @@ def test_a_wrong_pair_is_found(pack: Any, unpack: Any, what: str) -> None:
 
 
 def test_what_the_pair_keeps_is_found() -> None:
-    result = check(lambda: pair(keeps, lambda tensor: tensor))
-    STORE.clear()
+    result = check_saved_tensors_hooks(lambda: pair(keeps, lambda tensor: tensor), share=0.05, families=FAMILIES[:1])
+    STORE.clear()  # one family will do: whatever is kept is looked for again, at length
     assert "memory" in {fault.what for fault in result.faults}
 
 

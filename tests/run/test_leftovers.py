@@ -141,6 +141,7 @@ def again(reports: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_record_that_says_so_and_a_run_to_go_on_with(tmp_path: Path) -> None:
     process = begun(tmp_path, "-n0")
     seen = finished(tmp_path)
@@ -175,6 +176,7 @@ def test_ctrl_c_leaves_a_record_that_says_so_and_a_run_to_go_on_with(tmp_path: P
     assert not [*tmp_path.glob(".partial-*")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="it looks for processes in /proc")
 def test_a_run_that_is_killed_leaves_no_process_and_nothing_that_it_finished_is_lost(tmp_path: Path) -> None:
     process = begun(tmp_path, "-n2")
