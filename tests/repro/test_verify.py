@@ -120,10 +120,10 @@ def test_what_is_cached_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest
     lacking = f'echo "$UV_CACHE_DIR: $@" >> {tmp_path}/said; case "$*" in *--offline*) exit 1;; esac'
     (tmp_path / "bin" / "uv").write_text(f"#!/bin/sh\n{lacking}\n", encoding="utf-8")
     with environment(release_named("2.6.0")) as python:
-        own = python.parents[2] / "cache"
+        temporary = python.parents[2] / "cache"
     *_, offline, installed = (tmp_path / "said").read_text(encoding="utf-8").splitlines()
     assert offline.startswith("/cached: ")
-    assert installed.startswith(f"{own}: pip install --quiet --python ")
+    assert installed.startswith(f"{temporary}: pip install --quiet --python ")
     assert "--offline" not in installed
 
 

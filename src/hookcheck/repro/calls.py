@@ -41,8 +41,8 @@ def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
         leaves += [Ref(f"net.{name}") for name in own_parameters(call.module) or parameters[:1]]
         frozen = tuple(name for name in parameters if start + name in topology.frozen)
         plain = replace(topology, module=call.module, inputs=tuple(arguments.inputs), ties=(), frozen=frozen)
-        for through, tail in itertools.product(ways, _tails(outputs, leaves)):
-            yield replace(plain, main=(Call("y", "", given, keywords, through=through), *tail))
+        for caller, tail in itertools.product(ways, _tails(outputs, leaves)):
+            yield replace(plain, main=(Call("y", "", given, keywords, through=caller), *tail))
 
 
 class _Arguments:
