@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -115,6 +116,17 @@ def test_every_cost_has_a_sign_of_its_own() -> None:
 
     assert tuple(BY_COST) == COST_CLASSES
     assert len({(sign.symbol, sign.word, sign.style) for sign in BY_COST.values()}) == len(COST_CLASSES)
+
+
+def test_the_style_sheet_puts_its_sign_before_each_change() -> None:
+    from hookcheck.report.signs import BY_COST, CRASH, SILENT
+
+    sheet = drawn(records())["site.css"]
+    for sign in {CRASH, *BY_COST.values()}:
+        place = ".changes .tag" if sign is SILENT else f".changes .{sign.style}"
+        assert re.search(rf'{re.escape(place)}::before {{[^}}]*content: "{re.escape(sign.symbol)}" / ""; }}', sheet), (
+            sign
+        )
 
 
 def test_a_front_page_says_what_is_new_and_what_was_cut_short() -> None:
