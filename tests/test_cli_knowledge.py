@@ -246,9 +246,21 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = "import pty, os, sys; a, b = pty.openpty(); os.dup2(b, 1)"
-    read = "import atexit; atexit.register(lambda: (sys.stdout.flush(), os.write(2, os.read(a, 9000))))"
-    code = f"{opened}\n{read}"
+    code = """
+import atexit, os, pty, sys, threading
+terminal, end = pty.openpty()
+os.dup2(end, 1)
+os.close(end)
+def copy():  # as it comes: a terminal that nobody reads is full after a few kilobytes
+    try:
+        while data := os.read(terminal, 9000):
+            os.write(2, data)
+    except OSError:  # the other end is closed
+        pass
+reader = threading.Thread(target=copy, daemon=True)
+reader.start()
+atexit.register(lambda: (sys.stdout.flush(), os.close(1), reader.join()))
+"""
     assert "\x1b[" in in_process("claims", "--format", "pretty", code=code).stderr
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in in_process("claims", "--format", "pretty", code=code).stderr

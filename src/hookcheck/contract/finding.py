@@ -97,6 +97,11 @@ class Finding:
             return self.observed is None
         return self.expected is not None if relation == WARNS else _size(self.observed) < _size(self.expected)
 
+    @property
+    def more(self) -> int:
+        """By how many calls, entries or names more is observed than is expected."""
+        return _size(self.observed) - _size(self.expected)
+
     def words(self) -> tuple[str, str]:
         """What was expected and what was observed, as texts."""
         name = f"{self.site.name}: " if self.site.name else ""

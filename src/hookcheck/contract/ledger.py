@@ -51,9 +51,10 @@ class Entry:
     It concerns the cells clause × ``families`` (empty: all) × ``kinds`` on ``devices`` and on every torch in the
     version specifier ``torch``; in them, the subjects that have all the features in ``when`` (of each, one of the
     words given; ``a + b`` is both of them together), which deviate by one of
-    the gaps ``instead``; ``says`` is a part of the text of what is observed, of an exception or a warning always. Of
-    programs the family is ``program`` and the chapter stands for the hook kind. ``why`` and ``link`` say what it rests
-    on, ``reviewed`` when that was last looked at. Where a run shows now one thing and now another, ``varies`` says why:
+    the gaps ``instead``; ``says`` is a part of the text of what is observed, of an exception or a warning always;
+    ``more`` is how many more calls there may be than are due (0: any number). Of programs the family is ``program`` and
+    the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when that was last
+    looked at. Where a run shows now one thing and now another, ``varies`` says why:
     the verdict on the program is then the set of all gaps ``instead``, or none, and records say that whatever a run saw
     of it.
     """
@@ -70,6 +71,7 @@ class Entry:
     devices: tuple[str, ...] = DEVICES
     when: tuple[tuple[str, tuple[str, ...]], ...] = ()
     says: str = ""
+    more: int = 0
     varies: str = ""
 
     def matches(
@@ -83,6 +85,7 @@ class Entry:
             and finding.gap in self.instead
             and all(_has(features.get(key, frozenset()), words) for key, words in self.when)
             and (not self.says or self.says in finding.words()[1])
+            and (not self.more or finding.more <= self.more)
         )
 
     def cells(self) -> list[tuple[str, str, str]]:
@@ -226,7 +229,7 @@ _LISTS = ("clauses", "families", "kinds", "instead", "devices")
 
 def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     label = f"entry {raw.get('id', f'number {number}')!r} of the ledger"
-    known = {*_TEXTS, *_LISTS, "reviewed", "when", "says", "varies"}
+    known = {*_TEXTS, *_LISTS, "reviewed", "when", "says", "more", "varies"}
     if set(raw) - known:
         raise LedgerError(f"{label} has unknown fields {sorted(set(raw) - known)}; known are {sorted(known)}")
     for key in _TEXTS:
@@ -250,6 +253,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
         reviewed=raw["reviewed"],
         when=_when(raw.get("when", {}), label),
         says=_says(raw, label),
+        more=_more(raw, label),
         varies=_varies(raw, label),
         **lists,
     )
@@ -300,6 +304,13 @@ def _says(raw: Mapping[str, Any], label: str) -> str:
     if not isinstance(says, str) or (("says" in raw or talks) and not says.strip()):
         raise LedgerError(f"{label}: 'says' is a part of the text of what is observed; exceptions and warnings need it")
     return says
+
+
+def _more(raw: Mapping[str, Any], label: str) -> int:
+    more = raw.get("more", 0)
+    if type(more) is not int or ("more" in raw and more < 1):
+        raise LedgerError(f"{label}: 'more' is a number of calls, at least 1")
+    return more
 
 
 def _varies(raw: Mapping[str, Any], label: str) -> str:
