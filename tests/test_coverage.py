@@ -261,18 +261,18 @@ def test_triples_of_a_tiny_corpus() -> None:
     sizes = {axis.name: len(axis.words) for axis in axes()}
     assert len(met) == sum(sizes[a] * sizes[b] * sizes[c] for a, b, c in TRIPLES)
 
-    def told(axes: tuple[str, ...], *words: str) -> tuple[int, str]:
+    def row(axes: tuple[str, ...], *words: str) -> tuple[int, str]:
         triple = met[tuple(zip(axes, words))]
         assert triple.row["choices"] == [f"{axis}: {word}" for axis, word in zip(axes, words)]
         return triple.topologies, triple.reason
 
-    assert told(TRIPLES[0], "full_backward", "none", "plain") == (3, "")
-    assert told(TRIPLES[0], "full_backward", "vmap", "plain") == (1, "")
-    assert told(TRIPLES[0], "full_backward", "vmap", "nested") == (0, APART)
-    assert told(TRIPLES[0], "full_backward", "none", "nested") == (0, NOT_DRAWN)
-    assert told(TRIPLES[1], "linear", "vmap", "grad_input all tensors") == (1, "")
-    assert told(TRIPLES[1], "linear", "vmap", "no firing") == (0, "never by hand")
-    assert told(TRIPLES[1], "activation", "vmap", "grad_input all tensors") == (0, NOT_DRAWN)
+    assert row(TRIPLES[0], "full_backward", "none", "plain") == (3, "")
+    assert row(TRIPLES[0], "full_backward", "vmap", "plain") == (1, "")
+    assert row(TRIPLES[0], "full_backward", "vmap", "nested") == (0, APART)
+    assert row(TRIPLES[0], "full_backward", "none", "nested") == (0, NOT_DRAWN)
+    assert row(TRIPLES[1], "linear", "vmap", "grad_input all tensors") == (1, "")
+    assert row(TRIPLES[1], "linear", "vmap", "no firing") == (0, "never by hand")
+    assert row(TRIPLES[1], "activation", "vmap", "grad_input all tensors") == (0, NOT_DRAWN)
     assert {row["reason"] for row in by_reason(met.values())} == {*POSSIBLE, "never by hand"}
     rows = {row["axes"]: row for row in by_threes(met.values())}
     kinds, contexts, classes = (sizes[axis] for axis in TRIPLES[0])
