@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Entry, Idle, Ledger, LedgerError, applying, load
-from hookcheck.contract.site import CLOSE, ORDER, PROCESS, VALUE, WARNS, Site
+from hookcheck.contract.site import CALL, CLOSE, COUNT, ORDER, PROCESS, VALUE, WARNS, Site
 from hookcheck.contract.verdict import NOT_RUN, PROGRAM, RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
 from hookcheck.record.reading import read
@@ -195,6 +195,29 @@ def test_of_a_value_the_entry_may_say_which(tmp_path: Path) -> None:
     for observed, explained in (("[3.0]", True), ("[4.0]", False)):
         finding = Finding(Site(VALUE), CLOSE, "1", observed)
         assert entry.matches("GI-01", "multi-node", "backward", finding, FEATURES) is explained
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected", "observed", "explained"),
+    [
+        (COUNT, 1, 2, True),
+        (COUNT, 1, 3, False),
+        (ORDER, ["net"], ["net", "net"], True),
+        (ORDER, ["net"], ["net", "net", "net"], False),
+    ],
+)
+def test_an_entry_may_say_how_many_calls_more(
+    tmp_path: Path, relation: str, expected: Any, observed: Any, explained: bool
+) -> None:
+    finding = Finding(Site(CALL), relation, expected, observed)
+    entry = loaded(tmp_path, TEXT.replace('["wrong values"]', f'["{finding.gap}"]\nmore = 1'))
+    assert entry.matches("GI-01", "multi-node", "backward", finding, FEATURES) is explained
+
+
+@pytest.mark.parametrize("more", ["0", "true", '"1"'])
+def test_calls_more_are_at_least_one(tmp_path: Path, more: str) -> None:
+    with pytest.raises(LedgerError, match="'more' is a number of calls, at least 1"):
+        load(written(tmp_path, TEXT.replace('["wrong values"]', f'["wrong values"]\nmore = {more}')))
 
 
 @pytest.mark.parametrize(
