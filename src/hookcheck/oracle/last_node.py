@@ -100,8 +100,8 @@ def aliased(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
 
 
 def transformed(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
-    """``due`` of a network whose tensors are in a transform's hands: of anything but rows, Linear makes other Nodes of
-    them, by release (``isTensorSubclassLike`` in Linear.cpp)."""
+    """``due`` of a network that is given wrappers of tensors (`hookcheck.topology.contexts.WRAPPING`): where these are
+    not rows, Linear makes other Nodes of them, by release (``isTensorSubclassLike`` in Linear.cpp)."""
     return tuple(replace(c, forms=()) if _is_linear_of_no_rows(c.call.first) else c for c in due)
 
 
