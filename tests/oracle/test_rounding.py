@@ -268,6 +268,20 @@ class TestTies:
         assert expected.tolist() == [0, 1, 0]
         assert not oracle.close(np.array([1.0, 0.0, 0.0]), expected, "cpu")
 
+    @pytest.mark.parametrize(("observed", "agrees"), [(0, True), (1, True), (2, False), (5, False)])
+    def test_so_may_its_index_be_that_of_either(self, observed: int, agrees: bool) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.0, 0.0])
+        expected = oracle.trace.names["m"][1].array
+        assert expected.tolist() == 0
+        assert oracle.close(np.array(observed), expected, "cpu") == agrees
+        assert not oracle.close(np.array(1), expected, "cpu", measured=False)
+
+    def test_and_without_a_tie_there_is_one_index(self) -> None:
+        oracle = tied([1.0, 2.0, 0.0], [1.0, 0.125, 0.0])
+        expected = oracle.trace.names["m"][1].array
+        assert expected.tolist() == 1
+        assert not oracle.close(np.array(0), expected, "cpu")
+
 
 def test_gradients_of_gradients_are_held_to_what_central_differences_leave() -> None:
     # y = x³ as x·x·x; the gradient is 3x², that of its sum 6x: at x = 2, 12.

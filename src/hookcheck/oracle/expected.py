@@ -121,7 +121,14 @@ class Expected:
             return True
         if not measured or observed.shape != expected.shape or id(expected) not in self._places:
             return False
+        if expected.dtype.kind not in "fc":
+            return bool(np.any([observed == each for each in (expected, *self._moved(expected, device))], axis=0).all())
         return within(observed, expected, self.allowance(expected, device))
+
+    def _moved(self, array: Array, device: str) -> list[Array]:
+        """What becomes of an array that is given here where rounding moves the numbers that it was worked out from."""
+        others = (again.arrays[self._places[id(array)]] for again in self._again(device))
+        return [other for other in others if other is not None]
 
     def allowance(self, gradient: Array, device: str) -> Array:
         """How far each number of a gradient that is given here may be off for what rounding does to this network.
@@ -134,8 +141,7 @@ class Expected:
         slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
         if self.trace.doubled:
             slack = max(slack, DIFFERENCES * magnitude)
-        others = (again.arrays[self._places[id(gradient)]] for again in self._again(device))
-        changes = [np.abs(other - gradient) for other in others if other is not None]
+        changes = [np.abs(other - gradient) for other in self._moved(gradient, device)]
         return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))
 
     @cached_property
@@ -171,7 +177,7 @@ class Expected:
         values = [(call.given, dict(call.keywords), call.left, call.result) for call in self.trace.calls]
         tensors = [t for value in (*values, newest(dict(self.trace.names))) for t in tensors_in(value)]
         handed_on = [gradient for due in self.of_first_output for form in due.forms for gradient in form]
-        return [*self.gradients, *(t.array for t in tensors if t.array.dtype.kind in "fc"), *handed_on]
+        return [*self.gradients, *(t.array for t in tensors), *handed_on]
 
     @cached_property
     def _places(self) -> dict[int, int]:
