@@ -32,6 +32,7 @@ from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
+from hookcheck.topology.ops.moving import To
 from hookcheck.topology.primitive import Array, Layer
 from hookcheck.topology.tree import Pack, Ref
 from hookcheck.topology.values import values
@@ -197,6 +198,15 @@ def test_hooks_come_in_the_order_of_the_nodes() -> None:
     for wrong in ((1, 0, 2), (0, 2, 1), (2, 1, 0)):
         moved = replace(whole, observed=replace(whole.observed, events=tuple(events[i] for i in wrong)))
         assert moved.as_a_node(None)["order"] == {"another"}
+
+
+def test_a_cast_to_the_dtype_that_is_there_makes_no_node() -> None:
+    """So the root and its last layer share one here as well."""
+    inner = Call("g", "m0", (X,)), Call("h", "m1", (Ref("g"),)), Apply("same", To("float64"), (Ref("h"),))
+    chain = case(Composite((("m0", Tanh()), ("m1", Tanh())), ("x",), inner, Ref("same")), kind="backward")
+    whole = replace(chain, observed=observe(chain.topology, chain.expected.numbers, "backward"))
+    assert [event.path for event in whole.observed.events] == ["m1", "", "m0"]
+    assert whole.as_a_node(None)["order"] == {"of the Nodes"}
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,15 @@ from functools import wraps
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
-
 from hookcheck.contract.explaining import Features
 from hookcheck.oracle.due import Firing
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.last_node import ties
 from hookcheck.oracle.memory import Pasted
 from hookcheck.oracle.trace import writes
 from hookcheck.topology.contexts import GRAD_MODES
 from hookcheck.topology.model import Apply, Composite, Sequential, inside, statements, tensor_classes, walk
-from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
 
@@ -68,8 +66,6 @@ def network_features(expected: Expected) -> Features:
     the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
-    compared = (node for node in expected.trace.nodes if isinstance(node.primitive, Maximum))
-    ties = any(np.any(left.array == right.array) for left, right in (node.inputs for node in compared))
     through_view = any(isinstance(node.primitive, Pasted) for node in expected.trace.nodes)
     contexts = {*inside(topology)}.difference(GRAD_MODES)
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
@@ -84,7 +80,7 @@ def network_features(expected: Expected) -> Features:
         or (not tensors.isdisjoint(CHANNELS_LAST) and any(1 in i.shape for i in topology.inputs)),
     }
     return {
-        "ties": frozenset({"yes" if ties else "no"}),
+        "ties": frozenset({"yes" if ties(expected.trace) else "no"}),
         "writes": frozenset(["yes", *["through a view"] * through_view] if writes(topology) else ["no"]),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
         "inside": frozenset(contexts or {"nothing"}),

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from hookcheck.oracle.gradient import Gradient
-from hookcheck.oracle.graph import CallTrace, Node, Tensor, origin
-from hookcheck.oracle.last_node import NodeCall
+from hookcheck.oracle.graph import CallTrace, Node, Tensor
+from hookcheck.oracle.last_node import NodeCall, maker
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.probe.observation import Copy, Event, dtype_of
 from hookcheck.topology.primitive import Array
@@ -127,9 +127,9 @@ def _comes_before(one: NodeCall, other: NodeCall, sweeps: Sequence[Sweep], ends:
 
 
 def _first_output(due: NodeCall) -> Tensor:
-    """The first output, as its step gave it."""
+    """The first output, as the step gave it whose Node it has."""
     assert due.call.first is not None
-    return origin(due.call.first)
+    return maker(due.call.first)
 
 
 def _step(tensor: Tensor) -> Node:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hookcheck.oracle.dtypes import REAL
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace, origin
@@ -12,6 +14,7 @@ from hookcheck.oracle.memory import Pasted, Taken
 from hookcheck.oracle.sweep import Sweep, handed_on, materialized
 from hookcheck.topology.last_node import Form, NodeGradient, Release, Step
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.ops.arithmetic import Maximum
 from hookcheck.topology.ops.moving import To
 from hookcheck.topology.ops.tensors import AsTensor
 from hookcheck.topology.primitive import Shape, SingleStep
@@ -25,6 +28,10 @@ it, others may run where a pass is asked for what it cannot come to (pytorch#519
 
 TRIMMED: Release = (1, 13)
 """Since then a Node works out no gradient that leads to nothing which a pass was asked for (pytorch#82544)."""
+
+SHARED: Release = (1, 10)
+"""Since then two equal numbers share the gradient of the larger or smaller one; up to it the second got all of it
+(pytorch#56734)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +67,10 @@ class NodeCall:
 
 def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Iterator[NodeCall]:
     """The calls that are due, pass by pass, on a torch of that release; ``sweeps`` are those without boundaries."""
+    known = release >= SHARED or not ties(trace)
     for number, whole in enumerate(sweeps):
         for call in trace.calls:
-            source = None if call.first is None else _maker(call.first)
+            source = None if call.first is None else maker(call.first)
             if source is None or source.node is None or not source.requires_grad:
                 continue
             assert call.first is not None
@@ -74,7 +82,7 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
                 if _may_run(source, trace.passes[number], swept, release):
                     yield NodeCall(call, number, None, (), certain=False)
                 continue
-            gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release)
+            gradient, forms = at_its_node(source, swept), _handed_on(source, swept, release) if known else ()
             outputs = source.node.primitive.width(len(source.node.shapes), release) if source.node.primitive else 1
             yield NodeCall(
                 call,
@@ -88,6 +96,12 @@ def node_calls(trace: Trace, sweeps: Sequence[Sweep], release: Release) -> Itera
                 dtypes=_dtypes(source, source.node),
                 absent=gradient is None and outputs > 1 and not isinstance(source.node.primitive, SingleStep),
             )
+
+
+def ties(trace: Trace) -> bool:
+    """Whether the larger or smaller of two equal numbers is taken anywhere."""
+    compared = (node.inputs for node in trace.nodes if isinstance(node.primitive, Maximum))
+    return any(np.any(left.array == right.array) for left, right in compared)
 
 
 def aliased(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
@@ -106,24 +120,24 @@ def transformed(due: Iterable[NodeCall]) -> tuple[NodeCall, ...]:
 
 
 def _is_linear_of_no_rows(tensor: Tensor | None) -> bool:
-    node = None if tensor is None else _maker(tensor).node
+    node = None if tensor is None else maker(tensor).node
     return node is not None and isinstance(node.primitive, Linear) and node.inputs[0].array.ndim != 2
 
 
 def _is_alias(tensor: Tensor | None) -> bool:
     """Whether a function gave ``tensor`` that was given one of a class which wraps that; what makes one of such a class
     itself is no such function."""
-    node = None if tensor is None else _maker(tensor).node
+    node = None if tensor is None else maker(tensor).node
     return node is not None and not isinstance(node.primitive, AsTensor) and any(map(_wraps, node.inputs))
 
 
 def _wraps(tensor: Tensor) -> bool:
     """Whether it, or what it was made of, is of such a class."""
-    source = _maker(tensor)
+    source = maker(tensor)
     return source.wraps or (source.node is not None and any(map(_wraps, source.node.inputs)))
 
 
-def _maker(tensor: Tensor) -> Tensor:
+def maker(tensor: Tensor) -> Tensor:
     """``tensor`` as the step gave it whose Node it has: a cast to the dtype that is there gives the tensor itself."""
     source = origin(tensor)
     while source.node is not None and source.node.primitive == To(source.node.inputs[0].dtype):
@@ -225,9 +239,9 @@ def _goes_past(user: Node) -> bool:
 
 def _is_view_inside(tensor: Tensor, swept: Sweep, release: Release) -> bool | None:
     """Whether torch makes ``tensor`` as a view of something inside of its step; None if that is not known."""
-    source = _maker(tensor)
+    source = maker(tensor)
     while source.node is not None and _writes(source.node):
-        source = _maker(source.node.inputs[0])
+        source = maker(source.node.inputs[0])
     if source.node is None:
         return False
     forms = _forms(source.node, source.slot, swept, release)
@@ -312,9 +326,9 @@ def _bases(tensor: Tensor, swept: Sweep, release: Release) -> list[Shape | None]
 
     What is written to in place stays the view that it was. Empty where that is not known.
     """
-    source = _maker(tensor)
+    source = maker(tensor)
     while source.node is not None and _writes(source.node):
-        source = _maker(source.node.inputs[0])
+        source = maker(source.node.inputs[0])
     if source.node is None:
         return [None]
     bases: list[Shape | None] = []
@@ -335,7 +349,7 @@ def _asked(tensor: Tensor, swept: Sweep, release: Release) -> bool:
     """Whether a Node works out the gradient of ``tensor``, which came into it."""
     if not tensor.requires_grad or swept.wanted is None or release < TRIMMED:
         return tensor.requires_grad
-    source = _maker(tensor)
+    source = maker(tensor)
     if source.node is None:
         return source.name in swept.wanted
     keys = ((source.node.index, slot) for slot in range(len(source.node.shapes)))

@@ -254,7 +254,7 @@ class RNNCell(_Cell):
 
     def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
         """The nonlinearity: the gradient of what it is of."""
-        run, d = self._run(step.inputs, step.parameters), step.cotangents
+        run, d = self._run(*conjugated(step.inputs, step.parameters)), step.cotangents
         return step.alone(self.rule.back(run.a[0], run.b[0], run.states[0], d)[0])
 
 

@@ -196,16 +196,22 @@ class RMSNorm(_OverLastAxes):
         return scaled(x, self.normalized(), self.eps)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
-        """The last product: of ``x̂`` and ``γ``, or of ``x`` and ``r``; narrow types are wider inside, and cast back."""
+        """The last product: of ``x̂`` and ``γ``, or of ``x`` and ``r``; narrow types are wider inside, and cast back.
+
+        Since 2.9 a product that is not contiguous is copied (``contiguous`` in ATen's layer_norm.cpp).
+        """
         (x,), v = step.inputs, step.v
+        copy = step.alone(v)
         if step.dtypes[0] in ("float16", "bfloat16"):
-            return step.alone(v)
+            return copy
         if self.elementwise_affine:
             weight = step.parameters["weight"]
-            return ((step.inner(v * weight.conj(), 0), step.of("weight")),)
-        r = 1 / np.sqrt((x * x).mean(self.normalized(), keepdims=True) + self.eps)
-        of_r = (v * x.conj()).sum(self.normalized(), keepdims=True)
-        return ((step.inner(v * r.conj()), step.inner(of_r)),)
+            product = ((step.inner(v * weight.conj(), 0), step.of("weight")),)
+        else:
+            r = 1 / np.sqrt((x * x).mean(self.normalized(), keepdims=True) + self.eps)
+            of_r = (v * x.conj()).sum(self.normalized(), keepdims=True)
+            product = ((step.inner(v * r.conj()), step.inner(of_r)),)
+        return product if step.contiguous or step.release < (2, 9) else (*product, *copy)
 
 
 @dataclass(frozen=True)
