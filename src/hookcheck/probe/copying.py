@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -91,6 +91,15 @@ def _while_held(guard: Callable[[], object]) -> Iterator[None]:
 
 def _numbers(tensor: torch.Tensor) -> Array:
     plain = tensor.detach()  # the array must not keep the tensor itself alive
+    if type(plain) is torch.Tensor:
+        with suppress(RuntimeError, TypeError):  # most have their numbers in memory as they are; asking costs more
+            return plain.numpy()
+    return _converted(plain)
+
+
+def _converted(plain: torch.Tensor) -> Array:
+    """The numbers of a detached tensor that NumPy does not take as it is: by its class, layout, device, dtype, or since
+    it is conjugated or negated only when its numbers are asked for."""
     if type(plain) is not torch.Tensor or plain.layout is not torch.strided or _odd(plain):
         plain = dense(plain)
     if plain.device.type != "cpu":

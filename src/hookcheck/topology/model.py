@@ -284,6 +284,7 @@ def _flat(body: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from _flat(statement.body)
 
 
+@worked_out_once
 def tensor_classes(topology: Topology) -> tuple[str, ...]:
     """The classes and layouts of `TENSORS` that inputs, parameters and values are of, each once."""
     applied = (getattr(s.op, "tensor", "") for s in statements(topology) if isinstance(s, Apply))
@@ -350,6 +351,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
+@worked_out_once
 def inside(topology: Topology) -> tuple[str, ...]:
     """The contexts that the network runs inside of."""
     named = (s.mode if isinstance(s, Within) else getattr(s, "through", "") for s in statements(topology))
