@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -178,6 +178,27 @@ def _owner(path: tuple[str, ...]) -> tuple[Any, str]:
     for part in parts[:-1]:
         owner = getattr(owner, part)
     return owner, parts[-1]
+
+
+@contextmanager
+def broken_within(outer: str, inner: str, what: str) -> Iterator[None]:
+    """Has that go wrong inside of the one mode where it is within the other, and nowhere else."""
+    open_now: list[str] = []
+
+    @contextmanager
+    def entering(name: str) -> Iterator[None]:
+        with WITHIN[what]() if (outer, inner) == (*open_now[-1:], name) else nullcontext():
+            open_now.append(name)
+            try:
+                yield
+            finally:
+                open_now.pop()
+
+    with ExitStack() as stack:
+        for name in dict.fromkeys((outer, inner)):
+            owner, attribute = _owner(OWNERS[name])
+            stack.enter_context(_entered(getattr(owner, attribute), lambda name=name: entering(name)))
+        yield
 
 
 @contextmanager

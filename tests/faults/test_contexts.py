@@ -6,7 +6,17 @@ from dataclasses import replace
 
 import pytest
 import torch
-from faults.contexts import DURING, LASTING, OUT_OF_REACH, OWNERS, WITHIN, broken, broken_batch, broken_from_then_on
+from faults.contexts import (
+    DURING,
+    LASTING,
+    OUT_OF_REACH,
+    OWNERS,
+    WITHIN,
+    broken,
+    broken_batch,
+    broken_from_then_on,
+    broken_within,
+)
 from faults.engine import FULL
 from faults.networks import CALLED, FROM_Y, V, X, Y, run
 from faults.samples import deviations, sound
@@ -24,6 +34,7 @@ from hookcheck.topology.tree import Ref
 NET = Sequential((Linear(3, 3), Tanh()))
 NETWORK = Network(NET, (Input("x", (2, 3), True),), (Value(Y, (2, 3)),))
 WITHOUT_BACKWARD = ("vmap", "vjp", "dual_inputs", "no_grad", "inference_mode")
+OWN_MODES = ("function_mode", "dispatch_mode")
 FORWARDS = ("forward_pre", "forward", "global_forward_pre", "global_forward")
 BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), through="is_grads_batched"))
 
@@ -82,6 +93,21 @@ def test_a_fault_in_a_batched_backward_is_seen(kind: str, what: str) -> None:
     with broken_batch(what):
         after = deviations(BATCHED, kind)
     assert after - before
+
+
+@pytest.mark.parametrize("what", WITHIN)
+@pytest.mark.parametrize("inner", OWN_MODES)
+@pytest.mark.parametrize("outer", OWN_MODES)
+def test_a_fault_in_a_mode_within_a_mode_is_seen(outer: str, inner: str, what: str) -> None:
+    nested = run(NET, Within(outer, (Within(inner, (CALLED, FROM_Y)),)))
+    if unavailable(nested, None):
+        pytest.skip(f"torch {torch.__version__} has no {inner}")
+    for kind in kinds(inner, what):
+        before = sound(nested, kind)
+        with broken_within(outer, inner, what):
+            assert deviations(inside(inner), kind) == sound(inside(inner), kind), kind  # by itself it is sound
+            after = deviations(nested, kind)
+        assert after - before, kind
 
 
 def test_contexts_that_are_sound_show_nothing() -> None:

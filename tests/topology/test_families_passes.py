@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from types import ModuleType
 
 import pytest
@@ -13,7 +13,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
 from hookcheck.suite import conformance_folder
-from hookcheck.topology.contexts import COMPILING
+from hookcheck.topology.contexts import COMPILING, MODES
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import (
     accumulate,
@@ -49,6 +49,7 @@ from hookcheck.topology.model import (
     Train,
     Within,
     inside,
+    nesting,
     statements,
     walk,
 )
@@ -211,7 +212,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and len(worked_out(t).trace.passes) == 2
     and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
-    context: lambda t: 1 <= len(inside(t)) <= 5 and t.dtype == "float64",
+    context: lambda t: 1 <= len(inside(t)) <= 6 and t.dtype == "float64",
     compiled: lambda t: {*inside(t)} and {*inside(t)} <= {*COMPILING},
 }  # fmt: skip
 
@@ -245,6 +246,7 @@ def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) ->
 
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     *((context, name, lambda t, name=name: name in inside(t)) for names in OFFERED.values() for name in names),
+    *((context, f"{a} within {b}", lambda t, pair=(b, a): pair in nesting(t)) for a in MODES for b in MODES),
     (frozen_parameters, "all", lambda t: set(t.frozen) == set(parameter_shapes(t))),
     (frozen_parameters, "one", lambda t: len(t.frozen) == 1 < len(parameter_shapes(t))),
     (frozen_parameters, "biases alone", lambda t: {n.endswith("bias") for n in t.frozen} == {True}),
@@ -367,3 +369,8 @@ def test_contexts_of_different_places_meet_in_the_corpus() -> None:
     due = {frozenset((a, b)) for these, those in places for a in these for b in those}
     refused = {frozenset((a, b)) for a, others, _ in APART for b in others}
     assert due - met == refused
+
+
+def test_every_mode_is_within_every_mode_in_the_corpus() -> None:
+    corpus = read(conformance_folder() / "corpus", "context")
+    assert set().union(*map(nesting, corpus)) == {*product(MODES, MODES)}

@@ -265,6 +265,9 @@ GRAD_MODES = ("no_grad", "enable_grad", "inference_mode")
 WRAPPING = ("vmap", "vjp", "dtensor")
 """Those that give the network wrappers of tensors, of which some functions of torch make other Nodes."""
 
+MODES = ("default_device", "function_mode", "dispatch_mode")
+"""Those that are called for functions of torch, or for its operations; any of them may be within any, itself too."""
+
 COMPILING = tuple(name for name, context in CONTEXTS.items() if context.compiles)
 """Those in which torch.compile is at work."""
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
-from hookcheck.topology.contexts import CONTEXTS
+from hookcheck.topology.contexts import CONTEXTS, MODES
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
 from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref, Tree
@@ -356,6 +356,13 @@ def inside(topology: Topology) -> tuple[str, ...]:
     """The contexts that the network runs inside of."""
     named = (s.mode if isinstance(s, Within) else getattr(s, "through", "") for s in statements(topology))
     return tuple(name for name in dict.fromkeys(named) if name)
+
+
+def nesting(topology: Topology) -> set[tuple[str, str]]:
+    """The modes (see `MODES`) that main runs inside of and those directly within them, which may be the same ones."""
+    outer = [s for s in _flat(topology.main) if isinstance(s, Within) and s.mode in MODES]
+    inner = ((s.mode, each.mode) for s in outer for each in s.body if isinstance(each, Within) and each.mode in MODES)
+    return set(inner)
 
 
 @worked_out_once

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, RUN, STEPS, that_wrap
+from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, MODES, RUN, STEPS, that_wrap
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.networks import Network, backed, networks, topology
 from hookcheck.topology.layers.linear import Linear
@@ -17,6 +17,9 @@ from hookcheck.topology.tree import Ref
 
 PLACES = (STEPS, CALLER, CALL, ASKING, RUN)
 """Where contexts go, from the inside out."""
+
+INNER = "inner"
+"""The place of a mode that is within another one."""
 
 OFFERED = {place: tuple(name for name in that_wrap(place) if name not in COMPILING) for place in PLACES}
 """The contexts by place; those that compile are another family's."""
@@ -53,7 +56,8 @@ APART = (
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A network of float64 in one to four contexts of different places; those that do not fit it are left out.
+    """A network of float64 in one to four contexts of different places; those that do not fit it are left out. A mode
+    may have another one in it, of its own class or not.
 
     None of float32: what autocast casts, and the float32 copies that it keeps, torch's documentation lists by operation
     and changes from release to release, and the oracle knows no dtype but by promotion.
@@ -65,6 +69,8 @@ def topologies(draw: Draw) -> Topology:
     for left_out, others, _ in APART:
         if chosen.get(_place(left_out)) == left_out and not set(others).isdisjoint(chosen.values()):
             del chosen[_place(left_out)]
+    if chosen.get(RUN) in MODES and draw(st.booleans()):
+        chosen[INNER] = draw(st.sampled_from(MODES))
     return placed(draw, net, chosen)
 
 
@@ -74,7 +80,8 @@ def placed(draw: Draw, net: Network, chosen: Mapping[str, str]) -> Topology:
         net = behind(net, chosen[STEPS])
     inputs, passes = asked(net, chosen[ASKING]) if ASKING in chosen else backed(draw, net.named("y"))
     call: Statement = replace(net.call(), through=chosen.get(CALLER, ""))
-    main = _around(chosen.get(RUN), *_around(chosen.get(CALL), call), *passes)
+    run = (*_around(chosen.get(CALL), call), *passes)
+    main = _around(chosen.get(RUN), *_around(chosen.get(INNER), *run))
     return topology(draw, net.module, (*net.arguments, *inputs), main, dtype="float64")
 
 
