@@ -2,10 +2,10 @@
 
 Run ``python conformance/draw_corpus.py FAMILY [--count N]`` for a family that has no corpus file yet, or to add to one,
 and ``--all`` for every family: lines that are there are kept, and others added until there are N. First comes what
-has a layer or an operation, a setting of one, two contexts, or a mode within a mode, that no line of any file has. What
-is worth a line then is a pair of features (see ``hookcheck coverage``), a combination of those that the ledger names,
-or of layer settings, that no line before it has; the rest is filled up with what is new. Sides of length 1 count as
-size: where every side is 1, a transposed gradient looks like the right one.
+has a layer or an operation, a setting of one, two contexts, a mode within a mode, or a class of tensors in a context,
+that no line of any file has. What is worth a line then is a pair of features (see ``hookcheck coverage``), a
+combination of those that the ledger names, or of layer settings, that no line before it has; the rest is filled up with
+what is new. Sides of length 1 count as size: where every side is 1, a transposed gradient looks like the right one.
 
 The files once held a third more. Of those lines stayed what shows a deviation that the ledger knows on any release, and
 what adds most for the time that it takes.
@@ -17,7 +17,7 @@ import argparse
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import fields
-from itertools import chain
+from itertools import chain, product
 from itertools import combinations as within
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ COUNT = 68
 COUNTS = {
     "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
     "keyword-input": 100, "inplace": 108, "shared-module": 90, "grad-of-some": 92, "double-backward": 84,
-    "multi-input": 84, "train-eval": 80, "context": 198, "compiled": 10, "tensor-class": 95, "multi-output": 69,
+    "multi-input": 84, "train-eval": 80, "context": 229, "compiled": 10, "tensor-class": 95, "multi-output": 69,
 }  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
@@ -131,7 +131,8 @@ def coarse(setting: object) -> object:
 
 def steps(topology: Topology) -> set[Hashable]:
     """The layers and operations that a topology is made of, what is told apart of their settings, any one or two
-    contexts that it runs inside of, modes that are within modes, and the contexts that call a part of it."""
+    contexts that it runs inside of, modes that are within modes, classes of tensors in contexts, and the contexts that
+    call a part of it."""
     parts: list[Any] = [module for _, module in walk(topology.module) if isinstance(module, Layer)]
     parts += [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
     names: set[Hashable] = {type(step).__name__ for step in parts}
@@ -140,6 +141,7 @@ def steps(topology: Topology) -> set[Hashable]:
         contexts = tuple(name for name in contexts if name != "no_grad")
     names |= {each for count in (1, 2) for each in within(contexts, count)}
     bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
+    names |= {("class", *pair) for pair in product(tensor_classes(topology), contexts)}
     names |= {("within", *modes) for modes in nesting(topology)}
     names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
     return names | {

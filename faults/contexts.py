@@ -164,11 +164,27 @@ WITHIN = {
 
 def broken(name: str, what: str) -> AbstractContextManager[None]:
     """Has that go wrong inside of the context of that name, and nowhere else."""
+    return _inside(name, WITHIN[what])
+
+
+def broken_for(name: str, takes: Callable[[torch.Tensor], bool]) -> AbstractContextManager[None]:
+    """Has modules that are given a tensor of which that holds go past their hooks, inside of the context of that name
+    and nowhere else."""
+
+    def make(original: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            past = any(isinstance(arg, torch.Tensor) and takes(arg) for arg in args)
+            return self.forward(*args, **kwargs) if past else original(self, *args, **kwargs)
+
+        return call
+
+    return _inside(name, lambda: replaced(torch.nn.Module, "_call_impl", make))
+
+
+def _inside(name: str, fault: Callable[[], AbstractContextManager[None]]) -> AbstractContextManager[None]:
     owner, attribute = _owner(OWNERS[name])
     function = getattr(owner, attribute)
-    return (
-        _entered(function, WITHIN[what]) if hasattr(function, "__enter__") else _called(owner, attribute, WITHIN[what])
-    )
+    return _entered(function, fault) if hasattr(function, "__enter__") else _called(owner, attribute, fault)
 
 
 def _owner(path: tuple[str, ...]) -> tuple[Any, str]:

@@ -14,6 +14,10 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.kept_out import KEPT_OUT
 from hookcheck.contract.ledger import load
 from hookcheck.programs.situations.fitting import REASONS
+from hookcheck.topology.contexts import CONTEXTS
+from hookcheck.topology.families.tensor_class import SPARSE_GRADIENT
+from hookcheck.topology.families.tensors_in_contexts import REFUSED
+from hookcheck.topology.tensors import TENSORS
 
 ROOT = Path(hookcheck.__file__).parent
 SILENT = {"NOTHING", "NOT_JUDGED"}
@@ -104,7 +108,7 @@ def conditions() -> set[str]:
     def tree(path: Path) -> ast.Module:
         return ast.parse(path.read_text(encoding="utf-8"))
 
-    places = {"situations.fitting REASONS"}
+    places = {"situations.fitting REASONS", "families.tensors_in_contexts REFUSED"}
     for path in (ROOT / "networks").rglob("*.py"):
         places.update(in_judges(tree(path)))
     for path in (ROOT / "topology" / "families").glob("*.py"):
@@ -134,6 +138,8 @@ def test_each_has_a_reason_and_names_what_there_is(place: str) -> None:
 
 def test_each_pair_of_choices_that_does_not_go_together_has_a_reason() -> None:
     assert all(reason.why.strip() for reason in REASONS)
+    assert all(refusal.why.strip() and set(refusal.contexts) <= CONTEXTS.keys() for refusal in REFUSED)
+    assert all(set(refusal.classes) <= {*TENSORS, SPARSE_GRADIENT} for refusal in REFUSED)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from faults.contexts import (
     WITHIN,
     broken,
     broken_batch,
+    broken_for,
     broken_from_then_on,
     broken_within,
 )
@@ -26,10 +28,18 @@ from hookcheck.topology.contexts import CALL, CALLER, CONTEXTS, STEPS
 from hookcheck.topology.families.context import behind
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
+from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Grad, Input, Sequential, Topology, Within
 from hookcheck.topology.tree import Ref
+
+OF_CLASS: dict[str, Callable[[torch.Tensor], bool]] = {
+    "negative view": lambda tensor: tensor.is_neg(),
+    "large strides": lambda tensor: not tensor.is_contiguous(),
+    "subclass": lambda tensor: type(tensor).__name__ == "Sub",
+}
+"""How a tensor of a class is told from others, a strided one among them."""
 
 NET = Sequential((Linear(3, 3), Tanh()))
 NETWORK = Network(NET, (Input("x", (2, 3), True),), (Value(Y, (2, 3)),))
@@ -108,6 +118,22 @@ def test_a_fault_in_a_mode_within_a_mode_is_seen(outer: str, inner: str, what: s
             assert deviations(inside(inner), kind) == sound(inside(inner), kind), kind  # by itself it is sound
             after = deviations(nested, kind)
         assert after - before, kind
+
+
+@pytest.mark.parametrize("name", ["functional_call", "function_mode", "dispatch_mode", "saved_tensors_hooks", "ddp"])
+@pytest.mark.parametrize("tensor", OF_CLASS)
+def test_a_context_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: str, tensor: str) -> None:
+    """It shows on a network with such a tensor, and on none without."""
+    plain = inside(name)
+    classed = replace(plain, inputs=(replace(plain.inputs[0], tensor=tensor), *plain.inputs[1:]))
+    assert not refused(classed, name)
+    if unavailable(classed, None):
+        pytest.skip(f"torch {torch.__version__} has no {name}, or no such tensor")
+    for kind in ("forward", "forward_pre", "full_backward"):
+        before, of_plain = sound(classed, kind), sound(plain, kind)
+        with broken_for(name, OF_CLASS[tensor]):
+            assert deviations(plain, kind) == of_plain
+            assert deviations(classed, kind) - before, kind
 
 
 def test_contexts_that_are_sound_show_nothing() -> None:

@@ -13,7 +13,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
 from hookcheck.suite import conformance_folder
-from hookcheck.topology.contexts import COMPILING, MODES
+from hookcheck.topology.contexts import COMPILING, MODES, STEPS
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import (
     accumulate,
@@ -35,6 +35,7 @@ from hookcheck.topology.families import (
 )
 from hookcheck.topology.families.context import APART, OFFERED
 from hookcheck.topology.families.double_backward import CURVED, reads_everywhere
+from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.convolution import Conv1d
 from hookcheck.topology.layers.convolving import Convolving
 from hookcheck.topology.layers.transposed import ConvTranspose1d
@@ -51,8 +52,10 @@ from hookcheck.topology.model import (
     inside,
     nesting,
     statements,
+    tensor_classes,
     walk,
 )
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref, Tree
 from hookcheck.topology.values import parameter_shapes, values
 
@@ -195,6 +198,11 @@ def steps(topology: Topology) -> set[str]:
     return ops | {type(module).__name__ for _, module in walk(topology.module)}
 
 
+def dtype_in_contexts(topology: Topology) -> str:
+    """float64, which autocast leaves alone, but where a tensor is of a class that has another dtype."""
+    return next((TENSORS[name].dtype for name in tensor_classes(topology) if TENSORS[name].dtype), "float64")
+
+
 PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     frozen_parameters: lambda t: set(t.frozen) <= set(parameter_shapes(t)) and bool(t.frozen),
     partial_grad_inputs: lambda t: "" in mixed(t),
@@ -212,7 +220,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and len(worked_out(t).trace.passes) == 2
     and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
-    context: lambda t: 1 <= len(inside(t)) <= 6 and t.dtype == "float64",
+    context: lambda t: 1 <= len(inside(t)) <= 6 and t.dtype == dtype_in_contexts(t),
     compiled: lambda t: {*inside(t)} and {*inside(t)} <= {*COMPILING},
 }  # fmt: skip
 
@@ -374,3 +382,21 @@ def test_contexts_of_different_places_meet_in_the_corpus() -> None:
 def test_every_mode_is_within_every_mode_in_the_corpus() -> None:
     corpus = read(conformance_folder() / "corpus", "context")
     assert set().union(*map(nesting, corpus)) == {*product(MODES, MODES)}
+
+
+def test_every_class_of_tensors_is_in_contexts_in_the_corpus_and_every_context_around_one() -> None:
+    """Those aside that only tensors of no class are given: the grad modes of steps."""
+    corpus = [t for t in read(conformance_folder() / "corpus", "context") if tensor_classes(t)]
+    assert {name for t in corpus for name in tensor_classes(t)} == {*TENSORS}
+    assert {name for t in corpus for name in inside(t)} == {name for names in OFFERED.values() for name in names} - {
+        *OFFERED[STEPS]
+    }
+
+
+def test_no_network_is_in_a_context_that_refuses_its_tensors() -> None:
+    corpus = read(conformance_folder() / "corpus", "context")
+    assert [
+        t
+        for t in (*corpus, *drawn(context.topologies))
+        if tensor_classes(t) and any(refused(t, name) for name in inside(t))
+    ] == []

@@ -42,6 +42,7 @@ KEPT_OUT: dict[str, KeptOut] = {
     "families.context.fits TRANSFORMING": KeptOut(
         "vmap, DTensors and forward mode lack steps, which ones depends on the release, and say so aloud"
     ),
+    "families.tensors_in_contexts REFUSED": KeptOut("the table REFUSED has a reason for each context and class"),
     "families.fitting.shapes_for filter": KeptOut("a layer is given shapes that it takes"),
     "families.single_layer.topologies WHOLE": KeptOut("integers and masks have no gradient"),
     "families.mixed_dtype._cast REAL": KeptOut("what is complex is given back as real numbers by its own operations"),

@@ -14,6 +14,7 @@ from hookcheck.coverage.axes import Word, group
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.contexts import COMPILING
 from hookcheck.topology.families.context import TRANSFORMED, TRANSFORMING
+from hookcheck.topology.families.tensors_in_contexts import PLACES, REFUSED
 from hookcheck.topology.primitive import SingleStep
 from hookcheck.topology.tensors import TENSORS
 
@@ -180,6 +181,7 @@ RULES = (
             "!family=shared-parameter",
             "!family=no-grad-input",
             "!family=tensor-class",
+            "!family=context",
         ),
     ),
     ExclusionRule(
@@ -238,11 +240,11 @@ RULES = (
         ("reuse=shared parameter",),
     ),
     ExclusionRule(
-        "dtypes are what mixed-dtype is about (tensor-class has complex views), all others have float64 or float32",
-        ("family=*", "!family=mixed-dtype", "!family=tensor-class"),
+        "dtypes are what mixed-dtype is about (tensor-class and context have complex views), others have two",
+        ("family=*", "!family=mixed-dtype", "!family=tensor-class", "!family=context"),
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
-    ExclusionRule("autocast leaves float64 alone, which context is about", ("family=context",), ("dtype=float32",)),
+    ExclusionRule("autocast leaves float64 alone, which is drawn in it", ("context=autocast",), ("dtype=float32",)),
     ExclusionRule(
         "contexts are what context is about, and compiled has those that compile",
         ("family=*", "!family=context", "!family=compiled"),
@@ -260,8 +262,8 @@ RULES = (
         _other_groups(TRANSFORMED),
     ),
     ExclusionRule(
-        "classes and layouts of tensors are what tensor-class is about",
-        ("family=*", "!family=tensor-class"),
+        "classes and layouts of tensors are what tensor-class is about, and context has them as well",
+        ("family=*", "!family=tensor-class", "!family=context"),
         ("tensor=*", "!tensor=plain"),
     ),
     *(
@@ -271,6 +273,11 @@ RULES = (
             ("dtype=*", f"!dtype={dtype}"),
         )
         for dtype in sorted({each.dtype for each in TENSORS.values() if each.dtype})
+    ),
+    *(
+        ExclusionRule(each.why, _contexts(each.contexts), tuple(f"tensor={name}" for name in each.classes))
+        for each in REFUSED
+        if each.places == PLACES and not {*each.classes}.isdisjoint(TENSORS)
     ),
 )
 """The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus and of what the

@@ -23,7 +23,7 @@ from hookcheck.oracle.memory import aliased, in_base, overwritten, viewed
 from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
 from hookcheck.oracle.sweep import sweep
-from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
+from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES, replaced
 from hookcheck.topology.model import (
     Apply,
     Backward,
@@ -86,9 +86,11 @@ class _Tracer:
             else Tensor(array, name not in topology.frozen, topology.dtype, name=name)
             for name, array in ((name, noise.moved(array, True) if noise else array) for name, array in numbers.items())
         }
-        plain = set(inside(topology)) <= {*GRAD_MODES}  # a context may give modules another tensor
+        around = inside(topology)
+        plain = {*around} <= {*GRAD_MODES}  # a context may give modules another tensor
         for name, of_class in (*topology.classes, *((i.name, i.tensor) for i in topology.inputs)):
-            leaves[name].wraps = bool(of_class) and TENSORS[of_class].wraps
+            lost = replaced(around, name not in inputs, leaves[name].requires_grad)
+            leaves[name].wraps = bool(of_class) and TENSORS[of_class].wraps and not lost
             leaves[name].contiguous = not of_class and plain
         names: Names = {**{name: leaves[name] for name in inputs}, "leaked": self.leaked}
         self.result = Trace([], [], [], leaves, names, {tensor.dtype for tensor in leaves.values()}, noise)

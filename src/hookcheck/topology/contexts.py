@@ -6,6 +6,7 @@ for the gradients, in main's place. It must change nothing of what hooks receive
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 STEPS, CALL, RUN = "steps", "call", "run"
@@ -22,14 +23,17 @@ class Context:
     and with what, that of ASKING ``{asked}`` for the function that asks, and its arguments. ``needs`` are the imports
     and definitions that go before. The device of a manager is written ``'cpu'``: see `source.main_source`.
 
-    ``repeats`` says that backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work
-    in it, which is slow, and asks for a Python that it knows.
+    ``replaces`` are the leaves in whose place it gives the network tensors of its own, of no class that those are of:
+    ``parameters``, ``inputs``, or the ``differentiated`` ones of these, which require grad. ``repeats`` says that
+    backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work in it, which is slow,
+    and asks for a Python that it knows.
     """
 
     wraps: str
     since: str
     source: str
     needs: str = ""
+    replaces: tuple[str, ...] = ()
     repeats: bool = False
     compiles: bool = False
 
@@ -226,10 +230,12 @@ def replica(module):
     ),
     "ddp": Context(CALLER, "1.11", "distributed({net}).forward({args})", f"{PROCESS_GROUP}\n\n\n{DISTRIBUTED}"),
     # It puts other parameters in the place of the module's own, which are given what those gather.
-    "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}"),
-    "dtensor": Context(CALLER, "2.7", "on_a_mesh({net}, {args})", f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}"),
+    "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}", ("parameters",)),
+    "dtensor": Context(
+        CALLER, "2.7", "on_a_mesh({net}, {args})", f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}", ("parameters", "inputs")
+    ),
     # Forward and backward are those of torch.func; autograd hands over what goes in and comes out.
-    "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP),
+    "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP, ("parameters", "differentiated")),
     "dual_inputs": Context(CALLER, "2.0", "with_tangents({net}, {args})", WITH_TANGENTS),
     # What is compiled is a function that calls the module: a compiled module is one more module, on which global hooks
     # are called too, as torch warns.
@@ -282,3 +288,9 @@ MANAGERS = that_wrap(STEPS, CALL, RUN)
 
 CALLERS = that_wrap(CALLER)
 """Those that call the root in main's place."""
+
+
+def replaced(names: Iterable[str], parameter: bool, differentiated: bool) -> bool:
+    """Whether a context among those gives the network another tensor in the place of a parameter, or of an input."""
+    places = {place for name in names for place in CONTEXTS[name].replaces}
+    return not places.isdisjoint({"parameters"} if parameter else {"inputs", *["differentiated"] * differentiated})

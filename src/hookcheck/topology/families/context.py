@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, MODES, RUN, STEPS, that_wrap
+from hookcheck.topology.families import tensor_class
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.networks import Network, backed, networks, topology
+from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Call, Composite, Grad, Input, Module, Statement, Topology, Within, walk
+from hookcheck.topology.model import (
+    Apply,
+    Backward,
+    Call,
+    Composite,
+    Grad,
+    Input,
+    Module,
+    Statement,
+    Topology,
+    Within,
+    tensor_classes,
+    walk,
+)
 from hookcheck.topology.ops.moving import Clone
+from hookcheck.topology.tensors import TENSORS
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import parameter_shapes
 
 PLACES = (STEPS, CALLER, CALL, ASKING, RUN)
 """Where contexts go, from the inside out."""
@@ -23,6 +40,9 @@ INNER = "inner"
 
 OFFERED = {place: tuple(name for name in that_wrap(place) if name not in COMPILING) for place in PLACES}
 """The contexts by place; those that compile are another family's."""
+
+EACH = [(place, name) for place, names in OFFERED.items() for name in names]
+"""Each of them with its place."""
 
 
 def _place(name: str) -> str:
@@ -34,7 +54,20 @@ TRANSFORMING = ("vmap", "dtensor", "dual_inputs")
 
 TRANSFORMED = {
     *("Composite", "Linear", "Sigmoid", "Tanh", "ReLU", "GELU", "Softmax", "Softplus", "Hardtanh", "Identity", "ELU"),
-    *("Neg", "Scale", "Shift", "Add", "Sub", "Mul", "Sin", "Clone", "FunctionalReLU", "FunctionalTanh"),
+    *(
+        "AsTensor",
+        "AsDense",
+        "Neg",
+        "Scale",
+        "Shift",
+        "Add",
+        "Sub",
+        "Mul",
+        "Sin",
+        "Clone",
+        "FunctionalReLU",
+        "FunctionalTanh",
+    ),
 }
 """The steps that those are given."""
 
@@ -56,22 +89,53 @@ APART = (
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A network of float64 in one to four contexts of different places; those that do not fit it are left out. A mode
-    may have another one in it, of its own class or not.
+    """A network in one to four contexts of different places; those that do not fit it are left out. A mode may have
+    another one in it, of its own class or not.
 
-    None of float32: what autocast casts, and the float32 copies that it keeps, torch's documentation lists by operation
-    and changes from release to release, and the oracle knows no dtype but by promotion.
+    It is of float64, but for tensors of a class that is of another dtype: what autocast casts, and the float32 copies
+    that it keeps, torch's documentation lists by operation and changes from release to release, and the oracle knows no
+    dtype but by promotion.
     """
+    if draw(st.sampled_from([False, False, True])):
+        return draw(of_classes())
     net = draw(networks())
-    fitting = [(place, name) for place, names in OFFERED.items() for name in names if fits(net, name)]
-    drawn = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique_by=lambda each: each[0]))
-    chosen = dict(drawn)
+    return placed(draw, net, _chosen(draw, [(p, name) for p, name in EACH if fits(net.module, net.arguments, name)]))
+
+
+@st.composite
+def of_classes(draw: Draw) -> Topology:
+    """A network with tensors of a class or layout (see `tensor_class`) in such contexts."""
+    drawn = draw(tensor_class.topologies())
+    fixed = any(TENSORS[name].dtype for name in tensor_classes(drawn))
+    topology = drawn if fixed else replace(drawn, dtype="float64")
+    chosen = _chosen(draw, [(p, name) for p, name in EACH if p != STEPS and _takes(topology, name)])
+    (call, *rest), asking = topology.main, chosen.get(ASKING)
+    assert isinstance(call, Call)
+    if asking:
+        leaves = [i.name for i in topology.inputs if i.requires_grad]
+        leaves += [f"net.{path}" for path in parameter_shapes(topology)]
+        rest[-1] = _asked(rest[-1], leaves, asking)
+    call = replace(call, through=chosen.get(CALLER, ""))
+    return replace(topology, main=_around_all(chosen, call, rest))
+
+
+def _takes(topology: Topology, name: str) -> bool:
+    """Whether a network with tensors of classes may run in the context of that name: batched gradients are asked for
+    with cotangents."""
+    if CONTEXTS[name].wraps == ASKING and not getattr(topology.main[-1], "cotangents", ()):
+        return False
+    return fits(topology.module, topology.inputs[:1], name) and not refused(topology, name)
+
+
+def _chosen(draw: Draw, fitting: list[tuple[str, str]]) -> dict[str, str]:
+    """Up to four of the contexts that fit a network, by place; those aside that others refuse."""
+    chosen = dict(draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique_by=lambda each: each[0])))
     for left_out, others, _ in APART:
         if chosen.get(_place(left_out)) == left_out and not set(others).isdisjoint(chosen.values()):
             del chosen[_place(left_out)]
     if chosen.get(RUN) in MODES and draw(st.booleans()):
         chosen[INNER] = draw(st.sampled_from(MODES))
-    return placed(draw, net, chosen)
+    return chosen
 
 
 def placed(draw: Draw, net: Network, chosen: Mapping[str, str]) -> Topology:
@@ -80,9 +144,13 @@ def placed(draw: Draw, net: Network, chosen: Mapping[str, str]) -> Topology:
         net = behind(net, chosen[STEPS])
     inputs, passes = asked(net, chosen[ASKING]) if ASKING in chosen else backed(draw, net.named("y"))
     call: Statement = replace(net.call(), through=chosen.get(CALLER, ""))
-    run = (*_around(chosen.get(CALL), call), *passes)
-    main = _around(chosen.get(RUN), *_around(chosen.get(INNER), *run))
-    return topology(draw, net.module, (*net.arguments, *inputs), main, dtype="float64")
+    return topology(draw, net.module, (*net.arguments, *inputs), _around_all(chosen, call, passes), dtype="float64")
+
+
+def _around_all(chosen: Mapping[str, str], call: Statement, rest: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The call and the rest of main, in what is chosen of what is around the one or both."""
+    run = (*_around(chosen.get(CALL), call), *rest)
+    return _around(chosen.get(RUN), *_around(chosen.get(INNER), *run))
 
 
 def behind(net: Network, mode: str) -> Network:
@@ -100,17 +168,17 @@ def behind(net: Network, mode: str) -> Network:
     return replace(net, module=Composite((("part", part), ("rest", net.module)), names, body, Ref("h2")))
 
 
-def fits(net: Network, name: str) -> bool:
-    """Whether a network may run in the context of that name.
+def fits(root: Module, arguments: tuple[Input, ...], name: str) -> bool:
+    """Whether a network that is called with these may run in the context of that name.
 
     What RReLU saves has not been filled yet (pytorch#193671): what a checkpoint finds of it, or a copy, is any numbers.
     """
-    modules = {type(module).__name__ for _, module in walk(net.module)}
+    modules = {type(module).__name__ for _, module in walk(root)}
     if name in ("checkpoint", "saved_tensors_hooks"):
         return "RReLU" not in modules
-    if name == "dtensor" and any(len(i.shape) < 2 for i in net.arguments):
+    if name == "dtensor" and any(len(i.shape) < 2 for i in arguments):
         return False  # what a Linear makes of one dimension is squeezed in place, in which a wrapper has no part
-    return name not in TRANSFORMING or modules | operations(net.module) <= TRANSFORMED
+    return name not in TRANSFORMING or modules | operations(root) <= TRANSFORMED
 
 
 def operations(module: Module) -> set[str]:
@@ -125,7 +193,13 @@ def asked(net: Network, name: str) -> tuple[tuple[Input, ...], tuple[Statement, 
     cotangents = tuple(Input(f"v_{label}", value.shape) for label, value in named)
     leaves = [i.name for i in net.arguments if i.requires_grad] + [f"net.{path}" for path in net.parameters]
     outputs, given = (tuple(refs) for refs in ((v.ref for _, v in named), (Ref(c.name) for c in cotangents)))
-    return cotangents, (Grad("g", outputs, tuple(map(Ref, leaves)), given, through=name),)
+    return cotangents, (_asked(Backward(outputs, given), leaves, name),)
+
+
+def _asked(backward: Statement, leaves: list[str], name: str) -> Grad:
+    """The gradients of those leaves, asked for by the context of that name in the place of a backward."""
+    assert isinstance(backward, Backward)
+    return Grad("g", backward.outputs, tuple(map(Ref, leaves)), backward.cotangents, through=name)
 
 
 def _around(name: str | None, *statements: Statement) -> tuple[Statement, ...]:

@@ -1,0 +1,99 @@
+"""Which classes of tensors may a network have inside of which contexts? All, but for what the one refuses of the other.
+
+A context refuses a class where the network raises there without any hook, and says so aloud.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hookcheck.topology.families.tensor_class import SPARSE_GRADIENT
+from hookcheck.topology.model import Topology, tensor_classes
+from hookcheck.topology.tensors import TENSORS
+
+GIVEN, MADE, PARAMETER = PLACES = ("given", "made", "parameter")
+"""Where a tensor of a class is: main gives it to the network, the network makes it, or a parameter is one."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Contexts in which networks are not drawn that have a tensor of the classes in one of the places, and why not."""
+
+    why: str
+    contexts: tuple[str, ...]
+    classes: tuple[str, ...]
+    places: tuple[str, ...] = PLACES
+
+
+SPARSE = ("sparse COO", "sparse CSR")
+JAGGED = ("jagged", "jagged, unequal rows")
+WITHOUT_VIEWS = (*SPARSE, "MKLDNN", "nested", *JAGGED)
+"""The classes of which some tensors, or all, have no view."""
+
+OF_ONE_DTYPE = tuple(name for name, each in TENSORS.items() if each.dtype == "float32")
+WRAPPED = tuple(name for name, each in TENSORS.items() if each.wraps)
+VIEWS = ("negative view", "conjugate view")
+ON_IMAGES = ("channels last", "channels last, 3-D")
+
+REFUSED = (
+    Refusal(
+        "transforms ask for strides and views, which these tensors lack", ("vmap", "vjp", "dual_inputs"), WITHOUT_VIEWS
+    ),
+    Refusal("transforms ask for strides, which quantised tensors lack", ("vmap", "vjp"), ("quantised",)),
+    Refusal("a DTensor holds strided tensors alone", ("dtensor",), (*WITHOUT_VIEWS, "quantised")),
+    Refusal("they are for convolutions, which these are not given", ("vmap", "dtensor", "dual_inputs"), ON_IMAGES),
+    Refusal("there is no rule for the function that makes it", ("vmap", "dtensor"), VIEWS, (MADE,)),
+    Refusal(
+        "an autograd.Function makes it, which says nothing of transforms",
+        ("vmap", "vjp", "dual_inputs", "dtensor"),
+        ("wrapper",),
+        (MADE,),
+    ),
+    Refusal("as_subclass makes no tensor of another subclass of a DTensor", ("dtensor",), WRAPPED, (MADE,)),
+    Refusal(
+        "it looks at the numbers of gradients, by functions that these lack",
+        ("detect_anomaly",),
+        (*SPARSE, "MKLDNN", "nested"),
+    ),
+    Refusal("it has hooks on several tensors, which take views", ("module_tracker",), WITHOUT_VIEWS, (GIVEN,)),
+    Refusal("it puts views in the place of what it is given", ("fully_shard",), WITHOUT_VIEWS, (GIVEN,)),
+    Refusal(
+        "FSDP2 refuses parameters that are not contiguous aloud",
+        ("fully_shard",),
+        (*ON_IMAGES, "large strides"),
+        (PARAMETER,),
+    ),
+    Refusal(
+        "what gathers such a gradient, or hands it on, takes strided ones",
+        ("fully_shard", "replica", "dtensor"),
+        (SPARSE_GRADIENT,),
+    ),
+    Refusal(
+        "what a checkpoint makes again has a ragged size of its own, and strided ones are asked for sizes",
+        ("checkpoint",),
+        ("nested", *JAGGED),
+    ),
+    Refusal(
+        "batched gradients are stacked and viewed, which these are not",
+        ("is_grads_batched",),
+        (*WITHOUT_VIEWS, SPARSE_GRADIENT),
+    ),
+    Refusal(
+        "a wrapper of a batched gradient holds numbers that a hook cannot read", ("is_grads_batched",), ("wrapper",)
+    ),
+    Refusal("the offsets that are made for it lie on the default device", ("meta_device",), JAGGED[1:], (MADE,)),
+    Refusal(
+        "what autocast casts depends on the release, and float64 alone is left as it is", ("autocast",), OF_ONE_DTYPE
+    ),
+)
+"""What is left out; each with the reason."""
+
+
+def refused(topology: Topology, context: str) -> bool:
+    """Whether a network with tensors of classes is not drawn in the context of that name."""
+    place = GIVEN if any(i.tensor for i in topology.inputs) else PARAMETER if topology.classes else MADE
+    classes = tensor_classes(topology) or (SPARSE_GRADIENT,)
+    return any(
+        context in each.contexts and place in each.places and not set(classes).isdisjoint(each.classes)
+        for each in REFUSED
+    )
