@@ -49,6 +49,31 @@ from .test_formulas import assert_forward, offered
 OPS: list[Any] = list(op_classes().values())
 
 
+class Weighted(rule.Broadcasting):
+    """``a + number · b``."""
+
+    def __init__(self, number: float) -> None:
+        self.number = number
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Any) -> tuple[Any, ...]:
+        return (draw(st.sampled_from((0.5, 2.0))),)
+
+    def _value(self, a: Any, b: Any) -> Any:
+        return (a + self.number * b,)
+
+    def _pull(self, v: Any, a: Any, b: Any) -> Any:
+        return v, self.number * v
+
+
+@given(data=st.data())
+def test_an_operation_on_two_tensors_draws_its_settings(data: st.DataObject) -> None:
+    op, operands = data.draw(st.composite(Weighted.fitting)((2, 3)))
+    assert isinstance(op, Weighted)
+    assert op.number in (0.5, 2.0)
+    assert len(operands) == 2
+
+
 def forward(op: Op, *inputs: Any) -> list[Any]:
     return [y.tolist() for y in op.forward(tuple(map(np.asarray, inputs)), {})]
 

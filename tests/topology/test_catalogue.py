@@ -20,7 +20,7 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.excused import EXCUSED
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.families.fitting import ranks, shapes_for
-from hookcheck.topology.families.grammar import outputs_of
+from hookcheck.topology.families.grammar import OF_REAL_CHAINS, OPS_ALONE, ops_for, outputs_of, overwrites
 from hookcheck.topology.model import Apply
 from hookcheck.topology.primitive import MOST, Drawn, Layer, Op, SingleStep
 
@@ -71,6 +71,15 @@ def test_a_module_that_is_new_in_torch_is_found(monkeypatch: pytest.MonkeyPatch)
 def test_every_layer_and_operation_is_in_the_corpus() -> None:
     corpus = "".join(canonical(t) for family in FAMILIES for t in read(conformance_folder() / "corpus", family))
     assert [name for name in KINDS if f'"type":"{name}"' not in corpus] == []
+
+
+def test_every_operation_is_a_step_on_the_way_or_said_why_not() -> None:
+    """So one that is new is drawn, and needs no entry anywhere."""
+    steps = {kind.__name__ for rank in range(MOST + 1) for kind in ops_for((2,) * rank)}
+    steps |= {kind.__name__ for kind in ops_for((1, 2, 2))}
+    elsewhere = {*OPS_ALONE, *OF_REAL_CHAINS, *(name for name, kind in op_classes().items() if overwrites(kind))}
+    assert steps | elsewhere == op_classes().keys()
+    assert not steps & elsewhere
 
 
 ALIKE = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import known, layer_classes
+from hookcheck.topology.catalogue import known, layer_classes, op_classes
 from hookcheck.topology.families.drawing import repeated
 from hookcheck.topology.families.fitting import output_shapes, that_take
 from hookcheck.topology.model import Apply, Call, Composite, Input, Module, Statement
@@ -36,7 +36,7 @@ ALONE = {
 }
 """The layers that no chain goes through, each with the reason; `layers` draws them on inputs of their own."""
 
-PLAIN_OPS = (
+FIRST_OPS = (
     "Neg",
     "Scale",
     "Shift",
@@ -90,7 +90,25 @@ PLAIN_OPS = (
     "Chunk",
     "Unbind",
 )
-"""The operations that a chain goes through: those that cannot make numbers too large to hold."""
+"""The operations that a chain goes through and that are tried first, simple ones before others."""
+
+OPS_ALONE = {
+    **dict.fromkeys(("AsTensor", "AsDense"), "the family tensor-class is about them"),
+    "To": "it is drawn where the dtype of what follows is known",
+    "Detach": "nothing before it would have a gradient",
+    "View": "it takes only what lies in order in memory",
+    "Exp": "it makes numbers too large to hold",
+    "Pow": "it makes numbers too large to hold",
+}
+"""The operations that are no step on the way, each with the reason; nor is what works in place, which only some places
+allow."""
+
+OF_REAL_CHAINS = {
+    **dict.fromkeys(("Complex", "Real", "Imag", "Conj", "ViewAsReal"), "the family mixed-dtype is about them"),
+    **dict.fromkeys(("Sum", "Mean"), "SumOver and MeanOver stand for them"),
+    "MaxOver": "it gives indices as well: the family multi-output is about it",
+}
+"""Nor are these on the way of a real tensor."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +128,17 @@ def layers_for(shape: Shape) -> tuple[type[Drawn], ...]:
 @lru_cache(maxsize=4096)
 def ops_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The operations that a chain may go through from a tensor of ``shape``, simple ones first."""
-    return that_take(known(PLAIN_OPS), shape)
+    return that_take(known([*FIRST_OPS, *_other_ops()]), shape)
+
+
+def _other_ops() -> list[str]:
+    listed = {*FIRST_OPS, *OPS_ALONE, *OF_REAL_CHAINS}
+    return [name for name, kind in op_classes().items() if name not in listed and not overwrites(kind)]
+
+
+def overwrites(kind: type[Drawn]) -> bool:
+    """Whether a step of that kind works in place whatever its settings are."""
+    return getattr(kind, "writes", None) is True
 
 
 def fitted(draw: Draw, kind: type[Drawn], shape: Shape) -> tuple[Drawn, tuple[Operand, ...]]:

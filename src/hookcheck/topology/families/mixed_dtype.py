@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.catalogue import known, layer_classes, op_classes
 from hookcheck.topology.families.drawing import WIDTHS, Draw, shapes
 from hookcheck.topology.families.fitting import that_take
-from hookcheck.topology.families.grammar import Value, Writer, fitted
+from hookcheck.topology.families.grammar import OPS_ALONE, Value, Writer, fitted, overwrites
 from hookcheck.topology.families.networks import network, topology
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Input, Statement, Topology
@@ -72,24 +72,14 @@ CONVOLUTIONS = known(("Conv1d", "Conv2d"))
 DISTANCES = ("L1Loss", "PairwiseDistance", "TripletMarginLoss", "TripletMarginWithDistanceLoss")
 """What makes real numbers of complex ones, beside their parts."""
 
-APART = {
-    **dict.fromkeys(DISTANCES, "no further step would be complex"),
-    **dict.fromkeys(("AsTensor", "AsDense"), "the family tensor-class is about them"),
-    "To": "it is drawn where the dtype of what follows is known",
-    "Detach": "nothing before it would have a gradient",
-    "View": "it takes only what lies in order in memory",
-    "Exp": "it makes numbers too large to hold",
-    "Pow": "it makes numbers too large to hold",
-}
+APART = {**dict.fromkeys(DISTANCES, "no further step would be complex"), **OPS_ALONE}
 """What takes complex tensors and is no step on the way, each with the reason; nor is what works in place, which only
 some places allow."""
 
 COMPLEX = tuple(
     kind
     for name, kind in {**layer_classes(), **op_classes()}.items()
-    if kind.complex_since not in ("", Drawn.complex_since)
-    and name not in APART
-    and getattr(kind, "writes", 0) is not True
+    if kind.complex_since not in ("", Drawn.complex_since) and name not in APART and not overwrites(kind)
 )
 """Steps that complex tensors go through."""
 

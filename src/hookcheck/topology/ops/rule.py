@@ -135,7 +135,8 @@ class Broadcasting(Rule):
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Op, tuple[Operand, ...]]:
         """On a second tensor of the same shape, or of one that broadcasts with it."""
-        return cls(), (Operand(shape, cls._domain), Operand(companion(draw, shape, cls._grows), cls._other))
+        step, other = cls(*cls._settings(draw, shape)), companion(draw, shape, cls._grows)
+        return step, (Operand(shape, cls._domain), Operand(other, cls._other))
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of both tensors, be they of integers."""
