@@ -41,6 +41,11 @@ class Fault:
         return release(torch.__version__) >= release(self.since)
 
 
+def named(fault: Fault) -> str:
+    """The name of a test of the fault, with its clauses: pytest's ``-k`` finds it by them as well."""
+    return f"{fault.what}: {' '.join(fault.clauses)}"
+
+
 def release(version: str) -> tuple[int, int]:
     """Major and minor number."""
     major, minor = version.split(".")[:2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from faults.engine import Fault, release
+from faults.engine import Fault, named, release
 from faults.networks import BY_HAND
 from faults.on_networks import FAULTS, OFFERED, catching, excusing, until_caught
 from faults.samples import deviations
@@ -14,7 +14,7 @@ from hookcheck.programs.program import Program
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", OFFERED, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", OFFERED, ids=named)
 def test_a_fault_is_caught_on_every_hook_kind_and_excused_on_no_network(fault: Fault) -> None:
     """Looked at until the clauses that it names catch it; `hookcheck kill-matrix` looks at every sample."""
     shown = {kind: list(until_caught(fault, kind)) for kind in fault.kinds}

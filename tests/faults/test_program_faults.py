@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faults.engine import Fault
+from faults.engine import Fault, named
 from faults.on_programs import FAULTS, OUT_OF_REACH, changed, excuses, offered
 
 from hookcheck.contract.clause import CLAUSES
@@ -14,7 +14,7 @@ PROGRAMS = [c for c in CLAUSES.values() if isinstance(c, Program)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
+@pytest.mark.parametrize("fault", FAULTS, ids=named)
 def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
     if not offered(fault):
         pytest.skip("this torch lacks what the fault is about")
