@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.utils import prune
+from torch.nn.utils import fusion, prune
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.hooks import BackwardHook
 
@@ -121,6 +121,35 @@ def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
     return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE({}))
 
 
+def _is_compiled(module: Any) -> bool:
+    """An OptimizedModule, by name: torch imports its class late."""
+    return type(module).__name__ == "OptimizedModule"
+
+
+def _irremovable(test: Callable[[Any], bool], name: str) -> AbstractContextManager[None]:
+    """A handle of a module that is such removes nothing."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, *args: Any, **options: Any) -> Any:
+            handle = original(self, *args, **options)
+            if test(self):
+                handle.remove = lambda: None
+            return handle
+
+        return register
+
+    return replaced(MODULE, name, make)
+
+
+def _compiled_without_its_hooks(_: Any) -> Any:
+    """What is compiled in place is the forward of a module rather than its call."""
+
+    def compile(self: Any, **options: Any) -> None:
+        self._compiled_call_impl = torch.compile(self.forward, **options)
+
+    return compile
+
+
 @contextmanager
 def _pruning() -> Iterator[None]:
     with _marking(prune, "remove"), replaced(MODULE, "state_dict", _state_of_the_pruned):
@@ -140,6 +169,8 @@ FAULTS = (
     ),
     _fault("what was normed takes no forward hooks", lambda: _deaf(nn.utils, "remove_weight_norm")),
     _fault("what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters")),
+    _fault("what is still lazy takes no forward hooks", lambda: _where(lambda m: type(m).__name__ == "LazyLinear")),
+    _fault("what was fused takes no forward hooks", lambda: _deaf(fusion, "fuse_linear_bn_eval")),
     _fault(
         "a replica takes no full backward hooks",
         lambda: _where(lambda module: "_is_replica" in vars(module), "register_full_backward_hook"),
@@ -156,6 +187,23 @@ FAULTS = (
         "a fused optimizer loses hooks on its state",
         _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("fused")), "register_state_dict_post_hook"),
         "HO-04",
+        since="2.4",
+    ),
+    _fault("an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "HO-07"),
+    _fault(
+        "an OptimizedModule forgets that a pre-hook was removed",
+        lambda: _irremovable(_is_compiled, "register_forward_pre_hook"),
+        "HO-07",
+    ),
+    _fault(
+        "an OptimizedModule takes no full backward pre-hooks",
+        lambda: _where(_is_compiled, "register_full_backward_pre_hook"),
+        "HO-07",
+    ),
+    _fault(
+        "what is compiled in place is called past its hooks",
+        lambda: replaced(MODULE, "compile", _compiled_without_its_hooks),
+        "HO-07",
         since="2.4",
     ),
     _fault("averages are called past their hooks", _averages_called_plainly, "HO-05"),

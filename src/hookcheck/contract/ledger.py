@@ -34,7 +34,7 @@ DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
     *("leaves", "asks", "roots", "ties", "writes", "layout", "tensor", "inside", "fact", "legacy"),
-    *("order", "met", "stale", "unused", "boundaries"),
+    *("order", "met", "stale", "unused", "boundaries", "program"),
     *("site", "sites", "lane", "trouble", "before", "between", "backward", "context", "host", "optimizer", "input"),
 )
 PATH = Path(__file__).with_name("known")

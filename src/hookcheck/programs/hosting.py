@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+from hookcheck.contract.finding import Finding
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs import nets, watching
 from hookcheck.programs.program import Program
@@ -66,10 +67,10 @@ def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None
         yield
 
 
-def untrue(program: Program, device: str, refusal: str = "") -> frozenset[str]:
-    """The facts of the program that are not so where it runs now, by name; but for those in the place of which torch
-    says a ``refusal``."""
+def untrue(program: Program, device: str, refusal: str = "") -> dict[str, Finding]:
+    """How the facts of the program that are not so where it runs now are not, by name; but for those in the place of
+    which torch says a ``refusal``."""
     from hookcheck.programs.facts import facts_of
 
-    untrue = [(fact.name, str(fact.finding.observed)) for fact in facts_of(program, device) if fact.finding]
-    return frozenset(name for name, observed in untrue if not refusal or refusal not in observed)
+    findings = {fact.name: fact.finding for fact in facts_of(program, device) if fact.finding}
+    return {name: one for name, one in findings.items() if not refusal or refusal not in str(one.observed)}

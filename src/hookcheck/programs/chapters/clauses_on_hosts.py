@@ -1,9 +1,10 @@
 """Does what holds for hooks of plain modules and optimizers hold on every host?
 
 The programs of the other chapters run unchanged, but what they make their modules or optimizers by gives something else
-(see `hookcheck.programs.hosting`): a module that is parametrized, whose norm was undone, that was lazy, that is a copy,
-that has its own methods, that takes no hooks and says so; an optimizer that is fused, a subclass, a copy. Each fact of
-theirs must be what it is on the plain one. What a host is meant to change is left out, with the reason.
+(see `hookcheck.programs.hosting`): a module that is parametrized, whose norm was undone, that is or was lazy, that is a
+copy, that was fused, that has its own methods, that takes no hooks and says so, that is compiled; an optimizer that is
+fused, a subclass, a copy. Each fact of theirs must be what it is on the plain one. What a host is meant to change is
+left out, with the reason.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from functools import cache
 from typing import Any
 
 from hookcheck.contract.clause import PIN
+from hookcheck.contract.finding import Finding
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.hosts import CHANGES, GROUPS, Release, offered
+from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.hosting import BY_HAND, LAYERS, MODULES, Make, hosted, untrue
 from hookcheck.programs.program import Program, program, programs
@@ -104,6 +107,21 @@ def _was_lazy(linear: Module) -> Module:
     return lazy
 
 
+def _still_lazy(linear: Module) -> Module:
+    """The same that has its numbers from a state dict, and is lazy until it is called."""
+    lazy = nn.LazyLinear(linear.out_features, bias=linear.bias is not None)
+    lazy.load_state_dict(linear.state_dict())
+    return lazy
+
+
+def _fused(linear: Module) -> Module:
+    """What is made of a Linear and a normalisation that changes nothing."""
+    from torch.nn.utils.fusion import fuse_linear_bn_eval
+
+    norm = nn.BatchNorm1d(linear.out_features, eps=0.0).eval()
+    return fuse_linear_bn_eval(linear.eval(), norm).train()
+
+
 def _replica(module: Module) -> Module:
     """A replica as DataParallel makes it, whose parameters are plain attributes."""
     replica = module._replicate_for_data_parallel()
@@ -121,8 +139,8 @@ def _traced(module: Module) -> Module:
 @dataclass(frozen=True)
 class Kind:
     """What a host makes of a module that a program makes by one of ``names``, since which release it can be; which
-    clauses it is meant to make untrue, by patterns of their ids or chapters, with the reason; and what torch says where
-    it ``refuses`` hooks on it, aloud."""
+    clauses it is meant to make untrue, by patterns of their ids or chapters, or which of their facts, by patterns of
+    ``id: fact``, with the reason; and what torch says where it ``refuses`` hooks on it, aloud."""
 
     make: Make
     names: tuple[str, ...] = MODULES
@@ -162,6 +180,15 @@ KINDS = {
     "weight_norm": Kind(_weighty(CHANGES["weight_norm"].there), LAYERS, but=COMPUTED),
     "weight_norm, undone": Kind(_there_and_back("weight_norm"), LAYERS),
     "was lazy": Kind(_was_lazy, ("Linear",), (1, 13)),
+    "still lazy": Kind(
+        _still_lazy,
+        ("Linear",),
+        (1, 13),
+        dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
+    ),
+    "fused layers": Kind(
+        _fused, ("Linear",), (1, 13), {"state-dict-hooks": "what is fused has a bias, which is saved as well"}
+    ),
     "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND)),
     "shallow copy": Kind(copy.copy),
     "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS),
@@ -238,21 +265,71 @@ OPTIMIZERS = {
 """The hosts of optimizers by name."""
 
 
+MORE_CALLS = "hooks on all modules meet the OptimizedModule and the module in it; torch warns of the call that is more"
+
+
+def _compiled_in_place(module: Module) -> Module:
+    module.compile(backend="eager")
+    return module
+
+
+COMPILED = {
+    "OptimizedModule": Kind(
+        lambda module: torch.compile(module, backend="eager"),
+        (*LAYERS, *BY_HAND),
+        (2, 1),
+        {
+            "state-dict-hooks": "what is saved has other names",
+            "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
+            **dict.fromkeys(
+                (
+                    *("global-hooks", "global-backward-hooks", "EX-10", "FW-16", "AC-04", "AC-12"),
+                    *("BF-16: pre-hooks", "*: *register_module_*", "B[WP]-??: global ones*", "AC-01: *, a global one"),
+                    "AC-0[23]: *, [12] global and *",
+                ),
+                MORE_CALLS,
+            ),
+        },
+    ),
+    "Module.compile": Kind(
+        _compiled_in_place,
+        (*LAYERS, *BY_HAND),
+        (2, 4),  # on 2.2 hooks on all modules meet the graph as well, as a module that is compiled once more
+        {"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
+    ),
+}
+"""The hosts of modules that torch.compile makes, by name; with the backend that runs a graph as it is."""
+
+
+def is_meant(kind: Kind, *words: str) -> str | None:
+    """Why a host of that kind is meant to make untrue what has one of ``words``: an id, a chapter, a fact; or None."""
+    reasons = {**AS_MADE, **kind.but}
+    return next((reasons[p] for p in reasons for word in words if fnmatchcase(word, p)), None)
+
+
 def fitting(kind: Kind, chapters: tuple[str, ...]) -> Iterator[Program]:
     """The programs of those chapters that hold on such hosts."""
     for chapter in chapters:
         for one in programs(chapter):
-            left_out = any(
-                fnmatchcase(word, pattern) for pattern in {**AS_MADE, **kind.but} for word in (one.id, chapter)
-            )
             major, minor = map(int, one.since.split("."))
-            if offered((major, minor)) and not one.alone and not left_out:
+            if offered((major, minor)) and not one.alone and not is_meant(kind, one.id, chapter):
                 yield one
 
 
-def states(check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], of_optimizers: bool = False) -> None:
-    """States of each host that all facts of the programs that hold on the plain one hold on it."""
-    plain: dict[str, frozenset[str]] = {}
+@dataclass(frozen=True)
+class OnHost:
+    """What of a program does not hold on a host and does elsewhere, by the names of its facts."""
+
+    host: str
+    program: str
+    findings: Mapping[str, Finding]
+
+
+def seen(
+    check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], of_optimizers: bool = False
+) -> Iterator[OnHost]:
+    """Runs the programs on each host."""
+    plain: dict[str, Mapping[str, Finding]] = {}
     for name, kind in kinds.items():
         modules = {} if of_optimizers else dict.fromkeys(kind.names, kind.make)
         for one in fitting(kind, chapters) if offered(kind.since) else ():
@@ -261,16 +338,37 @@ def states(check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], o
                     plain[one.id] = untrue(one, check.device)
                 with hosted(one, modules, kind.make if of_optimizers else None):
                     deviating = untrue(one, check.device, kind.refuses)
-                check.equal(f"{name}: {one.id}", sorted(deviating - plain[one.id]), [])
+                new = {fact: finding for fact, finding in deviating.items() if fact not in plain[one.id]}
+                yield OnHost(name, one.id, {f: new[f] for f in new if not is_meant(kind, f"{one.id}: {f}")})
+
+
+def states(check: Check, all: Iterator[OnHost]) -> None:
+    """States of each program on each host that all facts that hold elsewhere hold on it."""
+    for one in all:
+        check.equal(f"{one.host}: {one.program}", sorted(one.findings), [])
 
 
 @program("HO-03", PIN, since="1.8", source="each clause's own")
 def clauses_hold_on_hosts_of_modules(check: Check) -> None:
     """What holds of hooks on plain modules holds on modules that were changed, changed back, copied or traced."""
-    states(check, KINDS, CHAPTERS)
+    states(check, seen(check, KINDS, CHAPTERS))
 
 
 @program("HO-04", PIN, since="2.0", source="each clause's own")
 def clauses_hold_on_hosts_of_optimizers(check: Check) -> None:
     """What holds of hooks on a plain optimizer holds on subclasses, on fused and foreach ones, and on copies."""
-    states(check, OPTIMIZERS, ("optimizer-hooks", "optimizer-state-dict-hooks"), of_optimizers=True)
+    states(check, seen(check, OPTIMIZERS, ("optimizer-hooks", "optimizer-state-dict-hooks"), of_optimizers=True))
+
+
+@program("HO-07", PIN, since="2.1", source="each clause's own; pytorch#152740")
+@fresh()
+def clauses_hold_on_compiled_modules(check: Check) -> None:
+    """What holds of hooks on plain modules holds on what torch.compile makes of them, and on what Module.compile
+    compiles in place."""
+    for one in seen(check, COMPILED, CHAPTERS):
+        if not one.findings:
+            check.state(f"{one.host}: {one.program}", None)
+        for fact, finding in one.findings.items():
+            # each by itself: of the hooks of one program some are lost, and others must not be
+            features = {"host": frozenset({one.host}), "program": frozenset({one.program})}
+            check.state(f"{one.host}: {one.program}: {fact}", finding, features)
