@@ -294,7 +294,7 @@ COMPILED = {
     "Module.compile": Kind(
         _compiled_in_place,
         (*LAYERS, *BY_HAND),
-        (2, 4),  # on 2.2 hooks on all modules meet the graph as well, as a module that is compiled once more
+        (2, 4),  # on 2.2 and 2.3 hooks on all modules meet the graph as well, which is called as a module there
         {"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
     ),
 }
