@@ -1,0 +1,122 @@
+"""Faults in the state of the program that hooks run in."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from threading import Thread
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from ..engine import Fault, replaced
+
+Patch = AbstractContextManager[None]
+
+
+def _in_a_thread(original: Any) -> Any:
+    """Registers tensor hooks that run in a thread of their own."""
+
+    def register(self: Any, hook: Any) -> Any:
+        def call(gradient: Any) -> Any:
+            answers: list[Any] = []
+            thread = Thread(target=lambda: answers.append(hook(gradient)))
+            thread.start()
+            thread.join()
+            return answers[0]
+
+        return original(self, call)
+
+    return register
+
+
+def _as_if_alone(original: Any) -> Any:
+    """Calls forward hooks with torch's usual default dtype."""
+
+    def register(self: Any, hook: Any, **kwargs: Any) -> Any:
+        def call(*args: Any) -> Any:
+            before = torch.get_default_dtype()
+            torch.set_default_dtype(torch.float32)
+            try:
+                return hook(*args)
+            finally:
+                torch.set_default_dtype(before)
+
+        return original(self, call, **kwargs)
+
+    return register
+
+
+def _subclasses_off(original: Any) -> Any:
+    """Calls tensor hooks with subclasses turned off."""
+
+    def register(self: Any, hook: Any) -> Any:
+        def call(gradient: Any) -> Any:
+            with torch._C.DisableTorchFunctionSubclass():
+                return hook(gradient)
+
+        return original(self, call)
+
+    return register
+
+
+@contextmanager
+def _nothing_is_restored() -> Iterator[None]:
+    """Has both variants of checkpoint forget random numbers and autocast."""
+    checkpoint: Any = torch.utils.checkpoint
+    off: Any = ({"enabled": False}, {"enabled": False})
+    numbers = replaced(torch, "set_rng_state", lambda original: lambda state: None)
+    with numbers, replaced(checkpoint, "_get_autocast_kwargs", lambda original: lambda *args, **kwargs: off):
+        yield
+
+
+def _contexts(change: Callable[[Any, Any], tuple[Any, Any]]) -> Patch:
+    """Gives ``checkpoint`` other contexts than those that ``context_fn`` gives."""
+
+    def make(original: Any) -> Any:
+        def run(*args: Any, context_fn: Any = None, **kwargs: Any) -> Any:
+            given = {} if context_fn is None else {"context_fn": lambda: change(*context_fn())}
+            return original(*args, **given, **kwargs)
+
+        return run
+
+    return replaced(torch.utils.checkpoint, "checkpoint", make)
+
+
+FAULTS = (
+    Fault(
+        "ambient state: tensor hooks run in a thread of their own",
+        lambda: replaced(torch.Tensor, "register_hook", _in_a_thread),
+        ("AB-01",),
+        kinds=(),
+    ),
+    Fault(
+        "ambient state: forward hooks run under the usual default dtype",
+        lambda: replaced(torch.nn.Module, "register_forward_hook", _as_if_alone),
+        ("AB-01",),
+        kinds=(),
+    ),
+    Fault(
+        "ambient state: tensor hooks run with subclasses off",
+        lambda: replaced(torch.Tensor, "register_hook", _subclasses_off),
+        ("AB-02",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "ambient state: the second pass of a checkpoint restores nothing",
+        _nothing_is_restored,
+        ("AB-03",),
+        kinds=(),
+        since="2.4",
+    ),
+    Fault(
+        "ambient state: checkpoint takes no context for the second pass",
+        lambda: _contexts(lambda first, second: (first, contextlib.nullcontext())),
+        ("AB-04",),
+        kinds=(),
+        since="2.1",
+    ),
+)
