@@ -54,10 +54,12 @@ SMOKE = ("multi-node", "pass-through", PROGRAM)
 """The families of a smoke test: few networks in which much can go wrong, and the programs."""
 
 SLOW = (
+    "ambient-state",
     "autocast",
     "checkpointed-gradients",
     "checkpointing",
     "copying",
+    "hooks-of-torch",
     "hosts",
     "interactions",
     "module-utilities",

@@ -1,0 +1,162 @@
+"""Faults in the hooks that torch registers itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import Any
+
+from torch import nn
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.utils import prune
+from torch.nn.utils.spectral_norm import SpectralNorm, SpectralNormStateDictHook
+from torch.nn.utils.weight_norm import WeightNorm
+
+from ..engine import Fault, replaced
+
+Patch = AbstractContextManager[None]
+
+
+def _undone_for_all(owner: Any, name: str, own: type) -> Patch:
+    """Has undoing for one tensor take the pre-hooks for the others off as well."""
+
+    def make(original: Any) -> Any:
+        def undo(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, own)]:
+                del module._forward_pre_hooks[key]
+            return result
+
+        return undo
+
+    return replaced(owner, name, make)
+
+
+def _twice(own: Any) -> Patch:
+    """Has a norm not see that it is there already."""
+
+    def make(original: Any) -> Any:
+        def apply(module: Any, *args: Any, **kwargs: Any) -> Any:
+            hidden, module._forward_pre_hooks = module._forward_pre_hooks, type(module._forward_pre_hooks)()
+            try:
+                return original(module, *args, **kwargs)
+            except AttributeError:  # what it computes is no parameter any more
+                return None
+            finally:
+                hidden.update(module._forward_pre_hooks)
+                module._forward_pre_hooks = hidden
+
+        return staticmethod(apply)
+
+    return replaced(own, "apply", make)
+
+
+def _inert(owner: Any, name: str) -> Patch:
+    """A method that does nothing."""
+    return replaced(owner, name, lambda original: lambda self, *args, **kwargs: None)
+
+
+def _masks_are_not_saved() -> Patch:
+    def make(original: Any) -> Any:
+        def register(self: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            return original(self, name, *args, **{**kwargs, "persistent": not name.endswith("_mask")})
+
+        return register
+
+    return replaced(nn.Module, "register_buffer", make)
+
+
+def _only_the_last_method_counts() -> Patch:
+    def make(original: Any) -> Any:
+        def compute(self: Any, t: Any, default_mask: Any) -> Any:
+            return original(self, t, default_mask * 0 + 1)
+
+        return compute
+
+    return replaced(prune.PruningContainer, "compute_mask", make)
+
+
+def _keeps_lazy() -> Patch:
+    """Leaves a lazy module of its class."""
+
+    def make(original: Any) -> Any:
+        def infer(self: Any, module: Any, *args: Any, **kwargs: Any) -> Any:
+            lazy = module.__class__
+            result = original(self, module, *args, **kwargs)
+            module.__class__ = lazy
+            return result
+
+        return infer
+
+    return replaced(LazyModuleMixin, "_infer_parameters", make)
+
+
+def _wrapper() -> Any:
+    return import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+
+
+def _passed_by(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls ``forward`` of the wrapped module, and no hook of it."""
+    return lambda self, *args, **kwargs: self._checkpoint_wrapped_module.forward(*args, **kwargs)
+
+
+FAULTS = (
+    Fault(
+        "weight_norm is undone for every tensor",
+        lambda: _undone_for_all(nn.utils, "remove_weight_norm", WeightNorm),
+        ("HT-01",),
+        kinds=(),
+    ),
+    Fault(
+        "pruning is undone for every tensor",
+        lambda: _undone_for_all(prune, "remove", prune.BasePruningMethod),
+        ("HT-01",),
+        kinds=(),
+    ),
+    Fault("weight_norm is put on a tensor twice", lambda: _twice(WeightNorm), ("HT-02",), kinds=()),
+    Fault("pruning forgets what was pruned before", _only_the_last_method_counts, ("HT-03",), kinds=()),
+    Fault("pruning saves no masks", _masks_are_not_saved, ("HT-03",), kinds=()),
+    Fault(
+        "spectral_norm saves no version",
+        lambda: _inert(SpectralNormStateDictHook, "__call__"),
+        ("HT-04",),
+        kinds=(),
+    ),
+    Fault(
+        "spectral_norm does not divide",
+        lambda: replaced(
+            SpectralNorm,
+            "compute_weight",
+            lambda original: lambda self, module, do_power_iteration: getattr(module, f"{self.name}_orig") * 1,
+        ),
+        ("HT-01",),
+        kinds=(),
+    ),
+    Fault("lazy modules stay lazy", _keeps_lazy, ("HT-05",), kinds=(), since="1.13"),
+    Fault(
+        "lazy modules load no sizes",
+        lambda: _inert(LazyModuleMixin, "_lazy_load_hook"),
+        ("HT-05",),
+        kinds=(),
+        since="1.13",
+    ),
+    Fault(
+        "checkpoint_wrapper shows in states",
+        lambda: replaced(
+            _wrapper().ActivationWrapper,
+            "_post_state_dict_hook",
+            lambda original: staticmethod(lambda module, state, *args: state),
+        ),
+        ("HT-06",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "checkpoint_wrapper passes by the module's hooks",
+        lambda: replaced(_wrapper().CheckpointWrapper, "forward", _passed_by),
+        ("HT-06",),
+        kinds=(),
+        since="2.0",
+    ),
+)

@@ -1,0 +1,206 @@
+"""Do the hooks that torch itself registers keep what the utilities promise that are made of them?
+
+Pruning, ``weight_norm`` and ``spectral_norm`` compute a tensor in a forward pre-hook, and keep states loadable by
+hooks; a lazy module learns its sizes in one; ``checkpoint_wrapper`` hides itself from states by hooks. Each may be
+there twice on one module, be undone for one tensor alone, and meet a state that was saved without it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.program import program
+
+PRUNE = "torch.nn.utils.prune"
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What computes a tensor of a module in a pre-hook: how it is done and undone, what it computes the tensor from,
+    and what comes of -8 there for a tensor of one number that was 4."""
+
+    do: Callable[[Any, str], Any]
+    undo: Callable[[Any, str], Any]
+    source: str
+    of_minus_8: float
+
+
+def computed() -> dict[str, Computed]:
+    """Each of them, by name."""
+    prune: Any = import_module(PRUNE)
+    norms: Any = import_module("torch.nn.utils")
+    return {
+        "pruning": Computed(prune.identity, prune.remove, "_orig", -8.0),
+        "weight_norm": Computed(norms.weight_norm, norms.remove_weight_norm, "_g", -8.0),  # g * v / |v|, and v is 4
+        "spectral_norm": Computed(norms.spectral_norm, norms.remove_spectral_norm, "_orig", -1.0),  # w / |w|
+    }
+
+
+def cell() -> Any:
+    """A module of two tensors of one number, 4 each."""
+    net: Any = nn.RNNCell(1, 1, bias=False)
+    for parameter in net.parameters():
+        parameter.data.fill_(4.0)
+    return net
+
+
+def quietly(act: Callable[[], Any]) -> Any:
+    """What ``act`` gives, without the warnings that it is deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return act()
+
+
+def linear(*weights: float) -> Any:
+    """``y = weights @ x``, without a bias."""
+    net: Any = nn.Linear(len(weights), 1, bias=False)
+    net.weight.data = torch.tensor([weights])
+    return net
+
+
+@program("HT-01", PIN, since="1.7", source=f"{PRUNE}.remove, torch.nn.utils.remove_weight_norm, remove_spectral_norm")
+def two_tensors_are_computed_apart(check: Check) -> None:
+    """Where two tensors of a module are computed before each call, undoing that for one of them leaves the other."""
+    for name, way in computed().items():
+        net = cell()
+        for tensor in ("weight_ih", "weight_hh"):
+            quietly(partial(way.do, net, tensor))
+        check.calls(f"{name}: pre-hooks for two", len(net._forward_pre_hooks), 2)
+        quietly(partial(way.undo, net, "weight_ih"))
+        check.calls(f"{name}: pre-hooks for the other", len(net._forward_pre_hooks), 1)
+        names = [tensor for tensor, _ in net.named_parameters() if tensor in ("weight_ih", "weight_hh")]
+        check.equal(f"{name}: parameters again", names, ["weight_ih"])
+        with suppress(AttributeError):  # it was undone for the other one, which a fact has told of
+            getattr(net, f"weight_hh{way.source}").data.fill_(-8.0)
+            net(torch.ones(1, 1))
+        check.equal(f"{name}: the other, of -8", net.weight_hh, [[way.of_minus_8]])
+        before = net.weight_ih.tolist()
+        net(torch.ones(1, 1))
+        check.equal(f"{name}: the one, after a call", net.weight_ih, before)
+
+
+@program("HT-02", PIN, since="1.7", source="torch.nn.utils.weight_norm; 'Cannot register two weight_norm hooks'")
+def a_norm_is_there_once(check: Check) -> None:
+    """A norm in the form of a hook refuses to be put on a tensor that it is on, and leaves all as it was."""
+    for name in ("weight_norm", "spectral_norm"):
+        net, way = cell(), computed()[name]
+        quietly(partial(way.do, net, "weight_ih"))
+        keys = [*net.state_dict()]
+        again = partial(quietly, partial(way.do, net, "weight_ih"))
+        check.raises(f"{name} again", RuntimeError, again, f"Cannot register two {name} hooks")
+        check.calls(f"{name}: pre-hooks", len(net._forward_pre_hooks), 1)
+        check.equal(f"{name}: keys of the state", [*net.state_dict()], keys)
+
+
+@program("HT-03", PROMISE, since="1.7", source=f"{PRUNE}.PruningContainer, 'combining successive pruning calls'")
+def pruning_adds_up(check: Check) -> None:
+    """A tensor that is pruned again has one pre-hook, which keeps what was pruned before; a pruning that fails leaves
+    the module as it was; and the masks are in the state."""
+    prune: Any = import_module(PRUNE)
+
+    class Failing(prune.BasePruningMethod):
+        """A method that finds no mask."""
+
+        PRUNING_TYPE = "unstructured"
+
+        def compute_mask(self, t: Any, default_mask: Any) -> Any:
+            raise ValueError("no mask is found")
+
+    net, x = linear(3.0, 5.0, 7.0), torch.ones(1, 3)
+    check.raises("a method that fails", ValueError, lambda: Failing.apply(net, "weight"), "no mask is found")
+    check.equal("parameters after that", [name for name, _ in net.named_parameters()], ["weight"])
+    check.calls("pre-hooks after that", len(net._forward_pre_hooks), 0)
+    prune.custom_from_mask(net, "weight", torch.tensor([[1.0, 0.0, 1.0]]))
+    prune.custom_from_mask(net, "weight", torch.tensor([[0.0, 1.0, 1.0]]))
+    check.calls("pre-hooks of a tensor that is pruned twice", len(net._forward_pre_hooks), 1)
+    check.equal("output: 0 + 0 + 7", net(x), [[7]])
+    kinds = [
+        [type(method).__name__ for method in hook]
+        for hook in net._forward_pre_hooks.values()
+        if hasattr(hook, "__iter__")
+    ]
+    check.equal("what the hook holds", kinds, [["CustomFromMask", "CustomFromMask"]])
+    other = linear(1.0, 1.0, 1.0)
+    prune.identity(other, "weight")
+    check.works("the state in another one that is pruned", partial(other.load_state_dict, net.state_dict()))
+    check.equal("output of the other one", other(x), [[7]])
+
+
+def across(check: Check, name: str, there: Any, here: Any) -> None:
+    """States that the state of ``there`` goes into ``here``, which then gives the same output."""
+    x = torch.ones(1, 2)
+    check.works(f"{name}: the state is loaded", partial(here.load_state_dict, there.state_dict()))
+    check.equal(f"{name}: the output", here(x), there(x).tolist())
+
+
+@program(
+    "HT-04", PROMISE, since="1.8", source="torch.nn.utils.parametrizations.weight_norm; its load_state_dict pre-hook"
+)
+def states_go_across(check: Check) -> None:
+    """The state of a module whose tensors are computed by hooks goes into another one of its kind, and gives the same
+    output; that of ``weight_norm`` goes into its newer form too."""
+    for name in ("weight_norm", "spectral_norm"):
+        there, here = (
+            quietly(partial(computed()[name].do, linear(*w), "weight")).eval() for w in ((3.0, 4.0), (1.0, 2.0))
+        )
+        across(check, name, there, here)
+    metadata = there.state_dict()._metadata[""]
+    check.equal("spectral_norm: the version in the state", metadata.get("spectral_norm"), {"weight.version": 1})
+    parametrizations = getattr(nn.utils, "parametrizations", None)
+    if hasattr(parametrizations, "weight_norm"):
+        older = quietly(partial(nn.utils.weight_norm, linear(3.0, 4.0)))
+        older.weight_g.data.fill_(10.0)
+        older(torch.ones(1, 2))
+        across(check, "weight_norm, newer", older, parametrizations.weight_norm(linear(1.0, 2.0)))
+
+
+@program("HT-05", PROMISE, since="1.13", source="torch.nn.modules.lazy.LazyModuleMixin; cls_to_become")
+def a_lazy_module_becomes_an_ordinary_one(check: Check) -> None:
+    """A lazy module is an ordinary one after its first call, in which hooks of the user run, and keeps no hook of its
+    own; a state that is loaded before gives it its sizes and its numbers."""
+    if not hasattr(nn, "LazyLinear"):
+        raise NotOffered("this torch has no lazy modules")
+    for name, loaded in {"called": None, "loaded, then called": linear(3.0, 4.0).state_dict()}.items():
+        net: Any = nn.LazyLinear(1, bias=False)
+        log: list[str] = []
+        net.register_forward_pre_hook(lambda module, args, log=log: log.append("pre"))
+        net.register_forward_hook(lambda module, args, output, log=log: log.append("forward"))
+        if loaded:
+            check.works(f"{name}: loading", partial(net.load_state_dict, loaded))
+        output = check.works(f"{name}: the call", partial(net, torch.ones(1, 2)))
+        check.order(f"{name}: hooks in the first call", log, ["pre", "forward"])
+        check.true(f"{name}: an ordinary Linear", type(net) is nn.Linear)
+        check.equal(f"{name}: shape of the weight", tuple(net.weight.shape), (1, 2))
+        counts = [len(net._forward_pre_hooks), len(net._forward_hooks), len(net._load_state_dict_pre_hooks)]
+        check.equal(f"{name}: pre-hooks, forward hooks, load pre-hooks", counts, [1, 1, 0])
+        if loaded:
+            check.equal(f"{name}: output: 3 + 4", output, [[7]])
+
+
+@program(
+    "HT-06", PIN, since="2.0", source="torch.distributed.algorithms._checkpoint.checkpoint_wrapper; its state hooks"
+)
+def a_wrapper_hides_itself_from_states(check: Check) -> None:
+    """``checkpoint_wrapper`` leaves no trace in a state, which so goes into the module itself, and the other way; and a
+    call of it runs the hooks of the module."""
+    try:
+        wrapper: Any = import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+    except ImportError as missing:
+        raise NotOffered("this torch has no checkpoint_wrapper") from missing
+    inner = linear(3.0, 4.0)
+    log: list[str] = []
+    inner.register_forward_hook(lambda module, args, output: log.append("forward"))
+    wrapped = nn.Sequential(wrapper.checkpoint_wrapper(inner))
+    check.equal("keys of the state", [*wrapped.state_dict()], ["0.weight"])
+    across(check, "plain", wrapped, nn.Sequential(linear(1.0, 2.0)))
+    across(check, "wrapped", nn.Sequential(linear(5.0, 6.0)), wrapped)
+    check.order("hooks of the module, in a call each", log, ["forward", "forward"])
