@@ -22,6 +22,7 @@ from hookcheck.oracle.graph import CallTrace, Key, Node, Pass, Tensor, Trace, ne
 from hookcheck.oracle.memory import aliased, in_base, overwritten, viewed
 from hookcheck.oracle.rounding import Noise
 from hookcheck.oracle.second import differentiated
+from hookcheck.oracle.sparse import as_read
 from hookcheck.oracle.sweep import sweep
 from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES, replaced
 from hookcheck.topology.model import (
@@ -227,6 +228,7 @@ class _Tracer:
         if written:
             inputs = (in_base(self, inputs[0]), *inputs[1:])
         operands = (*inputs, *parameters.values())
+        primitive = as_read(primitive, operands)
 
         def forward(given: tuple[Array, ...]) -> tuple[Array, ...]:
             arrays = dict(zip(parameters, given[len(inputs) :]))

@@ -13,8 +13,8 @@ class TensorClass:
     Layers take such tensors as they are, unless these are ``opaque``. ``parameter`` makes a parameter that is one,
     where that can be; nothing but a ``leaf`` is one of some classes. ``definitions`` go before all of it. It is about
     tensors of so many dimensions (``ranks``), and of one ``dtype`` where it is not about all. No gradient goes through
-    one that is ``constant``. What functions of torch give is made one as well where it ``wraps``. ``since`` is the
-    first release that has all of it, its gradients included.
+    one that is ``constant``. One that is ``sparse`` stores no zeros. What functions of torch give is made one as well
+    where it ``wraps``. ``since`` is the first release that has all of it, its gradients included.
     """
 
     make: str
@@ -26,6 +26,7 @@ class TensorClass:
     opaque: bool = False
     leaf: bool = False
     constant: bool = False
+    sparse: bool = False
     wraps: bool = False
     definitions: str = ""
 
@@ -102,8 +103,10 @@ _WIDE = "torch.stack([{0}, {0}], -1)[..., 0]"
 _IMAGES, _VOLUMES = (f"{{0}}.clone(memory_format=torch.{name})" for name in ("channels_last", "channels_last_3d"))
 
 TENSORS = {
-    "sparse COO": TensorClass("{0}.to_sparse()", "{0}.to_dense()", opaque=True),
-    "sparse CSR": TensorClass("{0}.to_sparse_csr()", "{0}.to_dense()", since="2.1", ranks=(2,), opaque=True),
+    "sparse COO": TensorClass("{0}.to_sparse()", "{0}.to_dense()", opaque=True, sparse=True),
+    "sparse CSR": TensorClass(
+        "{0}.to_sparse_csr()", "{0}.to_dense()", since="2.1", ranks=(2,), opaque=True, sparse=True
+    ),
     "MKLDNN": TensorClass("{0}.to_mkldnn()", "{0}.to_dense()", dtype="float32", opaque=True),
     "nested": TensorClass(
         "torch.nested.as_nested_tensor([*{0}])",
