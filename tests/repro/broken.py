@@ -117,6 +117,12 @@ def _warning(original: Any, module: Any, hook: Any) -> Any:
     return original(module, hook)
 
 
+def _warning_before_it_raises(original: Any, module: Any, hook: Any) -> Any:
+    """Has forward raise as well: what is warned of counts all the same."""
+    module.register_forward_hook(lambda m, inputs, output: _raise(hook, m, output))
+    return _warning(original, module, hook)
+
+
 REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "never calls": (lambda original, module, hook: None, "BW-02"),
     "calls in forward": (_forward(lambda hook, m, output: hook(m, (None,), (None,))), "BW-04 NG-01"),
@@ -124,6 +130,7 @@ REGISTRATIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "negates outputs": (_forward(lambda hook, m, output: -output), "OB-02"),
     "freezes": (_frozen, "OB-04"),
     "warns": (_warning, "OB-05"),
+    "warns and raises": (_warning_before_it_raises, "OB-05"),
     "draws": (_drawing, "OB-06"),
     "touches": (_touching, "OB-07"),
     "keeps": (_keeping, "OB-08"),

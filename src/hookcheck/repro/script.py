@@ -41,6 +41,8 @@ from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.model import Topology, needs
 
+SUPPRESS = "from contextlib import suppress"
+
 
 @dataclass(frozen=True)
 class Control:
@@ -81,10 +83,13 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
         main = _joined(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
-    run = _function(way, [*(["calls = []"] if "calls" in judged.result + "".join(main) else []), *main], asked, judged)
+    raises = case.observed.raised is not None and asked.place == WARNINGS
+    run = _function(
+        way, [*(["calls = []"] if "calls" in judged.result + "".join(main) else []), *main], asked, judged, raises
+    )
     blocks = [
         _header(sighting, asked),
-        "\n".join(_imports(parts.imports, asked)),
+        "\n".join(_imports([*parts.imports, *([SUPPRESS] if raises else [])], asked)),
         *([guard] if (guard := _guard(case.kind, case.topology, case.device)) else []),
         *(["leaked = {}"] if leaking else []),
         *(f"\n{text}" for text in (*parts.classes, *hooking.helpers, run)),
@@ -194,8 +199,8 @@ def _number(value: complex) -> str:
     return repr(float(f"{value:.8g}")) if not isinstance(value, complex) else repr(value)
 
 
-def _function(way: Way, body: list[str], asked: Question, judged: _Judged) -> str:
-    """The function that runs once, control or experiment."""
+def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raises: bool) -> str:
+    """The function that runs once, control or experiment; what it warns of counts where it ``raises`` as well."""
     control = way.control
     parameter = (
         "hooked" if control.hooked else "register" if control.register else "experiment" if control.topology else ""
@@ -205,6 +210,7 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged) -> st
         result = f"return {control.value}, {judged.result}"
     if asked.place == WARNINGS:
         inner = ["with warnings.catch_warnings(record=True) as caught:", '    warnings.simplefilter("always")']
+        body = ["with suppress(Exception):", *(f"    {line}" for line in body)] if raises else body
         body = [*inner, *(f"    {line}" for line in body), result]
     elif asked.place == ERROR:
         caught = ["except Exception as error:", '    return f"{type(error).__name__}: {error}"', "return None"]
