@@ -148,6 +148,13 @@ def test_a_loop_that_is_too_long_stays_a_loop() -> None:
     assert ast.dump(ast.parse(f"{text}\n    pass")) == ast.dump(ast.parse(f"{loop}\n    pass"))
 
 
+def test_items_that_hold_a_loop_stand_on_lines_of_their_own() -> None:
+    call = 'check("each call has the gradients of one backward", bool(all(a == 3 * b for a, b in seen_of_both)), True)'
+    text = wrapped(call)
+    assert max(map(len, text.split("\n"))) <= WIDTH < len(call)
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(call))
+
+
 def test_what_fails_is_told_on_one_line() -> None:
     text = stated('def act(check):\n    check.works("fact", act)', "fact")
     assert text == 'def act():\n    check("fact", failure(act), None)'

@@ -7,7 +7,7 @@ import pytest
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import RAN
 from hookcheck.programs.running import examine_program
-from hookcheck.repro.inlining import inlined
+from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.program import program_script
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn
@@ -95,6 +95,43 @@ def test_the_turn_of_a_dict_that_takes_from_another() -> None:
 def test_the_turn_of_a_key() -> None:
     text = "ALL = {'a': 1, 'b': 2}\n\n\ndef judge(check):\n    for n in ALL:\n        check.equal(f'fact {n}', n, 3)"
     assert '\n    n = "b"\n' in one_turn(text, "fact b", lambda candidate: '("b",)' in candidate)
+
+
+ROWS = """
+def judge(check):
+    rows = {"a": (f, (1, 2)), "b": (g, (3, 4))}
+    for n, (of, pair) in rows.items():
+        given = check.works(f"fact {n}", of)
+        if given is not None:
+            check.equal(f"of {n}", given, pair)
+""".strip("\n")
+
+
+def test_what_a_fact_gives_is_not_asked_for_where_it_is_all_that_is_stated() -> None:
+    text = sliced(ROWS, "fact b")
+    assert text is not None
+    assert "if given" not in text
+
+
+def test_the_turn_of_what_a_function_lists() -> None:
+    shortest = sliced(ROWS, "fact b") or ""
+    text = one_turn(shortest, "fact b", lambda candidate: '("b", (g' in candidate or '"b", g,' in candidate)
+    assert 'n, of, pair = "b", g, (3, 4)\n' in text
+    assert "rows" not in text
+
+
+def test_keywords_that_no_call_gives() -> None:
+    text = """
+def made(f, **parts):
+    m = f()
+    for name, part in parts.items():
+        m[name] = part
+    return m
+
+
+x = made(g""".lstrip("\n")
+    assert plainer(f"{text})") == "def made(f):\n    return f()\n\n\nx = made(g)"
+    assert plainer(f"{text}, a=1)") == f"{text}, a=1)"
 
 
 def test_all_turns_stay_where_one_alone_does_not_show_it() -> None:

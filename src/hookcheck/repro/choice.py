@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import linecache
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
@@ -18,6 +21,7 @@ from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.probe.compiling import compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
+from hookcheck.programs.program import ALONE_LIMIT
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
 from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
 from hookcheck.repro.reduce import INVALID, one_step_away
@@ -92,6 +96,19 @@ def executed(text: str) -> tuple[int | None, str]:
         except Exception as error:
             return None, f"{type(error).__name__}: {error}"
     return 0, said.getvalue()
+
+
+def executed_alone(text: str) -> tuple[int | None, str]:
+    """The same of a script of a program that needs a process of its own; None as well if it does not come to an end."""
+    with tempfile.TemporaryDirectory(prefix="hookcheck-repro-") as folder:
+        path = Path(folder) / f"{NAME}.py"
+        path.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-W", "ignore", str(path), "--run"]  # it watches over itself without that word
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            return None, "it hangs"
+    return done.returncode, done.stdout
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from hookcheck.repro.editing import replaced, written
+from hookcheck.repro.editing import quoted, replaced, written
 
 SIMPLE = (ast.Constant, ast.Name)
 """What may stand in several places, or in a function, for the argument that it was."""
@@ -25,6 +25,38 @@ def inlined(text: str) -> str:
             skipped.add(function.name)
         else:
             text = changed
+
+
+def plainer(text: str) -> str:
+    """The text with its functions without the ``**keywords`` that no call gives them."""
+    tree = ast.parse(text)
+    nodes = [*ast.walk(tree)]
+    for function in (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.args.kwarg and not n.decorator_list):
+        calls = [n for n in nodes if isinstance(n, ast.Call) and _is(n.func, function.name)]
+        more = function.args.kwarg.arg if function.args.kwarg else ""
+        if len(calls) != sum(_is(n, function.name) for n in nodes) or any(call.keywords for call in calls):
+            continue
+        function.args.kwarg = None
+        function.body = [part for part in function.body if not (isinstance(part, ast.For) and _over(part, more))]
+        made, last = function.body[-2:] if len(function.body) > 1 else (None, None)
+        if isinstance(made, ast.Assign) and isinstance(last, ast.Return) and _alike(made.targets, last.value):
+            function.body[-2:] = [ast.Return(made.value)]
+        if not any(_is(node, more) for node in ast.walk(function)):
+            lines = text.split("\n")
+            lines[function.lineno - 1 : function.end_lineno] = quoted(ast.unparse(function)).split("\n")
+            return plainer("\n".join(lines))
+    return text
+
+
+def _over(loop: ast.For, name: str) -> bool:
+    """Whether a loop is over the items of what has that name."""
+    over = loop.iter
+    return isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and _is(over.func.value, name)
+
+
+def _alike(targets: list[ast.expr], value: ast.expr | None) -> bool:
+    """Whether one name is given a value, and that is the name."""
+    return len(targets) == 1 and isinstance(targets[0], ast.Name) and value is not None and _is(value, targets[0].id)
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:

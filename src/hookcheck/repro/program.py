@@ -15,7 +15,7 @@ from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.editing import end, replaced, start
 from hookcheck.repro.heading import LACKS, header, since_guard
-from hookcheck.repro.inlining import inlined
+from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.links import links
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import may_name
@@ -160,7 +160,11 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
     if not shows(short):
         return written.script(text, "")
     short = one_turn(short, fact, shows)
-    changes = (lambda text: sliced(text, fact), lambda text: flat(text, program.judge.__name__), inlined)
+    changes: tuple[Callable[[str], str | None], ...] = (
+        lambda text: sliced(text, fact),
+        lambda text: flat(text, program.judge.__name__),
+        lambda text: inlined(plainer(text)),
+    )
     for change in changes:
         changed = change(short)
         short = changed if changed and shows(changed) else short

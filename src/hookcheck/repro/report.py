@@ -19,7 +19,7 @@ from hookcheck.programs.running import examine_program
 from hookcheck.record.model import public_version
 from hookcheck.repro import verify
 from hookcheck.repro.cells import Wanted
-from hookcheck.repro.choice import chosen, executed
+from hookcheck.repro.choice import chosen, executed, executed_alone
 from hookcheck.repro.issue import collected, in_records, issue, prior_issues
 from hookcheck.repro.links import links
 from hookcheck.repro.program import program_script
@@ -162,7 +162,7 @@ def of_a_program(program: Program, device: str | None) -> Report:
     if not result.deviations:
         raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}: there is nothing to reproduce")
     first = result.deviations[0]
-    script = program_script(program, device, first.subject, None if program.alone else executed)
+    script = program_script(program, device, first.subject, executed_alone if program.alone else executed)
     entry = next((entry for entry in entries if entry.id == first.ledger), None)
     heading = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"[:120]
     documentation = tuple(link for link in links(program.source) if "/issues/" not in link)

@@ -119,18 +119,25 @@ class Function:
     ) -> tuple[set[int], bool]:
         """The lines of a block that do not matter, and whether the aim is in it; ``again`` says that it is a loop's."""
         lines: set[int] = set()
-        behind = again
+        behind, met = again, False
         for statement in reversed(body):
             if self._aimed(statement):
-                behind = True
+                behind = met = True
                 for block in _blocks(statement):
                     inner, aimed = self._lines(
                         block, needed, local, related, isinstance(statement, (ast.For, ast.While))
                     )
                     lines |= inner if aimed else set()
-            elif not behind or not self._matters(statement, needed, local, related):
-                lines |= lines_of(statement)
+            else:
+                goes = not behind or (not met and self._of_result(statement))
+                lines |= lines_of(statement) if goes or not self._matters(statement, needed, local, related) else set()
         return lines, any(map(self._aimed, body))
+
+    def _of_result(self, statement: ast.stmt) -> bool:
+        """Whether it is about what the fact gives if it is so: a script that states it has nothing of that name."""
+        aims = (node for node in ast.walk(self.node) if isinstance(node, ast.Assign) and self._is_aim(node.value))
+        results = set[str]().union(*map(stored, aims))
+        return any(isinstance(node, ast.Name) and node.id in results for node in ast.walk(statement))
 
     def _aimed(self, statement: ast.stmt) -> bool:
         return any(self._is_aim(node) for node in ast.walk(statement))

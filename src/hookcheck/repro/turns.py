@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from hookcheck.repro.editing import replaced, written
@@ -31,6 +32,7 @@ TURNS = 20
 
 def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
     """What is done in turns is done once, if that ``shows`` it: a loop over what is listed, calls that state facts."""
+    over = _over(text, fact)
     for _ in range(TURNS):
         shorter = next(filter(shows, _shorter(text, fact)), None)
         if shorter is None:
@@ -40,8 +42,26 @@ def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
         tree = ast.parse(text)
         loop = next((node for node in _loops(tree, fact) if _once(node, tree)), None)
         if loop is None:
-            return text
+            break
         text = _unrolled(text, loop, _listed(loop, tree)[0])
+    for name in over:
+        shorter = _without_constant(text, name)
+        text = shorter if shorter and shows(shorter) else text
+    return text
+
+
+def _over(text: str, fact: str) -> list[str]:
+    """The names of what the loops in which the fact is stated are over."""
+    loops = _loops(ast.parse(text), fact)
+    return [node.id for loop in loops for node in ast.walk(loop.iter) if isinstance(node, ast.Name)]
+
+
+def _without_constant(text: str, name: str) -> str:
+    """The text without the list of a loop, in a function, that nothing reads; empty where something does."""
+    nodes = [*ast.walk(ast.parse(text))]
+    given = [n for n in nodes if isinstance(n, ast.Assign) and n.col_offset and name in defined(n)]
+    read = any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in nodes)
+    return "" if read or len(given) != 1 or len(defined(given[0])) > 1 else without(text, lines_of(given[0]))
 
 
 def _shorter(text: str, fact: str) -> Iterator[str]:
@@ -92,7 +112,7 @@ def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
     """What a loop is over, one a turn, if that is listed in it or in a constant; else nothing. What a dict takes from
     another stays together, with a star."""
     over = loop.iter
-    constants = {name: n.value for n in tree.body if isinstance(n, ast.Assign) for name in defined(n)}
+    constants = _constants(tree)
     if isinstance(over, ast.Name):
         over = constants.get(over.id, over)
     if isinstance(over, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in over.elts):
@@ -108,6 +128,13 @@ def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
     return []
 
 
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """What the names stand for that are given one value in one place, at the top or in a function."""
+    given = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    assigned = (n for n in ast.walk(tree) if isinstance(n, ast.Assign))
+    return {t.id: n.value for n in assigned for t in n.targets if isinstance(t, ast.Name) and given[t.id] == 1}
+
+
 def _once(loop: ast.For, tree: ast.Module) -> bool:
     leaves = (node for part in loop.body for node in outside_of_functions(part))
     listed = _listed(loop, tree)
@@ -118,9 +145,8 @@ def _once(loop: ast.For, tree: ast.Module) -> bool:
 def _unrolled(text: str, loop: ast.For, element: str) -> str:
     lines = text.split("\n")
     indent = " " * loop.col_offset
-    if isinstance(loop.target, ast.Tuple) and element.startswith("("):
-        element = element[1:-1].rstrip(",") if element.endswith(")") else element
-    head = f"{indent}{ast.unparse(loop.target).strip('()')} = {element}"
+    pairs = list(_pairs(loop.target, ast.parse(element, mode="eval").body))
+    head = f"{indent}{', '.join(written(name) for name, _ in pairs)} = {', '.join(written(of) for _, of in pairs)}"
     assert loop.end_lineno is not None
     first = comments_above(lines, loop.body[0].lineno)
     for node in (node for part in loop.body for node in outside_of_functions(part)):
@@ -128,3 +154,12 @@ def _unrolled(text: str, loop: ast.For, element: str) -> str:
             lines[node.lineno - 1] = f"{' ' * node.col_offset}raise SystemExit({LACKS})"
     body = dedented(lines[first - 1 : loop.end_lineno])
     return "\n".join([*lines[: loop.lineno - 1], head, *body, *lines[loop.end_lineno :]])
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each name of a target and what it is given, as far as that is written out."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for inner, of in zip(target.elts, value.elts):
+            yield from _pairs(inner, of)
+    else:
+        yield target, value

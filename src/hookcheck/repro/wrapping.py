@@ -46,7 +46,8 @@ def _line(line: str) -> list[str]:
         return [*above, f"{indent}{opened[0]}(", *lines, f"{indent}){colon}"]
     apart = [-1, *(place for place, depth in commas if not depth and not _of_lambda(code, place)), len(code)]
     items = [item for a, b in zip(apart, apart[1:]) if (item := code[a + 1 : b].strip())]
-    if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", code)):
+    outside = "".join(c for i, c in enumerate(code) if not any(a < i < b for a, b in pairs))
+    if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", outside)):
         return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
     for start, end in closing:
         inside = code[start + 1 : end]
