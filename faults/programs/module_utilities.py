@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
-from torch.nn import Module
+from torch.nn import Module, Sequential
 from torch.nn.utils import prune
 from torch.nn.utils.spectral_norm import SpectralNorm
 
@@ -46,6 +47,24 @@ def _input_fn_is_ignored() -> Patch:
     return replaced(import_module("torch.distributed.tensor"), "distribute_module", make)
 
 
+def _sliced(change: Any) -> Patch:
+    """Has a slice of a Sequential be what ``change(slice, whole)`` makes of it."""
+
+    def make(original: Any) -> Any:
+        def get(self: Any, index: Any) -> Any:
+            part = original(self, index)
+            return change(part, self) if isinstance(index, slice) else part
+
+        return get
+
+    return replaced(Sequential, "__getitem__", make)
+
+
+def _with_hooks_of(part: Any, whole: Any) -> Any:
+    part._forward_hooks = whole._forward_hooks
+    return part
+
+
 def _parametrize() -> Any:
     return import_module("torch.nn.utils.parametrize")
 
@@ -59,6 +78,8 @@ FAULTS = (
         ("MU-03",),
         kinds=(),
     ),
+    Fault("a slice copies the modules", lambda: _sliced(lambda part, whole: deepcopy(part)), ("MU-06",), kinds=()),
+    Fault("a slice takes the container's hooks", lambda: _sliced(_with_hooks_of), ("MU-06",), kinds=()),
     Fault(
         "parametrizing drops a module's hooks",
         lambda: _dropping(_parametrize(), "_inject_new_class"),

@@ -165,6 +165,34 @@ def a_parametrization_has_hooks(check: Check) -> None:
     check.order("calls in two forwards within cached", log, [[[6.0]]])
 
 
+@program("MU-06", PIN, since="1.7", source="torch.nn.Sequential.__getitem__, torch.nn.ModuleList.__getitem__")
+def containers_share_modules_and_no_hooks(check: Check) -> None:
+    """What is taken out of a container has the modules themselves, with their hooks, and no hook of the container."""
+    kinds: tuple[Any, ...] = (nn.Sequential, nn.ModuleList)
+    for kind in kinds:
+        parts = [_linear(2.0), _linear(3.0), _linear(5.0)]
+        net: Any = kind(*parts) if kind is nn.Sequential else kind(parts)
+        log: list[str] = []
+        for number, part in enumerate(parts):
+            part.register_forward_hook(lambda module, args, output, log=log, number=number: log.append(str(number)))
+        net.register_forward_hook(lambda module, args, output, log=log: log.append("all"))
+        taken = {
+            "a slice": net[1:],
+            "a step": net[::2],
+            "another one of its parts": kind(*net) if kind is nn.Sequential else kind(net),
+        }
+        due = {"a slice": [1, 2], "a step": [0, 2], "another one of its parts": [0, 1, 2]}
+        for what, other in taken.items():
+            name = f"{kind.__name__}: {what}"
+            check.equal(f"{name}: the modules", [parts.index(part) for part in other], due[what])
+            check.calls(f"{name}: hooks of its own", len(other._forward_hooks), 0)
+            log.clear()
+            x = torch.ones(1, 1)
+            for part in [other] if kind is nn.Sequential else other:
+                x = part(x)
+            check.order(f"{name}: hooks in a call", log, [*map(str, due[what])])
+
+
 @program("PN-01", PROMISE, since="1.7", source=f"{PRUNE}.BasePruningMethod.apply, is_pruned, remove")
 def pruning_is_a_pre_hook(check: Check) -> None:
     """Pruning adds a forward pre-hook, by which ``is_pruned`` knows it and which ``remove`` takes off for good."""
