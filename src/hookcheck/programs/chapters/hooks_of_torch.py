@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -21,6 +22,8 @@ from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.program import program
 
 PRUNE = "torch.nn.utils.prune"
+PAIR = ("weight_ih", "weight_hh")
+"""The tensors of `cell`."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +73,22 @@ def linear(*weights: float) -> Any:
 @program("HT-01", PIN, since="1.7", source=f"{PRUNE}.remove, torch.nn.utils.remove_weight_norm, remove_spectral_norm")
 def two_tensors_are_computed_apart(check: Check) -> None:
     """Where two tensors of a module are computed before each call, undoing that for one of them leaves the other."""
-    for name, way in computed().items():
-        net = cell()
-        for tensor in ("weight_ih", "weight_hh"):
+    for (name, way), (one, other) in product(computed().items(), (PAIR, PAIR[::-1])):
+        net, what = cell(), f"{name}, undone for {one}"
+        for tensor in PAIR:
             quietly(partial(way.do, net, tensor))
-        check.calls(f"{name}: pre-hooks for two", len(net._forward_pre_hooks), 2)
-        quietly(partial(way.undo, net, "weight_ih"))
-        check.calls(f"{name}: pre-hooks for the other", len(net._forward_pre_hooks), 1)
-        names = [tensor for tensor, _ in net.named_parameters() if tensor in ("weight_ih", "weight_hh")]
-        check.equal(f"{name}: parameters again", names, ["weight_ih"])
+        check.calls(f"{what}: pre-hooks for two", len(net._forward_pre_hooks), 2)
+        quietly(partial(way.undo, net, one))
+        check.calls(f"{what}: pre-hooks for the other", len(net._forward_pre_hooks), 1)
+        names = [tensor for tensor, _ in net.named_parameters() if tensor in PAIR]
+        check.equal(f"{what}: parameters again", names, [one])
         with suppress(AttributeError):  # it was undone for the other one, which a fact has told of
-            getattr(net, f"weight_hh{way.source}").data.fill_(-8.0)
+            getattr(net, f"{other}{way.source}").data.fill_(-8.0)
             net(torch.ones(1, 1))
-        check.equal(f"{name}: the other, of -8", net.weight_hh, [[way.of_minus_8]])
-        before = net.weight_ih.tolist()
+        check.equal(f"{what}: the other, of -8", getattr(net, other), [[way.of_minus_8]])
+        before = getattr(net, one).tolist()
         net(torch.ones(1, 1))
-        check.equal(f"{name}: the one, after a call", net.weight_ih, before)
+        check.equal(f"{what}: the one, after a call", getattr(net, one), before)
 
 
 @program("HT-02", PIN, since="1.7", source="torch.nn.utils.weight_norm; 'Cannot register two weight_norm hooks'")
