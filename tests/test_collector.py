@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from hookcheck.collector import eased, paused, settle
+from hookcheck.collector import eased, paused, paused_until_exit, settle
 
 
 def test_it_stands_still_inside_and_runs_afterwards_whatever_happens() -> None:
@@ -21,6 +21,17 @@ def test_it_stands_still_inside_and_runs_afterwards_whatever_happens() -> None:
         fails()
     assert inside == [False]
     assert gc.isenabled()
+
+
+def test_what_is_there_at_the_end_is_left_alone_for_good() -> None:
+    try:
+        with paused_until_exit():
+            assert not gc.isenabled()
+            survivor: list[list[int]] = [[]]
+        assert gc.isenabled()
+        assert all(thing is not survivor for thing in gc.get_objects())
+    finally:
+        gc.unfreeze()
 
 
 def test_one_that_was_off_stays_off() -> None:

@@ -23,6 +23,17 @@ def paused() -> Iterator[None]:
 
 
 @contextmanager
+def paused_until_exit() -> Iterator[None]:
+    """No automatic collection inside, and none ever of what is there at the end: for a command whose process ends soon.
+
+    Whatever is part of a cycle then stays, as templates keep all that they were drawn from.
+    """
+    with paused():
+        yield
+        gc.freeze()
+
+
+@contextmanager
 def eased() -> Iterator[None]:
     """Collections inside are rarer: what one topology takes is mostly freed before the first one looks at it."""
     before = gc.get_threshold()

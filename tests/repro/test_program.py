@@ -22,6 +22,7 @@ from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
+from hookcheck.repro.editing import source
 from hookcheck.repro.program import (
     FAILURE,
     GIVEN,
@@ -232,3 +233,10 @@ def test_a_script_counts_the_time_of_its_own_program() -> None:
     assert f"timeout={ALONE_HANG_LIMIT}" in text
     assert f"setrlimit(resource.RLIMIT_CPU, ({ALONE_LIMIT}, " in text
     assert text.index("subprocess.run") < text.index("setrlimit") < text.index("def ")
+
+
+def test_a_part_of_a_text_is_what_python_takes_for_it() -> None:
+    text = 'def f(check):\n    check.equal("ä", [\n        1,\n        "ü",\n    ], lambda: (2))\n'
+    parts = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.expr)]
+    assert len(parts) > 6
+    assert [source(text, part) for part in parts] == [ast.get_source_segment(text, part) for part in parts]

@@ -20,11 +20,11 @@ def complete_record(name: str, reports: Path) -> Record:
     Raises:
         HookcheckError: there is none, it is no sound one, or it is of a run that was cut short.
     """
-    from hookcheck.collector import paused
+    from hookcheck.collector import paused_until_exit
     from hookcheck.record.reading import read
 
     path = record_path(name, reports)
-    with paused():
+    with paused_until_exit():
         record = read(path)
     if not record.footer.complete:
         raise HookcheckError(

@@ -25,6 +25,7 @@ def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     goes on where it was the next time.
     """
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
+    from hookcheck.collector import paused_until_exit
     from hookcheck.contract.ledger import load
     from hookcheck.report.drawing import report
     from hookcheck.run.reproduction import kept_in, reproductions
@@ -33,7 +34,7 @@ def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     scripts_folder = kept_in(records)
     if scripts:
         _make_scripts(records, scripts_folder)
-    with saying() as say:
+    with saying() as say, paused_until_exit():
         paths = report(
             records, output, load(), reproductions(scripts_folder), lambda f: faults.append(f"{f.file}: {f.text}"), say
         )

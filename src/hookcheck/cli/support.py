@@ -147,7 +147,7 @@ def _text(row: Row) -> str:
 
 def _written(reports: Path) -> list[Path]:
     """Draws both files from the sound records of a folder; one that is cut short or spoiled is an error."""
-    from hookcheck.collector import paused
+    from hookcheck.collector import paused_until_exit
     from hookcheck.record.errors import UnwritableReports
     from hookcheck.record.reading import read, record_files
     from hookcheck.report.changes import changes
@@ -156,7 +156,7 @@ def _written(reports: Path) -> list[Path]:
     files = record_files(reports / "records")
     if not files:
         raise HookcheckError(f"there is no record in {reports / 'records'}; run `pytest conformance/` first")
-    with paused():
+    with paused_until_exit():
         records = [read(path) for path in watched(files, "reading")]
         links = {entry["id"]: entry["link"] for entry in index()["ledger"]}
         texts = {"support.json": text(support(records)), "changes.md": changes(records, links)}

@@ -73,21 +73,28 @@ def _refuse_repeated(topologies: Mapping[tuple[str, str, tuple[str, ...]], Colle
 
 
 def _check_counterexamples(record: Folded, path: Path) -> None:
-    deviating = [alike for alike in record.alike if alike.deviations]
-    lost = [alike for alike in record.alike if alike.outcome in (CRASHED, TIMED_OUT)]
-    worth_showing = set[str]().union(*(alike.topologies for alike in (*deviating, *lost)))
     shown: set[str] = set()
     for counterexample in record.counterexamples:
-        topology = counterexample.topology
-        if topology in shown:
-            raise InconsistentRecord(path, None, f"the counterexample {topology} is there twice")
-        if topology not in worth_showing:
-            raise InconsistentRecord(path, None, f"no case of the topology {topology} deviates or was lost")
-        shown.add(topology)
-    shows = {alike.worded for alike in deviating if alike.worded and not shown.isdisjoint(alike.topologies)}
-    hidden = set[tuple[str, str, str]]().union(*{alike.deviating for alike in deviating}).difference(*shows)
+        if counterexample.topology in shown:
+            raise InconsistentRecord(path, None, f"the counterexample {counterexample.topology} is there twice")
+        shown.add(counterexample.topology)
+    unfounded, cells, shows = set(shown), set[_Cells](), set[_Cells]()
+    for alike in record.alike:
+        if alike.deviations or alike.outcome in (CRASHED, TIMED_OUT):
+            here = shown.intersection(alike.topologies)
+            unfounded -= here
+            if alike.deviations:
+                cells.add(alike.deviating)
+                shows.update([alike.worded] if here else ())
+    if unfounded:
+        raise InconsistentRecord(path, None, f"no case of the topology {min(unfounded)} deviates or was lost")
+    hidden = set[tuple[str, str, str]]().union(*cells).difference(*shows)
     if hidden:
         raise InconsistentRecord(path, None, f"the deviating cell {' / '.join(min(hidden))} has no counterexample")
+
+
+_Cells = frozenset[tuple[str, str, str]]
+"""Cells by clause, family and hook kind."""
 
 
 def _check_footer(record: Folded, path: Path) -> None:

@@ -32,7 +32,7 @@ def report(
     `UnwritableReports` where ``out`` cannot be written.
     """
     front, summary = out / "site" / "index.html", out / "compatibility.md"
-    with paused():  # what is read is gone before a collection would go through it
+    with paused():
         faults = _draw(records, out, summary, entries, reproduce, say)
     for fault in faults:
         tell(fault)

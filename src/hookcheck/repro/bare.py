@@ -27,8 +27,9 @@ def bare(text: str, typed: bool = False) -> str:
 
 def _cuts(tree: ast.Module, typed: bool) -> Iterator[tuple[Place, Place, str]]:
     """What is taken out: from where to where, and what stands there instead."""
-    fields = {part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    fields = {part for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and not typed:
             yield from _annotations(node.args)
             if node.returns is not None:

@@ -22,6 +22,15 @@ def end(node: ast.stmt | ast.expr | ast.arg) -> Place:
     return node.end_lineno, node.end_col_offset
 
 
+def source(text: str, node: ast.expr) -> str:
+    """A part as it is written; `ast.get_source_segment` goes through all of the text for each."""
+    (row, column), (end_row, end_column) = start(node), end(node)
+    lines = [line.encode() for line in text.split("\n")[row - 1 : end_row]]
+    lines[-1] = lines[-1][:end_column]
+    lines[0] = lines[0][column:]
+    return b"\n".join(lines).decode()
+
+
 def replaced(text: str, node: ast.expr, new: str) -> str:
     """The text with ``new`` in the place of a part."""
     lines = text.split("\n")

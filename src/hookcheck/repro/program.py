@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
-from hookcheck.repro.editing import end, replaced, start
+from hookcheck.repro.editing import end, replaced, source, start
 from hookcheck.repro.heading import LACKS, header, since_guard
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.links import links
@@ -283,8 +283,8 @@ def _of_check(call: ast.Call) -> bool:
 
 def _source(text: str, argument: ast.expr, called: bool) -> str:
     """An argument as it is written, on one line; in brackets where a lambda is called."""
-    source = " ".join((ast.get_source_segment(text, argument) or "").split())
-    return f"({source})" if called and isinstance(argument, ast.Lambda) else source
+    line = " ".join(source(text, argument).split())
+    return f"({line})" if called and isinstance(argument, ast.Lambda) else line
 
 
 def _run(called: bool, name: str, device: str, fact: str) -> str:
