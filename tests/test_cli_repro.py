@@ -165,6 +165,26 @@ def test_what_does_not_reproduce_is_no_file(folder: Path, monkeypatch: pytest.Mo
     assert not (folder / "there" / "repro.py").exists()
 
 
+@pytest.mark.parametrize("output", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_is_one_line(output: str, folder: Path) -> None:
+    (folder / "file").touch()
+    code, _, err = asked("repro", *OF_LINEAR, "-o", output)
+    assert code == 2
+    assert err.splitlines()[-1].startswith(f"hookcheck: error: cannot write into {output} (")
+    assert "choose another folder with --output" in err
+
+
+def test_what_may_not_be_written_is_said_before_anything_is_reduced(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    for more in ([], ["-o", "below/it"]):
+        code, _, err = asked("repro", *OF_LINEAR, *more)
+        assert code == 2
+        assert err.startswith(f"hookcheck: error: cannot write into {more[-1] if more else '.'} (Permission denied)")
+        assert err.count("\n") == 1
+
+
 def test_verify(folder: Path) -> None:
     Path("one.py").write_text("raise SystemExit(1)\n", encoding="utf-8")
     code, out, _ = asked("verify", "one.py", "--format", "json")

@@ -185,6 +185,12 @@ def test_what_is_skipped_is_named(tmp_path: Path) -> None:
     assert "2.4.0 (no wheel); 2.5.0 (no wheel)" in answer.text()
 
 
+def test_a_search_whose_folder_cannot_be_written_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "repro.bisect.json").mkdir()
+    answer, _, _ = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
+    assert answer.after.torch == "2.6.0"
+
+
 def test_a_search_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
     searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)
     _, tried, _ = searched(tmp_path, lambda n: SHOWS if n >= 6 else HOLDS)

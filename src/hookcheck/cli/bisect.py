@@ -67,7 +67,8 @@ def bisect(
     try:
         answer = searched(known[low : high + 1], attempt, memory, _said, named=bool(good and bad), find_fix=find_fix)
     except KeyboardInterrupt:
-        click.echo(f"\nthe verdicts so far are in {memory.path}: the same command goes on with them", err=True)
+        if memory.path.is_file():
+            click.echo(f"\nthe verdicts so far are in {memory.path}: the same command goes on with them", err=True)
         raise
     row = {
         "before": answer.before.torch,

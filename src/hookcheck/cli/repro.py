@@ -64,6 +64,7 @@ def repro(
         release_named(name)
     if others:
         uv()
+    reporting.check_writable(output or Path())  # before minutes go into reducing
     report = _report(case, record, clause_id, kind, device, reports)
     folder = output or Path(f"{report.clause.id}-{report.case[:8]}" if report.case != report.clause.id else report.case)
     report = reporting.verified(report, folder, others, runs, limit, _said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -36,10 +37,11 @@ class Memory:
             return cls(path, digest)
 
     def add(self, verdict: Verdict) -> None:
-        """Writes a verdict down."""
+        """Writes a verdict down, unless the folder cannot be written: the search goes on without that."""
         self.verdicts[verdict.torch] = verdict
         content = {"script": self.script, "verdicts": {torch: asdict(v) for torch, v in self.verdicts.items()}}
-        self.path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        with contextlib.suppress(OSError):
+            self.path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)

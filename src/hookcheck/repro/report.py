@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +34,14 @@ from hookcheck.topology.model import Topology
 
 RUNS = 3
 """So often a script is run before it is shown."""
+
+
+class UnwritableFolder(HookcheckError):
+    """The folder of a report cannot be written."""
+
+    def __init__(self, folder: Path, why: str) -> None:
+        """``why`` is what the operating system says of it."""
+        super().__init__(f"cannot write into {folder} ({why}); choose another folder with --output")
 
 
 @dataclass(frozen=True)
@@ -105,10 +115,14 @@ def verified(
 
     Raises:
         HookcheckError: the fault does not show on the torch at hand; the script is removed.
+        UnwritableFolder: ``folder`` cannot be written.
     """
     path = folder / "repro.py"
-    folder.mkdir(parents=True, exist_ok=True)
-    path.write_text(report.script, encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(report.script, encoding="utf-8")
+    except OSError as fault:
+        raise UnwritableFolder(folder, fault.strerror or str(fault)) from None
     version = public_version(str(torch.__version__))
     say(f"running the script on torch {version}")
     verdicts = [seen_to_show(path, version, runs, limit)]
@@ -116,6 +130,17 @@ def verified(
         say(f"running the script on torch {other}")
         verdicts.append(verify.on(path, other, runs, limit, version))
     return Report(**{**vars(report), "verdicts": tuple(verdicts)})
+
+
+def check_writable(folder: Path) -> None:
+    """Makes sure that ``folder`` can be written, or made where it is to be.
+
+    Raises:
+        UnwritableFolder: it cannot.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(there, os.W_OK):
+        raise UnwritableFolder(folder, os.strerror(errno.EACCES))
 
 
 def seen_to_show(path: Path, version: str, runs: int = 1, limit: float = verify.LIMIT) -> Verdict:
