@@ -85,7 +85,7 @@ def tally(verdicts: Iterable[ShownVerdict]) -> str:
     """How many verdicts have each sign of what is wrong, costliest first.
 
     >>> from hookcheck.report.signs import SILENT
-    >>> tally([Verdict(SILENT), Verdict(SILENT), Verdict(HOLDS)])
+    >>> tally([ShownVerdict(SILENT), ShownVerdict(SILENT), ShownVerdict(HOLDS)])
     '2 silently wrong'
     """
     counted = Counter(verdict.sign for verdict in verdicts if is_wrong(verdict))
@@ -96,8 +96,9 @@ def summed(changed: Changes) -> str:
     """What has changed between two releases, in half a sentence."""
     parts = []
     if changed.worse:
-        silent = f"{changed.silent} of them" if changed.silent else "none"
-        parts.append(f"{many(len(changed.worse), 'thing')} got worse ({silent} without any error or warning)")
+        worse = len(changed.worse)
+        silent = "" if changed.silent == worse else f"{changed.silent} of them " if changed.silent else "none "
+        parts.append(f"{many(worse, 'thing')} got worse ({silent}without any error or warning)")
     else:
         parts.append("nothing got worse")
     if changed.withdrawn:

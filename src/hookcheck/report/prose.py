@@ -55,11 +55,11 @@ def between(names: Sequence[str]) -> str:
 
 
 def listed(names: Sequence[str], most: int, noun: str) -> str:
-    """``names``, or the first of very many and how many there are.
+    """``names``, or the first of very many and how many there are; a single one is not left out.
 
-    >>> listed(["a", "b", "c"], 2, "families")
-    'a, b and 1 more families'
+    >>> listed(["a", "b", "c"], 2, "families"), listed(["a", "b", "c", "d"], 2, "families")
+    ('a, b, c', 'a, b and 2 more families')
     """
-    if len(names) <= most:
+    if len(names) <= most + 1:
         return ", ".join(names)
     return f"{', '.join(names[:most])} and {len(names) - most} more {noun}"
