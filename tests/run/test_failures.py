@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from hookcheck.run.failures import PLACES, fold
+from hookcheck.run.failures import FEW, PLACES, fold
 
 
 def report(clause: str, gap: str, family: str, kind: str = "full_backward", more: str = "") -> Any:
@@ -46,6 +46,27 @@ def test_many_places_are_counted() -> None:
     assert fold(reports) == 20
     (only,) = shown(reports)
     assert only.endswith(f" and {19 - PLACES} more")
+
+
+def test_of_many_causes_the_shortest_is_told_in_full_and_each_other_on_a_line() -> None:
+    program = "FW-14 (forward-hooks): It runs (at once).\nsource:   docs\ntwo hooks: wrong order\n  expected: a, b\n"
+    reports = [
+        *(report(f"GI-{number:02}", "wrong values", "nested", more="its network") for number in range(1, FEW)),
+        report("GO-01", "wrong shape", "residual"),
+        report("OB-01", "raised", "nested", more="its network"),
+        report("OB-01", "raised", "view", more="its larger network"),
+        SimpleNamespace(longrepr=f"{program}  observed: b, a\n\ndef program(check): ...\n" + "    pass\n" * 40),
+    ]
+    assert fold(reports) == len(reports)
+    (only,) = shown(reports)
+    assert only.startswith("GO-01 (residual, full_backward): wrong shape at net.fc#1")
+    assert only.endswith(
+        f"{FEW + 1} more causes, which -v tells in full:\n"
+        "  GI-01 (nested, full_backward): wrong values\n"
+        "  GI-02 (nested, full_backward): wrong values\n"
+        "  OB-01 (nested, full_backward): raised, and in 1 more cell\n"
+        "  FW-14 (forward-hooks): two hooks: wrong order\n"
+    )
 
 
 def test_other_failures_are_left_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from hookcheck.contract.verdict import LOST
@@ -12,35 +12,77 @@ _CELL = r"\((?P<family>[^,()]+), (?P<kind>[^()]+)\)"
 _TEXTS = (
     re.compile(rf"(?P<what>\S+) {_CELL}: (?P<how>.+) at \S+"),
     re.compile(rf"(?P<what>{'|'.join(LOST)}) {_CELL}: .+\n(?P<how>topology \S+):"),
+    re.compile(r"(?P<what>\S+) \((?P<family>)(?P<kind>[^,()]+)\): .+\nsource: .+\n(?P<how>.+)\n  expected: "),
 )
 """How the text of a cell begins that the ledger does not explain (see `hookcheck.report.counterexample`): by clause
-and gap, and where a case took the process along by how it did, and on which network."""
+and gap, where a case took the process along by how it did, and on which network, and of a program by what it states
+first that is not so."""
 
 PLACES = 6
 """How many of the other cells are named."""
 
+FEW = 3
+"""So many causes have their whole text printed."""
 
-def fold(reports: Iterable[Any]) -> int:
+
+def fold(reports: Sequence[Any]) -> int:
     """Has pytest print one of the ``reports`` of failed cells a cause; how many of them have a cause.
 
     It is the shortest text, that of the smallest network. The others are counted and named at its end; in pytest's
-    counts they stay. Reports of other tests, and of programs, which each have a text of their own, are left alone.
+    counts they stay. Where there are more than `FEW` causes, the shortest text of all is printed, and below it a line
+    for each other cause. Reports of other tests are left alone.
     """
-    causes: dict[tuple[str, str], list[tuple[Any, str]]] = {}
+    causes: dict[tuple[str, str], list[_Failure]] = {}
     for report in reports:
         match = next(filter(None, (text.match(str(report.longrepr)) for text in _TEXTS)), None)
         if match:
-            place = f"{match['family']} with {match['kind']}"
-            causes.setdefault((match["what"], match["how"]), []).append((report, place))
+            causes.setdefault((match["what"], match["how"]), []).append((report, match))
     for same in causes.values():
-        same.sort(key=lambda item: len(str(item[0].longrepr)))
-        (shown, _), *others = same
-        for report, _ in others:
-            report._pdbshown = True  # what pytest leaves out of its section of failures
-        if others:
-            places = list(dict.fromkeys(place for _, place in others))
-            named = ", ".join(places[:PLACES])
-            more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-            cells = "cells" if len(others) > 1 else "cell"
-            shown.longrepr = f"{shown.longrepr}\nthe same in {len(others)} more {cells}: {named}{more}"
+        same.sort(key=_length)
+        _name_others(same)
+    firsts = [same[0] for same in causes.values()]
+    if len(firsts) > FEW:
+        shown = min(firsts, key=_length)
+        others = [same for same in causes.values() if same[0] is not shown]
+        lines = "\n".join(f"  {_line(same)}" for same in others)
+        shown[0].longrepr = f"{shown[0].longrepr}\n\n{len(others)} more causes, which -v tells in full:\n{lines}\n"
+        for report, _ in (same[0] for same in others):
+            _leave_out(report)
     return sum(map(len, causes.values()))
+
+
+_Failure = tuple[Any, "re.Match[str]"]
+"""A report, and how its text begins."""
+
+
+def _length(failure: _Failure) -> int:
+    return len(str(failure[0].longrepr))
+
+
+def _leave_out(report: Any) -> None:
+    """Has pytest leave a report out of its section of failures."""
+    report._pdbshown = True
+
+
+def _name_others(same: Sequence[_Failure]) -> None:
+    """Has the first of several failures with one cause speak for the others."""
+    (shown, _), *others = same
+    for report, _ in others:
+        _leave_out(report)
+    if others:
+        places = list(dict.fromkeys(f"{match['family']} with {match['kind']}" for _, match in others))
+        named = ", ".join(places[:PLACES])
+        more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
+        shown.longrepr = f"{shown.longrepr}\nthe same in {_more_cells(same)}: {named}{more}"
+
+
+def _more_cells(same: Sequence[_Failure]) -> str:
+    return f"{len(same) - 1} more {'cell' if len(same) == 2 else 'cells'}"
+
+
+def _line(same: Sequence[_Failure]) -> str:
+    """A cause on a line: where it shows first, how, and how often."""
+    match = same[0][1]
+    where = ", ".join(filter(None, [match["family"], match["kind"]]))
+    often = f", and in {_more_cells(same)}" if len(same) > 1 else ""
+    return f"{match['what']} ({where}): {match['how']}{often}"
