@@ -154,6 +154,16 @@ def test_a_page_fits_a_sheet_of_paper(site: Path, visit: Any, address: str) -> N
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
+def test_on_paper_small_print_is_small_and_a_version_stands_on_one_line(site: Path, visit: Any) -> None:
+    page = visit(viewport=A4).go(site, "index.html")
+    page.emulate_media(media="print")
+    size = "(e) => parseFloat(getComputedStyle(e).fontSize)"
+    larger = f"(all) => all.filter((e) => ({size})(e) > ({size})(e.parentElement)).length"
+    assert page.locator("table.matrix small").evaluate_all(larger) == 0
+    lines = "(all) => Math.max(...all.map((e) => e.getClientRects().length))"
+    assert page.locator("table.matrix thead a").evaluate_all(lines) == 1
+
+
 def test_the_newest_releases_are_on_the_screen(site: Path, visit: Any) -> None:
     page = visit().go(site, "index.html")
     head = page.locator("table.matrix thead th").nth(1).bounding_box()
