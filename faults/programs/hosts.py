@@ -57,6 +57,28 @@ def _doubling() -> Patch:
     return replaced(swa_utils.AveragedModel, "__init__", make)
 
 
+def _copied_without_hooks() -> Patch:
+    """A deepcopy of a parametrized module has none of its forward hooks."""
+    parametrize = import_module("torch.nn.utils.parametrize")
+
+    def make(original: Any) -> Any:
+        def inject(module: Any) -> None:
+            original(module)
+            made = type(module)
+            copied = made.__deepcopy__
+
+            def forgetting(self: Any, memo: Any) -> Any:
+                result = copied(self, memo)
+                vars(result)["_forward_hooks"] = type(self._forward_hooks)()
+                return result
+
+            made.__deepcopy__ = forgetting
+
+        return inject
+
+    return replaced(parametrize, "_inject_new_class", make)
+
+
 def _compiled_called_past_its_hooks() -> Patch:
     """What torch.compile makes of a module is called past its own hooks."""
     owner = import_module("torch._dynamo.eval_frame").OptimizedModule
@@ -77,6 +99,7 @@ FAULTS = (
         kinds=(),
     ),
     Fault("a copy for averages has hooks twice", _doubling, ("HO-01",), kinds=()),
+    Fault("a deepcopy of a parametrized module has no forward hooks", _copied_without_hooks, ("HO-01",), kinds=()),
     Fault("removing weight_norm leaves a pre-hook", _left_behind, ("HO-02",), kinds=()),
     Fault(
         "removing a pruning takes backward hooks along",

@@ -11,7 +11,7 @@ import copy
 import gc
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -155,6 +155,11 @@ class Host:
     given: Callable[[], Any] = row
 
 
+def _made(host: Host) -> Module:
+    """What a host makes of its net without hooks."""
+    return host.make(host.base())
+
+
 HOSTS = {
     "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images, given=image),
     "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1"), given=image),
@@ -175,6 +180,12 @@ HOSTS = {
     **{name: Host(_changed(change.there), since=change.since) for name, change in CHANGES.items()},
 }
 """What makes modules of modules, by name."""
+
+COPIED = ("symbolic_trace", "parametrized", "AveragedModel", "DataParallel")
+"""Hosts of whose modules a deepcopy is made as well: those have a class, a ``__deepcopy__`` or modules of their own."""
+
+for _name in COPIED:
+    HOSTS[f"deepcopy of {_name}"] = replace(HOSTS[_name], make=copy.deepcopy, base=partial(_made, HOSTS[_name]))
 
 
 CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
@@ -215,12 +226,12 @@ def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]
 
 
 def counted(net: Module, group: str, calls: list[str]) -> dict[str, Callable[..., None]]:
-    """Puts a hook of each kind of the group on every module of ``net``, each of which appends its word to ``calls``;
-    gives them by that."""
+    """Puts a hook of each kind of the group on every module of ``net`` that can be called, each of which appends its
+    word to ``calls``; gives them by that."""
     hooks: dict[str, Callable[..., None]] = {}
     for path, module in net.named_modules():
         for name in GROUPS[group]:
-            if hasattr(module, name):
+            if hasattr(module, name) and type(module).forward is not nn.Module.forward:
                 word = f"{name} of {path or 'the root'}"
                 hooks[word] = noting(calls, word)
                 getattr(module, name)(hooks[word])
