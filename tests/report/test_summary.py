@@ -73,5 +73,5 @@ def test_many_causes_take_few_lines_and_fit_the_width(width: int) -> None:
     assert len(lines) <= 25 or width < 80
     text = " ".join(line.strip() for line in lines)
     assert text.count("new: ") == CAUSES
-    assert f"and {30 - CAUSES} more new causes, which the report lists" in text
+    assert f"and {30 - CAUSES} more new causes, which the record holds" in text
     assert "and 8 more reasons (8 cases)" in text

@@ -14,7 +14,7 @@ from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.last_node import ties
 from hookcheck.oracle.memory import Pasted
 from hookcheck.oracle.trace import writes
-from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
+from hookcheck.topology.contexts import GRAD_MODES
 from hookcheck.topology.model import Apply, Composite, Sequential, inside, statements, tensor_classes, walk
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
@@ -29,9 +29,6 @@ CHANNELS_LAST = ("channels last", "channels last, 3-D")
 
 OF_IMAGES = ("BatchNorm2d", "BatchNorm3d", "InstanceNorm2d", "InstanceNorm3d")
 """Layers that know an image's channels-last layout, and work through batch_norm."""
-
-REPEATED_AND_PACKED = "checkpoint and hooks on saved tensors"
-"""The word for a network that runs forward again in backward, and on whose saved tensors there are hooks."""
 
 
 def _while_alive(function: Callable[[Traced], Features]) -> Callable[[Traced], Features]:
@@ -66,14 +63,11 @@ def network_features(expected: Expected) -> Features:
     leaves open whether images are channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets
     the inputs alone of a call whose outputs one before it has met, and ``unused`` whether one comes to no gradient of a
     leaf, or of what it is asked for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the contexts that
-    the network runs inside of, grad modes left out, or ``nothing``, and `REPEATED_AND_PACKED` where that holds.
+    the network runs inside of, grad modes left out, or ``nothing``.
     """
     topology = expected.topology
     through_view = any(isinstance(node.primitive, Pasted) for node in expected.trace.nodes)
     contexts = {*inside(topology)}.difference(GRAD_MODES)
-    properties = [CONTEXTS[name] for name in contexts]
-    if any(context.repeats for context in properties) and any(context.packs for context in properties):
-        contexts.add(REPEATED_AND_PACKED)
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
     tensors = frozenset(tensor_classes(topology))
     modules = {type(module).__name__ for _, module in walk(topology.module)}

@@ -5,6 +5,7 @@ It is a pure function of the records; only the addresses that reasons rest on co
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -135,9 +136,8 @@ def _seen(gap: str, expected: str, observed: str) -> str:
 
 
 def cut(text: str) -> str:
-    """``text`` on one line of at most `WORDS` characters."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= WORDS else f"{flat[:WORDS].rstrip()} …"
+    """``text`` on one line of at most `WORDS` characters, cut between words."""
+    return textwrap.shorten(text, WORDS, placeholder=" …")
 
 
 def markdown(text: str) -> str:

@@ -120,7 +120,7 @@ def _sentences(record: Record) -> Iterator[str]:
             f"for one see: hookcheck explain {cause.topology}"
         )
     if causes[CAUSES:]:
-        yield f"and {_many(len(causes) - CAUSES, 'more new cause')}, which the report lists"
+        yield f"and {_many(len(causes) - CAUSES, 'more new cause')}, which the record holds"
     known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
     if known:
         counts = ", ".join(

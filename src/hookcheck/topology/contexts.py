@@ -35,7 +35,6 @@ class Context:
     needs: str = ""
     replaces: tuple[str, ...] = ()
     repeats: bool = False
-    packs: bool = False
     compiles: bool = False
 
 
@@ -147,9 +146,9 @@ CONTEXTS = {
     "inference_mode": Context(STEPS, "1.9", "torch.inference_mode()"),
     # Autocast leaves float64 alone.
     "autocast": Context(CALL, "1.10", "torch.autocast('cpu')"),
-    "save_on_cpu": Context(CALL, "1.10", "torch.autograd.graph.save_on_cpu()", packs=True),
+    "save_on_cpu": Context(CALL, "1.10", "torch.autograd.graph.save_on_cpu()"),
     "saved_tensors_hooks": Context(
-        CALL, "1.10", "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)", packs=True
+        CALL, "1.10", "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)"
     ),
     "detect_anomaly": Context(RUN, "1.7", "torch.autograd.detect_anomaly()"),
     "dual_level": Context(RUN, "1.8", "torch.autograd.forward_ad.dual_level()", "import torch.autograd.forward_ad"),
