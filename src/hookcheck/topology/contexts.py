@@ -26,7 +26,8 @@ class Context:
     ``replaces`` are the leaves in whose place it gives the network tensors of its own, of no class that those are of:
     ``parameters``, ``inputs``, or the ``differentiated`` ones of these, which require grad. ``repeats`` says that
     backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work in it, which is slow,
-    and asks for a Python that it knows.
+    and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers, if
+    that is another.
     """
 
     wraps: str
@@ -36,6 +37,7 @@ class Context:
     replaces: tuple[str, ...] = ()
     repeats: bool = False
     compiles: bool = False
+    complex_since: str = ""
 
 
 COMPILED = """\
@@ -228,7 +230,14 @@ def replica(module):
     with there:
         return replicate(module, [0])[0]""",
     ),
-    "ddp": Context(CALLER, "1.11", "distributed({net}).forward({args})", f"{PROCESS_GROUP}\n\n\n{DISTRIBUTED}"),
+    # Until then gloo sends no complex numbers.
+    "ddp": Context(
+        CALLER,
+        "1.11",
+        "distributed({net}).forward({args})",
+        f"{PROCESS_GROUP}\n\n\n{DISTRIBUTED}",
+        complex_since="2.11",
+    ),
     # It puts other parameters in the place of the module's own, which are given what those gather.
     "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}", ("parameters",)),
     "dtensor": Context(

@@ -329,6 +329,8 @@ def needs(topology: Topology) -> tuple[str, str]:
         used += [
             (step.complex_since, f"{type(step).__name__} on complex tensors") for step in steps if step.complex_since
         ]
+        around = ((CONTEXTS[name].complex_since, name) for name in inside(topology))
+        used += [(since, f"{name} on complex tensors") for since, name in around if since]
     return max(used, key=lambda item: _numbers(item[0]), default=("1.7", "hooks"))
 
 

@@ -181,11 +181,19 @@ HOSTS = {
 }
 """What makes modules of modules, by name."""
 
-COPIED = ("symbolic_trace", "parametrized", "AveragedModel", "DataParallel")
-"""Hosts of whose modules a deepcopy is made as well: those have a class, a ``__deepcopy__`` or modules of their own."""
+COPIED: dict[str, Release] = {
+    "symbolic_trace": (1, 8),
+    "parametrized": (1, 13),
+    "AveragedModel": (1, 8),
+    "DataParallel": (1, 8),
+}
+"""Hosts of whose modules a deepcopy is made as well, since which release it can be: those have a class, a
+``__deepcopy__`` or modules of their own."""
 
-for _name in COPIED:
-    HOSTS[f"deepcopy of {_name}"] = replace(HOSTS[_name], make=copy.deepcopy, base=partial(_made, HOSTS[_name]))
+for _name, _since in COPIED.items():
+    HOSTS[f"deepcopy of {_name}"] = replace(
+        HOSTS[_name], make=copy.deepcopy, base=partial(_made, HOSTS[_name]), since=_since
+    )
 
 
 CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
