@@ -236,7 +236,7 @@ def replica(module):
         "1.11",
         "distributed({net}).forward({args})",
         f"{PROCESS_GROUP}\n\n\n{DISTRIBUTED}",
-        complex_since="2.11",
+        complex_since="2.9",
     ),
     # It puts other parameters in the place of the module's own, which are given what those gather.
     "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}", ("parameters",)),
