@@ -6,7 +6,8 @@ if (filter) {
     row,
     words: row.textContent.toLowerCase(),
     stands: (row.dataset.v || "").split(";").filter(Boolean).map((part) => part.split("=")),
-    kinds: (row.dataset.kind || "").split(" "),
+    // Which of the hook kinds to choose from it is about, as the bits of a number.
+    kinds: BigInt(`0x${row.dataset.kinds || 0}`),
     families: (row.dataset.family || "").split(" "),
     from: new Map((row.dataset.from || "").split(" ").filter(Boolean).map((part) => part.split(":"))),
     cases: row.querySelector(".cases"),
@@ -33,7 +34,7 @@ if (filter) {
       item.cases.textContent = earlier() ? `${count.toLocaleString("en")} case${count === 1 ? "" : "s"}` : item.said;
     }
     if (value("family") && !item.families.includes(value("family"))) return false;
-    if (!item.stands.length) return !value("kind") || item.kinds.includes(value("kind"));
+    if (!item.stands.length) return !value("kind") || (item.kinds >> BigInt(filter.elements.kind.selectedIndex - 1)) % 2n === 1n;
     const letters = item.stands
       .filter(([kind]) => !value("kind") || kind === value("kind"))
       .map(([, all]) => all[release()])

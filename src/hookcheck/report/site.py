@@ -244,6 +244,7 @@ def _environment(view: SiteView) -> Environment:
     )
     filters: Mapping[str, Any] = {
         "between": between,
+        "bits": lambda kinds: f"{sum(1 << place for place, kind in enumerate(view.hook_kinds) if kind in kinds):x}",
         "capitalize_first": lambda text: text[:1].upper() + text[1:],
         "judged_on": partial(_judged_on, view),
         "kind_name": lambda kind: title(kind)[:1].lower() + title(kind)[1:],
