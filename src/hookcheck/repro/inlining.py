@@ -6,7 +6,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from hookcheck.repro.editing import quoted, replaced, written
+from hookcheck.repro.editing import quoted
+from hookcheck.repro.scopes import Scopes
 
 SIMPLE = (ast.Constant, ast.Name)
 """What may stand in several places, or in a function, for the argument that it was."""
@@ -75,7 +76,8 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 def _without_calls(text: str, name: str) -> str | None:
     """The text without a function, or None where it must stay."""
     while True:
-        tree = ast.parse(text)
+        scopes = Scopes(text)
+        tree = scopes.tree
         function = next(node for node in _functions(tree) if node.name == name)
         uses = [n for part in tree.body if part is not function for n in ast.walk(part) if _is(n, name)]
         calls = [n for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Call) and _is(n.func, name)]
@@ -88,7 +90,7 @@ def _without_calls(text: str, name: str) -> str | None:
         value = _value(function, call, tree)
         if value is None:
             return None
-        text = replaced(text, call, written(value))
+        text = scopes.put({call: value})
 
 
 def _is(node: ast.AST, name: str) -> bool:

@@ -17,6 +17,7 @@ from hookcheck.repro.editing import end, replaced, source, start
 from hookcheck.repro.heading import LACKS, header, since_guard
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.links import links
+from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import may_name
 from hookcheck.repro.turns import flat, one_turn
@@ -86,6 +87,9 @@ SILENT = """def silent(name, act, says=""):
     check(name, [str(w.message) for w in caught if says in str(w.message)], [])
     return result"""
 
+RESULT = "\n    return result"
+"""The end of those that give what they do, where nobody asks for it."""
+
 STATED = {
     "equal": "check({0}, {1}, {2})",
     "true": "check({0}, bool({1}), True)",
@@ -153,17 +157,27 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
         return written.script(short, fact)
 
     def shows(candidate: str, plain: str = PLAIN) -> bool:
-        code, said = run(written.script(candidate, fact, plain))
+        try:
+            code, said = run(written.script(candidate, fact, plain))
+        except Exception:  # it ends otherwise
+            return False
         compared = said.partition(f"{fact}: expected None")[0]  # what an exception says is compared with nothing
         return code == 1 and f"{fact}: expected" in said and (plain == PLAIN or not ROUNDED.search(compared))
 
     if not shows(short):
         return written.script(text, "")
-    short = one_turn(short, fact, shows)
+    turned = (
+        lambda text: one_turn(text, fact, shows, lambda candidate: run(written.script(candidate, fact))[1]),
+        lambda text: sliced(text, fact),
+        lambda text: simpler(text, program.since, shows),
+    )
     changes: tuple[Callable[[str], str | None], ...] = (
+        *turned,
+        *turned,
         lambda text: sliced(text, fact),
         lambda text: flat(text, program.judge.__name__),
         lambda text: inlined(plainer(text)),
+        lambda text: simpler(text, program.since, shows),
     )
     for change in changes:
         changed = change(short)
@@ -184,7 +198,10 @@ class _Written:
         body = stated(text, fact)
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
-        helpers += [helper for called, helper in uses.items() if re.search(rf"\b{called}\(", body)]
+        for called, helper in uses.items():
+            if re.search(rf"\b{called}\(", body):
+                given = re.search(rf"\S *\b{called}\(", body)
+                helpers.append(helper if given else helper.replace("result = act", "act").replace(RESULT, ""))
         everything = "\n".join([body, *helpers])
         imports = {line for line in self.code.imports if "annotations" not in line and _needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
@@ -267,6 +284,8 @@ def _rewritten(text: str, call: ast.Call, fact: str) -> str:
     known = SAYING if name in SAYING and len(arguments) > STATED[name].count("{") else STATED
     about = name == "works" and bool(fact) and may_name(call, fact)
     form = FAILS if about else known[name]
+    if name == "order" and isinstance(arguments[1], (ast.List, ast.ListComp)):
+        form = STATED["equal"]  # it is a list
     written = form.format(*(_source(text, a, f"{{{i}}}()" in form) for i, a in enumerate(arguments)))
     return replaced(text, call, written)
 

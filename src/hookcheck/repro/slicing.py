@@ -130,8 +130,22 @@ class Function:
                     lines |= inner if aimed else set()
             else:
                 goes = not behind or (not met and self._of_result(statement))
-                lines |= lines_of(statement) if goes or not self._matters(statement, needed, local, related) else set()
+                if goes or not self._matters(statement, needed, local, related):
+                    lines |= lines_of(statement)
+                else:
+                    lines |= self._other_facts(statement)
         return lines, any(map(self._aimed, body))
+
+    def _other_facts(self, statement: ast.stmt) -> set[int]:
+        """The lines of what is stated within a statement that matters, and changes nothing."""
+        lines: set[int] = set()
+        for part in _statements([statement]):
+            for block in _blocks(part):
+                others = [inner for inner in block if not _mere_fact(inner)]
+                lines |= (
+                    set[int]().union(*(lines_of(inner) for inner in block if _mere_fact(inner))) if others else set()
+                )
+        return lines
 
     def _of_result(self, statement: ast.stmt) -> bool:
         """Whether it is about what the fact gives if it is so: a script that states it has nothing of that name."""
@@ -207,6 +221,12 @@ class Function:
                 joined = set[str]().union(*(related[name] for name in names))
                 related.update(dict.fromkeys(joined, joined))
         return related
+
+
+def _mere_fact(statement: ast.stmt) -> bool:
+    """Whether a statement states a fact, and changes nothing."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and is_fact(call) and reads(statement)
 
 
 def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 from hookcheck.repro.editing import replaced, written
+from hookcheck.repro.folding import Known
 from hookcheck.repro.heading import LACKS
+from hookcheck.repro.scopes import Scopes, pairs
 from hookcheck.repro.slicing import Function
 from hookcheck.repro.syntax import (
     aims_of,
     called,
+    checking,
     checks,
     comments_above,
     dedented,
@@ -30,9 +34,13 @@ TURNS = 20
 """So often something is left out of the turns of loops and calls."""
 
 
-def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
-    """What is done in turns is done once, if that ``shows`` it: a loop over what is listed, calls that state facts."""
+def one_turn(text: str, fact: str, shows: Callable[[str], bool], said: Callable[[str], str] = lambda text: "") -> str:
+    """What is done in turns is done once, if that ``shows`` it: a loop over what is listed, calls that state facts.
+
+    What a loop is over is read from the text, or from what a run of it ``said``.
+    """
     over = _over(text, fact)
+    text = _last_turns(text, fact, shows, said)
     for _ in range(TURNS):
         shorter = next(filter(shows, _shorter(text, fact)), None)
         if shorter is None:
@@ -48,6 +56,41 @@ def one_turn(text: str, fact: str, shows: Callable[[str], bool]) -> str:
         shorter = _without_constant(text, name)
         text = shorter if shorter and shows(shorter) else text
     return text
+
+
+def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callable[[str], str]) -> str:
+    """The text with the last turn alone of each loop that states the fact and is over what only a run can tell."""
+    skipped = 0
+    while True:
+        tree = ast.parse(text)
+        aims = aims_of(tree, fact)
+        loops = [n for n in ast.walk(tree) if isinstance(n, ast.For) and not _listed(n, tree) and states(n, aims)]
+        if not loops[skipped:]:
+            return text
+        loop = loops[skipped]
+        lines = text.split("\n")
+        indent = " " * loop.body[0].col_offset
+        lines.insert(
+            comments_above(lines, loop.body[0].lineno) - 1, f'{indent}print("{TURN}", repr({written(loop.target)}))'
+        )
+        turns = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
+        shorter = replaced(text, loop.iter, f"({turns[-1]},)") if turns and _literal(turns[-1]) else ""
+        if shorter and shows(shorter):
+            text = shorter
+        else:
+            skipped += 1
+
+
+TURN = "the turn is"
+"""What a script says in each turn of a loop, where that is asked for."""
+
+
+def _literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return False
+    return True
 
 
 def _over(text: str, fact: str) -> list[str]:
@@ -72,6 +115,17 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
         if len(listed) > 1:
             yield from (replaced(text, loop.iter, f"({element},)") for element in listed)
             return
+    known = Known(Scopes(text))
+    for loop in (node for node in ast.walk(known.scopes.tree) if isinstance(node, ast.For)):
+        if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name):
+            listed = known.turns(loop)  # what is drawn up for the loop, whose turns are alike
+            if len(listed) > 1:
+                yield from (replaced(text, loop.iter, f"({element},)") for element in listed)
+            for given in loop.iter.args if not listed else ():
+                names = known.listed(given)
+                if len(names) > 1:
+                    yield from (replaced(text, given, f"({name},)") for name in names)
+    yield from _of_variants(known.scopes)
     aims = aims_of(tree, fact)
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and checks(node)):
         of = Function(function, text, aims, holders(tree, aims))
@@ -79,6 +133,29 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
         again = [n for n in calls if called(n.value) in of.stating | of.holding]  # type: ignore[arg-type]
         if len(again) > 1:
             yield from (without(text, lines_of(call)) for call in again)
+
+
+def _of_variants(scopes: Scopes) -> Iterator[str]:
+    """The text with one entry alone of a dict that a function gives, whichever way it does, to one loop."""
+    for loop in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.For)):
+        of = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+        call = of.value if isinstance(of, ast.Attribute) and of.attr == "items" else None
+        function = scopes.function(call) if isinstance(call, ast.Call) else None
+        if not isinstance(function, ast.FunctionDef) or len(scopes.loads[scopes.tree, function.name]) != 1:
+            continue
+        returns = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
+        dicts = [value for value in returns if isinstance(value, ast.Dict)]
+        if not returns or len(dicts) != len(returns):
+            continue
+        entries = [{written(k): v for k, v in zip(each.keys, each.values) if k is not None} for each in dicts]
+        for key in entries[-1]:
+            if all(key in each for each in entries):
+                one = ast.parse(f"(({key}, {function.name}()),)", mode="eval").body
+                new: dict[ast.expr, ast.expr] = {each: by_key[key] for each, by_key in zip(dicts, entries)}
+                text = scopes.put({**new, loop.iter: one})
+                singular = function.name[:-1]
+                free = function.name.endswith("s") and not re.search(rf"\b{singular}\b", text)
+                yield re.sub(rf"\b{function.name}\b(?=\()", singular, text) if free else text
 
 
 def flat(text: str, name: str) -> str | None:
@@ -105,7 +182,13 @@ def _loops(tree: ast.Module, fact: str) -> list[ast.For]:
     """The loops over what is listed in which the fact is stated."""
     aims = aims_of(tree, fact)
     loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and _listed(node, tree)]
-    return [loop for loop in loops if states(loop, aims)]
+    holding = holders(tree, aims)
+    return [loop for loop in loops if states(loop, aims) or _calls(loop, holding)]
+
+
+def _calls(loop: ast.For, holding: frozenset[str]) -> bool:
+    """Whether a loop calls a function in which the fact is stated."""
+    return any(isinstance(node, ast.Call) and checking(node) in holding for node in ast.walk(loop))
 
 
 def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
@@ -135,6 +218,16 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     return {t.id: n.value for n in assigned for t in n.targets if isinstance(t, ast.Name) and given[t.id] == 1}
 
 
+def unrolled(text: str) -> str | None:
+    """The text with the one turn of a loop in its place; None where all loops have more."""
+    tree = ast.parse(text)
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For)):
+        leaves = any(isinstance(n, ast.Continue) for part in loop.body for n in outside_of_functions(part))
+        if isinstance(loop.iter, (ast.Tuple, ast.List)) and _once(loop, tree) and not leaves:
+            return _unrolled(text, loop, _listed(loop, tree)[0])
+    return None
+
+
 def _once(loop: ast.For, tree: ast.Module) -> bool:
     leaves = (node for part in loop.body for node in outside_of_functions(part))
     listed = _listed(loop, tree)
@@ -145,8 +238,8 @@ def _once(loop: ast.For, tree: ast.Module) -> bool:
 def _unrolled(text: str, loop: ast.For, element: str) -> str:
     lines = text.split("\n")
     indent = " " * loop.col_offset
-    pairs = list(_pairs(loop.target, ast.parse(element, mode="eval").body))
-    head = f"{indent}{', '.join(written(name) for name, _ in pairs)} = {', '.join(written(of) for _, of in pairs)}"
+    given = list(pairs(loop.target, ast.parse(element, mode="eval").body))
+    head = f"{indent}{', '.join(written(name) for name, _ in given)} = {', '.join(written(of) for _, of in given)}"
     assert loop.end_lineno is not None
     first = comments_above(lines, loop.body[0].lineno)
     for node in (node for part in loop.body for node in outside_of_functions(part)):
@@ -154,12 +247,3 @@ def _unrolled(text: str, loop: ast.For, element: str) -> str:
             lines[node.lineno - 1] = f"{' ' * node.col_offset}raise SystemExit({LACKS})"
     body = dedented(lines[first - 1 : loop.end_lineno])
     return "\n".join([*lines[: loop.lineno - 1], head, *body, *lines[loop.end_lineno :]])
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Each name of a target and what it is given, as far as that is written out."""
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        for inner, of in zip(target.elts, value.elts):
-            yield from _pairs(inner, of)
-    else:
-        yield target, value

@@ -49,6 +49,8 @@ def _line(line: str) -> list[str]:
     outside = "".join(c for i, c in enumerate(code) if not any(a < i < b for a, b in pairs))
     if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", outside)):
         return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
+    if closing and len(indent) + closing[0][0] >= WIDTH:  # what is ahead of it is too long
+        closing = [pairs[0], *closing]
     for start, end in closing:
         inside = code[start + 1 : end]
         head, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"

@@ -1,0 +1,242 @@
+"""A text without what nobody reads: classes and fields that have one use, entries of dicts, contexts that only undo."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+
+from hookcheck.repro.editing import written
+from hookcheck.repro.folding import literal
+from hookcheck.repro.parameters import calls_of
+from hookcheck.repro.scopes import Scopes
+from hookcheck.repro.syntax import dedented, lines_of, without
+
+
+def hoisted(text: str) -> str | None:
+    """The text with one class at its top that a function defined first, which then is shorter."""
+    scopes = Scopes(text)
+    for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef)):
+        first = function.body[0]
+        if not isinstance(first, ast.ClassDef) or len(function.body) < 2:
+            continue
+        inside = {*ast.walk(first)}
+        outer = [n for n in inside if n in scopes.keys and scopes.keys[n][0] is function]
+        if outer or (scopes.tree, first.name) in scopes.stores:
+            continue
+        if any(name == first.name for scope, name in scopes.stores if scope is not function):
+            continue
+        lines = text.split("\n")
+        begin = min(lines_of(first))
+        of_class = dedented(lines[begin - 1 : first.end_lineno])
+        rest = lines[first.end_lineno or 0 :]
+        while rest and not rest[0].strip():
+            rest.pop(0)
+        ahead = min(lines_of(function))
+        return "\n".join([*lines[: ahead - 1], *of_class, "", "", *lines[ahead - 1 : begin - 1], *rest])
+    return None
+
+
+def made_of_class(text: str) -> str | None:
+    """The text with a class in the place of one function that does nothing but make one of it; ``cache`` aside."""
+    scopes = Scopes(text)
+    for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef) and len(n.body) == 1):
+        returned = function.body[0]
+        cached = [ast.unparse(d) for d in function.decorator_list] == ["cache"]
+        if (
+            cached
+            and isinstance(returned, ast.Return)
+            and isinstance(returned.value, ast.Name)
+            and not function.args.args
+        ):
+            calls, _ = calls_of(scopes, function)
+            changed = scopes.put(dict.fromkeys(calls, returned.value))
+            again = next(n for n in ast.parse(changed).body if getattr(n, "name", "") == function.name)
+            return without(changed, lines_of(again)) if calls else None
+    return None
+
+
+def unpacked(text: str) -> str | None:
+    """The text with the values of one dataclass in the place of its fields, if there is one of that class alone."""
+    scopes = Scopes(text)
+    for of in (n for n in scopes.tree.body if isinstance(n, ast.ClassDef)):
+        declared = any(ast.unparse(d).startswith("dataclass") for d in of.decorator_list)
+        fields = [n for n in of.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)]
+        calls = [scopes.parents[load] for load in scopes.loads.get((scopes.tree, of.name), [])]
+        call = calls[0] if len(calls) == 1 else None
+        if not declared or len(fields) != len(of.body) or not isinstance(call, ast.Call):
+            continue
+        values = {f.target.id: f.value for f in fields}  # type: ignore[union-attr]
+        values.update(zip(values, call.args))
+        values.update({k.arg or "": k.value for k in call.keywords})
+        made = next((g for g in scopes.given() if g[2] is call), None)
+        if made is None:
+            continue
+        reads = [scopes.parents[load] for load in scopes.loads.get(made[0], [])]
+        changed = _narrowed(scopes, [*scopes.loads.get(made[0], [])])
+        if changed is not None:
+            return changed
+        names = [read.attr for read in reads if isinstance(read, ast.Attribute)]
+        if len(names) != len(reads) or any(values.get(name) is None for name in names):
+            continue
+        if any(names.count(name) > 1 and not isinstance(values[name], (ast.Constant, ast.Name)) for name in names):
+            continue
+        new = {read: values[read.attr] for read in reads if isinstance(read, ast.Attribute)}
+        return scopes.put({**new, call: ast.Constant(None)})  # type: ignore[dict-item]
+    return None
+
+
+def _narrowed(scopes: Scopes, loads: list[ast.Name]) -> str | None:
+    """The text with a field in the place of its object where a function is given that, and reads that field alone."""
+    for load in loads:
+        call = scopes.parents[load]
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or load not in call.args:
+            continue
+        function = next((f for f in scopes.tree.body if getattr(f, "name", "") == call.func.id), None)
+        if not isinstance(function, ast.FunctionDef) or len(calls_of(scopes, function)[0]) != 1:
+            continue
+        argument = function.args.args[call.args.index(load)]
+        reads = [scopes.parents[n] for n in scopes.loads.get((function, argument.arg), [])]
+        fields = {n.attr for n in reads if isinstance(n, ast.Attribute)}
+        if len(fields) == 1 and all(isinstance(n, ast.Attribute) for n in reads):
+            (field,) = fields
+            new: dict[ast.expr, ast.expr] = {n: ast.Name(field, ast.Load()) for n in reads if isinstance(n, ast.expr)}
+            new[load] = ast.Attribute(load, field, ast.Load())
+            lines = scopes.put(new).split("\n")
+            row = argument.lineno - 1
+            ahead, behind = lines[row][: argument.col_offset], lines[row][argument.end_col_offset :]
+            lines[row] = f"{ahead}{field}{behind}"
+            return "\n".join(lines)
+    return None
+
+
+def attribute_put_in(text: str) -> str | None:
+    """The text with a literal in the place of one attribute that is given it in one place alone, by ``self``."""
+    scopes = Scopes(text)
+    attributes = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Attribute)]
+    for node in ast.walk(scopes.tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        target = node.targets[0]
+        several = isinstance(target, ast.Tuple) and any(isinstance(e, ast.Attribute) for e in target.elts)
+        if several and isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and literal(node.value):
+            lines = text.split("\n")
+            indent = " " * node.col_offset
+            lines[node.lineno - 1 : node.end_lineno] = [
+                f"{indent}{written(of)} = {written(value)}" for of, value in zip(target.elts, node.value.elts)
+            ]
+            return "\n".join(lines)
+        if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self" and _scalar(node.value):
+            alike = [n for n in attributes if n.attr == target.attr]
+            if sum(isinstance(n.ctx, ast.Store) for n in alike) == 1 and not _torchs(scopes, node):
+                changed = scopes.put({n: node.value for n in alike if n is not target})
+                return without(changed, lines_of(node))
+    return None
+
+
+def _scalar(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is not None
+
+
+def _torchs(scopes: Scopes, node: ast.AST) -> bool:
+    """Whether the class that a statement is in is a module of torch, which may read its attributes."""
+    of = next((above for above in scopes.above(node) if isinstance(above, ast.ClassDef)), None)
+    return of is not None and bool(of.bases)
+
+
+KEEPS = re.compile(r"\b(?:restored|preserved)\(\)")
+"""What leaves all as it was: a script ends."""
+
+
+def unguarded(text: str) -> str | None:
+    """The text without one context that only leaves all of torch as it was."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.With) and all(KEEPS.fullmatch(ast.unparse(item.context_expr)) for item in node.items):
+            lines = text.split("\n")
+            inner = dedented(lines[node.body[0].lineno - 1 : node.end_lineno])
+            return "\n".join([*lines[: node.lineno - 1], *inner, *lines[node.end_lineno or 0 :]])
+    return None
+
+
+def unfilled(text: str) -> str | None:
+    """The text with one dict that lacks the entries which nobody reads."""
+    scopes = Scopes(text)
+    for key, _, value in scopes.given():
+        if not isinstance(value, ast.Dict) or not all(k is not None and literal(k) for k in value.keys):
+            continue
+        dicts, read = [value], set[str]()
+        for load in scopes.loads.get(key, []):
+            parent = scopes.parents[load]
+            call = scopes.parents[parent] if isinstance(parent, ast.Attribute) and parent.attr == "update" else None
+            if isinstance(parent, ast.Subscript) and literal(parent.slice) and isinstance(parent.ctx, ast.Load):
+                read.add(ast.unparse(parent.slice))
+            elif isinstance(call, ast.Call) and len(call.args) == 1 and isinstance(call.args[0], ast.Dict):
+                dicts.append(call.args[0])
+            else:
+                break
+        else:
+            for each in dicts:
+                if not all(k is not None and literal(k) for k in each.keys):
+                    continue
+                left = [(k, v) for k, v in zip(each.keys, each.values) if ast.unparse(k) in read]  # type: ignore[arg-type]
+                if len(left) < len(each.keys):
+                    if not left and each is not value:
+                        statement = scopes.parents[scopes.parents[each]]
+                        while scopes.alone(statement):  # a condition of which nothing is left
+                            statement = scopes.parents[statement]
+                        return without(text, lines_of(statement))  # type: ignore[arg-type]
+                    return scopes.put({each: ast.Dict([k for k, _ in left], [v for _, v in left])})
+            if len(dicts) == 1 and all(isinstance(v, ast.Name) for v in value.values):
+                by_key = {ast.unparse(k): v for k, v in zip(value.keys, value.values) if k is not None}
+                settled = all(len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in value.values if v in scopes.keys)
+                loads = [scopes.parents[load] for load in scopes.loads.get(key, [])]
+                items = [n for n in loads if isinstance(n, ast.Subscript)]
+                if settled and items and len(items) == len(loads):
+                    return scopes.put({n: copy.deepcopy(by_key[ast.unparse(n.slice)]) for n in items})
+    return None
+
+
+def unread(text: str) -> str | None:
+    """The text without one list or dict that is only filled, or one result that no call of its function takes."""
+    scopes = Scopes(text)
+    for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef)):
+        calls, _ = calls_of(scopes, function)
+        last = function.body[-1]
+        named = isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and len(function.body) > 1
+        if calls and named and all(isinstance(scopes.parents[call], ast.Expr) for call in calls):
+            return without(text, lines_of(last))
+    for key, statement, value in scopes.given():
+        empty = (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Dict) and not value.keys)
+        if not empty or not isinstance(statement.targets[0], ast.Name):
+            continue
+        fills = [_filling(scopes, load) for load in scopes.loads.get(key, [])]
+        if fills and all(fills):
+            gone = lines_of(statement).union(*(lines_of(fill) for fill in fills if fill is not None))
+            return without(text, gone)
+    return None
+
+
+def _filling(scopes: Scopes, load: ast.Name) -> ast.stmt | None:
+    """The statement that puts something into what has a name, and does nothing else; None where there is another."""
+    parent = scopes.parents[load]
+    above = scopes.parents[parent]
+    if isinstance(parent, ast.Subscript) and isinstance(above, ast.Assign) and isinstance(above.value, ast.Name):
+        return above if above.targets == [parent] and scopes.alone(above) is False else None
+    return None
+
+
+LATE = re.compile(r'(?m)^( *)(\w+) = (?:getattr\()?import_module\("([\w.]+)"\)(?:, "(\w+)"\)|\.(\w+))?$')
+"""A module that is imported by a call."""
+
+
+def imported(text: str) -> str:
+    """The text with statements that import what calls imported."""
+
+    def statement(match: re.Match[str]) -> str:
+        indent, name, module, *attributes = match.groups()
+        attribute = next(filter(None, attributes), "")
+        if not attribute:
+            module, _, attribute = module.rpartition(".")
+        return f"{indent}from {module} import {attribute}{'' if attribute == name else f' as {name}'}"
+
+    return LATE.sub(statement, text)

@@ -1,0 +1,367 @@
+"""A text with the values that it states itself put in: names of literals, what follows from them, the branch taken."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import itertools
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from hookcheck.repro.editing import written
+from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs, swapped
+from hookcheck.repro.syntax import lines_of, without
+
+PURE = {
+    name: getattr(builtins, name)
+    for name in (
+        *("len", "list", "tuple", "dict", "set", "sorted", "bool", "int", "float", "str", "repr"),
+        *("any", "all", "max", "min", "sum", "zip", "range", "enumerate", "map"),
+    )
+} | {"product": itertools.product}
+"""What gives the same for the same, and changes nothing."""
+
+READING = frozenset(("items", "keys", "values", "get", "index", "count"))
+"""Methods that change nothing."""
+
+NEWER = "99.0"
+"""A release after all others: what a condition on releases says of it and of the first one, it says of all between."""
+
+WIDEST = 90
+"""So wide is a value at most that is put in for what gives it."""
+
+
+def literal(node: ast.expr) -> bool:
+    """Whether an expression is a value that is written out."""
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return False
+    return not any(isinstance(part, (ast.Set, ast.BinOp)) for part in ast.walk(node))
+
+
+def put_in(text: str) -> str | None:
+    """The text with the value of one name in its place: a literal, another name that stays what it is, or a part of
+    torch; what is read once may be a list or a function too. None where there is none."""
+    scopes = Scopes(text)
+    for key, statement, value in scopes.given():
+        loads = scopes.loads.get(key, [])
+        if loads and _stands(scopes, statement, value, loads):
+            changed = scopes.put(dict.fromkeys(loads, value))
+            return without_name(changed, statement, key[1])
+    return _overwritten(scopes)
+
+
+def _overwritten(scopes: Scopes) -> str | None:
+    """The text with a literal put in that one statement of its block reads, and gives its name another value."""
+    for node in ast.walk(scopes.tree):
+        for block in (b for b in vars(node).values() if isinstance(b, list)):
+            for place, part in enumerate(block):
+                if not isinstance(part, ast.Assign) or not isinstance(part.value, ast.Constant):
+                    continue
+                if len(part.targets) != 1 or not isinstance(part.targets[0], ast.Name):
+                    continue
+                name = part.targets[0].id
+                uses = (
+                    [n for n in ast.walk(p) if isinstance(n, ast.Name) and n.id == name] for p in block[place + 1 :]
+                )
+                following = next(((p, u) for p, u in zip(block[place + 1 :], uses) if u), None)
+                if following is None or not isinstance(following[0], ast.Assign):
+                    continue
+                loads = [n for n in following[1] if isinstance(n.ctx, ast.Load)]
+                if len(loads) < len(following[1]) and not any(
+                    isinstance(n, ast.Lambda) for n in ast.walk(following[0])
+                ):
+                    return without(scopes.put(dict.fromkeys(loads, part.value)), lines_of(part))
+    return None
+
+
+def without_name(text: str, statement: ast.Assign, name: str) -> str:
+    """The text without one name in a statement that gives it a value."""
+    again = next(
+        n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Assign) and n.lineno == statement.lineno
+    )  # a statement is not moved by what comes after it
+    left = [(of, value) for of, value in pairs(again.targets[0], again.value) if written(of) != name]
+    if not left:
+        return without(text, lines_of(again))
+    joined = f"{', '.join(written(of) for of, _ in left)} = {', '.join(written(value) for _, value in left)}"
+    lines = text.split("\n")
+    lines[again.lineno - 1 : again.end_lineno] = [f"{' ' * again.col_offset}{joined}"]
+    return "\n".join(lines)
+
+
+def _stands(scopes: Scopes, statement: ast.Assign, value: ast.expr, loads: list[ast.Name]) -> bool:
+    """Whether a value may stand wherever its name is read."""
+    if isinstance(value, ast.Constant):
+        return len(written(value)) <= WIDEST // 2 or len(loads) == 1
+    if isinstance(value, ast.Attribute):
+        root = value
+        while isinstance(root, ast.Attribute):
+            root = root.value  # type: ignore[assignment]
+        return (
+            len(loads) < 3
+            and isinstance(root, ast.Name)
+            and root.id in ("torch", "nn")
+            and not scopes.stores.get(scopes.keys[root])
+        )
+    if isinstance(value, ast.Name):
+        return settled(scopes, value) and not scopes.repeated(statement)
+    if isinstance(value, ast.Lambda) and len(loads) == 1:
+        inside = isinstance(scopes.parents[loads[0]], ast.Call)
+        here = scopes.scope(statement) is scopes.scope(loads[0]) and not scopes.repeated(loads[0])
+        return inside and (here or free_of_names(scopes, value))
+    if literal(value) and isinstance(value, (ast.Tuple, ast.List, ast.Dict)):
+        short = len(written(value)) <= WIDEST // 4 and isinstance(value, ast.Tuple)
+        read = isinstance(value, ast.Tuple) or all(_reading(scopes, load) for load in loads)
+        return read and (short or len(loads) == 1)
+    return False
+
+
+def free_of_names(scopes: Scopes, function: ast.Lambda) -> bool:
+    """Whether a function reads no names but its own, those of functions and classes of the text, and imported ones."""
+    inside = {*ast.walk(function)}
+    keys = (scopes.keys[n] for n in inside if n in scopes.keys)
+    others = (scopes.stores.get(key, []) for key in keys if key[0] not in inside)
+    return all(isinstance(store, (ast.FunctionDef, ast.ClassDef)) for stores in others for store in stores)
+
+
+def settled(scopes: Scopes, name: ast.Name) -> bool:
+    """Whether a name is given one value, and that once."""
+    key = scopes.keys.get(name)
+    if key is None or name.id in scopes.shared:
+        return False
+    stores = scopes.stores.get(key, [])
+    return len(stores) == 1 and not (isinstance(stores[0], (ast.Name, ast.FunctionDef)) and scopes.repeated(stores[0]))
+
+
+def _reading(scopes: Scopes, load: ast.Name) -> bool:
+    """Whether what reads a list or a dict leaves it as it is."""
+    parent = scopes.parents[load]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in READING and isinstance(scopes.parents[parent], ast.Call)
+    if isinstance(parent, ast.Call):
+        return isinstance(parent.func, ast.Name) and parent.func.id in PURE and load is not parent.func
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.ctx, ast.Load) and load is parent.value
+    return isinstance(parent, (ast.Compare, ast.For, ast.comprehension, ast.Starred, ast.FormattedValue))
+
+
+def folded(text: str, since: str) -> str | None:
+    """The text with one expression worked out, as far as it is known for all releases from ``since``."""
+    scopes = Scopes(text)
+    known = Known(scopes, (since, NEWER))
+    new: dict[ast.expr, ast.expr] = {}
+    for node in ast.walk(scopes.tree):
+        if isinstance(node, ast.expr) and not any(over in new for over in scopes.above(node)):
+            value = known.value(node) or _partly(scopes, node)
+            if isinstance(node, ast.JoinedStr) and value is not None and len(written(value)) > WIDEST - 20:
+                value = None
+            if value is not None and written(value) != written(node):
+                new[node] = value
+    return scopes.put(new) if new else None
+
+
+class Known:
+    """What can be worked out of a text without torch."""
+
+    def __init__(self, scopes: Scopes, releases: Sequence[str] = ()) -> None:
+        """With ``releases``, what depends on the release of torch is known too where it is the same for all of them."""
+        self.scopes = scopes
+        self.releases = releases
+        self.literals = {
+            key: value
+            for key, _, value in scopes.given()
+            if literal(value)
+            and (
+                not isinstance(value, (ast.List, ast.Dict))
+                or all(_reading(scopes, load) for load in scopes.loads.get(key, []))
+            )
+        }
+        self.functions: dict[str, ast.FunctionDef] = {}
+        while True:
+            more = [f for f in scopes.tree.body if isinstance(f, ast.FunctionDef) and f.name not in self.functions]
+            more = [f for f in more if self._pure(f)]
+            if not more:
+                break
+            self.functions.update((f.name, f) for f in more)
+
+    def _pure(self, function: ast.FunctionDef) -> bool:
+        refused = (ast.Global, ast.Nonlocal, ast.Raise, ast.Try, ast.With, ast.Import, ast.ImportFrom, ast.ClassDef)
+        inside = [*ast.walk(function)]
+        if function.decorator_list or len(self.scopes.stores[self.scopes.tree, function.name]) != 1:
+            return False
+        return not any(isinstance(n, refused) for n in inside) and self._known(function, inside)
+
+    def _known(self, node: ast.AST, inside: list[ast.AST]) -> bool:
+        """Whether all names in a part are those that it gives values, or known."""
+        for name in (n for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+            scope, _ = key = self.scopes.keys[name]
+            own = scope in inside or scope is node
+            of = self.scopes.parents[name]
+            if self.releases and name.id == "torch" and isinstance(of, ast.Attribute) and of.attr == "__version__":
+                continue
+            builtin = key not in self.scopes.stores or name.id == "product"
+            function = scope is self.scopes.tree and name.id in self.functions
+            if not own and not function and not (builtin and name.id in PURE) and key not in self.literals:
+                return False
+        return True
+
+    def value(self, node: ast.expr) -> ast.expr | None:
+        """What an expression gives, where that can be worked out; sums of numbers stay, since they say why."""
+        worth = (ast.Call, ast.Compare, ast.BoolOp, ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Subscript, ast.JoinedStr)
+        starred = isinstance(node, (ast.Tuple, ast.List)) and any(isinstance(e, ast.Starred) for e in node.elts)
+        if not isinstance(node, (*worth, ast.ListComp, ast.GeneratorExp)) and not starred:
+            return None
+        if not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            return None
+        inside = [*ast.walk(node)]
+        if any(isinstance(n, (ast.Lambda, ast.NamedExpr, ast.Yield)) for n in inside) or not self._known(node, inside):
+            return None
+        try:
+            result, *others = [self._run(node, release) for release in self.releases or ("",)]
+            if isinstance(self.scopes.parents.get(node), ast.If):
+                result, *others = map(bool, (result, *others))
+        except Exception:
+            return None
+        if any(other != result for other in others):
+            return None
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)) and not isinstance(result, (str, bool, tuple, list)):
+            return None
+        if isinstance(node, ast.GeneratorExp) or type(result).__name__ in ("map", "zip", "product", "enumerate"):
+            result = tuple(result)
+        given = ast.parse(repr(result), mode="eval").body if _plain(result) else None
+        return given if given is not None and len(repr(result)) <= WIDEST else None
+
+    def _run(self, node: ast.expr, release: str = "") -> Any:
+        names: dict[str, Any] = {**PURE, "torch": SimpleNamespace(__version__=release)}
+        for function in self.functions.values():
+            exec(ast.unparse(function), names)
+        top = {name: value for (scope, name), value in self.literals.items() if scope is self.scopes.tree}
+        names.update((name, ast.literal_eval(value)) for name, value in top.items())
+        here = {
+            n: self.literals[self.scopes.keys[n]]
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name) and n in self.scopes.keys and self.scopes.keys[n] in self.literals
+        }
+        copies: dict[int, Any] = {}
+        twin = copy.deepcopy(node, copies)
+        return eval(written(swapped(twin, {copies[id(n)]: value for n, value in here.items()})), names)
+
+    def turns(self, loop: ast.For) -> list[str]:
+        """What a loop is over, where that can be worked out."""
+        return self.listed(loop.iter)
+
+    def listed(self, node: ast.expr) -> list[str]:
+        """What an expression lists, where that can be worked out."""
+        if not isinstance(node, (ast.Call, ast.Tuple, ast.List, ast.Name)) or not self._known(node, [*ast.walk(node)]):
+            return []
+        try:
+            result = [*self._run(node)]
+        except Exception:
+            return []
+        return [written(ast.parse(repr(turn), mode="eval").body) for turn in result] if _plain(result) else []
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return type(value) in (tuple, list) and all(map(_plain, value))
+    if type(value) is dict:
+        return all(map(_plain, (*value, *value.values())))
+    return value is None or type(value) in (str, int, float, bool)
+
+
+def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
+    """What an expression becomes by a part of it that is known."""
+    if isinstance(node, ast.IfExp) and literal(node.test):
+        return node.body if ast.literal_eval(node.test) else node.orelse
+    if isinstance(node, ast.BoolOp) and literal(node.values[0]):
+        decides = bool(ast.literal_eval(node.values[0])) is isinstance(node.op, ast.Or)
+        rest = node.values[1:]
+        return node.values[0] if decides else rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
+        by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
+        harmless = not any(isinstance(part, ast.Call) for value in node.value.values for part in ast.walk(value))
+        return by_key.get(ast.unparse(node.slice)) if harmless and all(node.value.keys) else None
+    if isinstance(node, ast.JoinedStr):
+        return _merged(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
+        return _applied(node.func, node)
+    if isinstance(node, (ast.ListComp, ast.DictComp)):
+        return _written_out(node)
+    if isinstance(node, ast.Call) and _of_two(node):
+        return ast.Attribute(node.args[0], node.args[1].value, ast.Load())  # type: ignore[attr-defined]
+    return None
+
+
+def _of_two(call: ast.Call) -> bool:
+    """Whether a call is ``getattr`` with a name that is written out."""
+    named = isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) == 2
+    return named and isinstance(call.args[1], ast.Constant)
+
+
+def _merged(pattern: ast.JoinedStr) -> ast.expr | None:
+    """A pattern of text with the strings in it that are known."""
+    values: list[ast.expr] = []
+    for part in pattern.values:
+        if isinstance(part, ast.FormattedValue) and part.conversion == -1 and part.format_spec is None:
+            part = ast.Constant(str(part.value.value)) if isinstance(part.value, ast.Constant) else part
+        before = values[-1] if values else None
+        if isinstance(part, ast.Constant) and isinstance(before, ast.Constant):
+            part = ast.Constant(str(before.value) + str(part.value))
+            values.pop()
+        values.append(part)
+    if len(values) == 1 and isinstance(values[0], ast.Constant):
+        return values[0]
+    return ast.JoinedStr(values) if len(values) < len(pattern.values) else None
+
+
+def _applied(function: ast.Lambda, call: ast.Call) -> ast.expr | None:
+    """What a function gives that is called where it is written."""
+    names = [argument.arg for argument in function.args.args]
+    others = (function.args.vararg, function.args.kwarg, *function.args.kwonlyargs)
+    if (
+        any(others)
+        or call.keywords
+        or len(call.args) != len(names)
+        or any(isinstance(a, ast.Starred) for a in call.args)
+    ):
+        return None
+    inner = [n for n in ast.walk(function.body) if isinstance(n, (*FUNCTIONS, *COMPREHENSIONS))]
+    uses = [n for n in ast.walk(function.body) if isinstance(n, ast.Name) and n.id in names]
+    simple = all(isinstance(a, (ast.Constant, ast.Name)) for a in call.args)
+    if inner or (not simple and any(sum(n.id == name for n in uses) != 1 for name in names)):
+        return None
+    by_name = dict(zip(names, call.args))
+    return swapped(copy.deepcopy(function.body), {}) if not uses else _with(function.body, by_name)
+
+
+def _with(body: ast.expr, by_name: dict[str, ast.expr]) -> ast.expr:
+    twin = copy.deepcopy(body)
+    return swapped(
+        twin, {n: copy.deepcopy(by_name[n.id]) for n in ast.walk(twin) if isinstance(n, ast.Name) and n.id in by_name}
+    )
+
+
+FEW = 3
+"""A comprehension over so many is written out."""
+
+
+def _written_out(node: ast.ListComp | ast.DictComp) -> ast.expr | None:
+    """A comprehension over a few literals, as the list or the dict that it gives."""
+    over = node.generators[0]
+    one = len(node.generators) == 1 and not over.ifs and isinstance(over.iter, (ast.Tuple, ast.List))
+    if not one or not literal(over.iter) or len(over.iter.elts) > FEW:  # type: ignore[attr-defined]
+        return None
+    made = []
+    for element in over.iter.elts:  # type: ignore[attr-defined]
+        given = [*pairs(over.target, element)]
+        if not all(isinstance(name, ast.Name) for name, _ in given):
+            return None
+        by_name = {name.id: value for name, value in given}  # type: ignore[attr-defined]
+        parts = (node.elt,) if isinstance(node, ast.ListComp) else (node.key, node.value)
+        made.append([_with(part, by_name) for part in parts])
+    if isinstance(node, ast.ListComp):
+        return ast.List([part for (part,) in made], ast.Load())
+    return ast.Dict([key for key, _ in made], [value for _, value in made])

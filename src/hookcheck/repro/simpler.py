@@ -1,0 +1,58 @@
+"""A text made simpler as long as it says the same: what is known is put in, what is used once is in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hookcheck.repro.cutting import cut, dropped
+from hookcheck.repro.fields import (
+    attribute_put_in,
+    hoisted,
+    imported,
+    made_of_class,
+    unfilled,
+    unguarded,
+    unpacked,
+    unread,
+)
+from hookcheck.repro.folding import folded, put_in
+from hookcheck.repro.inlining import inlined, plainer
+from hookcheck.repro.parameters import specialised, spread, undefaulted
+from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
+from hookcheck.repro.turns import unrolled
+
+Rule = Callable[[str], "str | None"]
+
+RULES: tuple[Rule, ...] = (
+    unguarded, imported, unread, unrolled, yielded, cut, dropped, put_in,
+    undefaulted, specialised, hoisted, made_of_class, unpacked,
+    attribute_put_in, unfilled, plainer, placed, defined_ahead, spread, thunk, inlined,
+)  # fmt: skip
+"""Each gives a text that is simpler in one place, or None."""
+
+STEPS = 400
+"""So many places are made simpler at most."""
+
+
+def simpler(text: str, since: str, shows: Callable[[str], bool]) -> str:
+    """The simplest text that the rules lead to, as far as each still ``shows`` what it is about.
+
+    The last text is tried first; where it does not show it, a rule has gone too far, and the others go on without it.
+    """
+    rules: list[Rule] = [lambda text: folded(text, since), *RULES]
+    while True:
+        texts, by = [text], list[Rule]()
+        while len(by) < STEPS:
+            step = next(((rule, new) for rule in rules if (new := rule(texts[-1])) and new != texts[-1]), None)
+            if step is None:
+                break
+            by.append(step[0])
+            texts.append(step[1])
+        if len(texts) == 1 or shows(texts[-1]):
+            return texts[-1]
+        good, bad = 0, len(texts) - 1
+        while bad - good > 1:
+            middle = (good + bad) // 2
+            good, bad = (middle, bad) if shows(texts[middle]) else (good, middle)
+        text = texts[good]
+        rules = [rule for rule in rules if rule is not by[good]]

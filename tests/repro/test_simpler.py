@@ -1,0 +1,132 @@
+"""Is a script made simpler without saying anything else? Each rule on a text of a few lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookcheck.repro.cutting import cut, dropped
+from hookcheck.repro.fields import attribute_put_in, hoisted, imported, unfilled, unguarded, unpacked, unread
+from hookcheck.repro.folding import folded, put_in
+from hookcheck.repro.parameters import specialised, spread, undefaulted
+from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
+from hookcheck.repro.simpler import Rule, simpler
+from hookcheck.repro.turns import one_turn, unrolled
+
+CASES: dict[str, tuple[Rule, str, str | None]] = {
+    "a literal": (put_in, "n = 3\nf(n)", "f(3)"),
+    "what a loop changes": (put_in, "n = 3\nfor _ in x:\n    n = f(n)", None),
+    "a list that is filled": (put_in, "log = [1]\nlog.append(2)\nf(log)", None),
+    "a branch": (cut, "if False:\n    f()\nelse:\n    g()", "g()"),
+    "an unread name": (dropped, "n = None\nf()", "f()"),
+    "an act that nobody reads": (dropped, "n = f()\ng()", None),
+    "a parameter": (specialised, "def f(x, n):\n    return x + n\n\n\nf(a, 1)\nf(b, 1)", None),
+    "a default": (undefaulted, "x = g()\n\n\ndef f(x=x):\n    return x\n\n\nh(f)", None),
+    "a default in a loop": (undefaulted, "for x in y:\n    h(lambda x=x: x)", None),
+    "keywords": (spread, "def f(a, **more):\n    return g(a, **more)\n\n\nf(1, b=2)", "g(1, b=2)"),
+    "statements": (placed, "def f(a):\n    g(a)\n    return h\n\n\nx = f(b)", "g(b)\nx = h"),
+    "statements that need keywords": (placed, "def f(**more):\n    g(more)\n\n\nf()", None),
+    "an early return": (placed, "def f(a):\n    if a:\n        return 1\n    return 2\n\n\nx = f(b)", None),
+    "a generator": (yielded, "def f():\n    a = g()\n    yield a\n\n\nfor b in f():\n    h(b)", "a = g()\nb = a\nh(b)"),
+    "a function": (thunk, "def f():\n    g(1)\n\n\nh(f)", "h(lambda: g(1))"),
+    "a hook whose result may count": (thunk, "def f(x):\n    g(1)\n\n\nh(f)", None),
+    "one turn": (unrolled, "for a, b in ((1, 2),):\n    f(a, b)", "a, b = 1, 2\nf(a, b)"),
+    "an entry": (unfilled, 'd = {"a": f(), "b": g()}\nh(d["a"])', 'd = {"a": f()}\nh(d["a"])'),
+    "a dict that is handed on": (unfilled, 'd = {"a": f(), "b": g()}\nh(d)', None),
+    "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
+    "a context that undoes": (unguarded, "with restored():\n    f()", "f()"),
+    "another context": (unguarded, "with torch.no_grad():\n    f()", None),
+    "an attribute": (
+        attribute_put_in,
+        "class A:\n    def __init__(self):\n        self.n = 1\n        f()\n\n\nh(A().n)",
+        "class A:\n    def __init__(self):\n        f()\n\n\nh(1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule(name: str) -> None:
+    rule, text, result = CASES[name]
+    changed = rule(text)
+    if result is not None:
+        assert changed is not None
+        assert changed.strip() == result
+    elif name not in ("a parameter", "a default"):
+        assert changed in (None, text)
+
+
+def test_a_parameter_that_all_calls_give() -> None:
+    changed = specialised("def f(x, n):\n    return x + n\n\n\nf(a, 1)\nf(b, 1)")
+    assert changed == "def f(x):\n    return x + 1\n\n\nf(a)\nf(b)"
+
+
+def test_a_default_that_keeps_what_a_loop_has() -> None:
+    assert (
+        undefaulted("x = g()\n\n\ndef f(x=x):\n    return x\n\n\nh(f)")
+        == "x = g()\n\n\ndef f():\n    return x\n\n\nh(f)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ('f("a" if True else b)', 'f("a")'),
+        ("f(None or a)", "f(a)"),
+        ('f({"a": x, "b": y}["b"])', "f(y)"),
+        ("f((lambda a: a.b)(c))", "f(c.b)"),
+        ("f([g(n) for n in (1, 2)])", "f([g(1), g(2)])"),
+        ("f(2 * 3 * 5)", None),  # it says why
+        ("f(torch.ones(1))", None),
+    ],
+)
+def test_what_is_known(text: str, result: str | None) -> None:
+    assert folded(text, "1.8") == result
+
+
+@pytest.mark.parametrize(("release", "result"), [("(2, 0)", "f(True)"), ("(2, 1)", None)])
+def test_a_condition_on_releases_is_known_where_it_is_so_on_all(release: str, result: str | None) -> None:
+    text = f'f(tuple(map(int, torch.__version__.split(".")[:2])) >= {release})'
+    assert folded(text, "2.0") == result
+
+
+def test_a_dataclass_of_one_use() -> None:
+    text = "@dataclass\nclass A:\n    n: int\n    m: int = 2\n\n\na = A(f)\ng(a.n, a.m)"
+    assert (unpacked(text) or "").endswith("g(f, 2)")
+
+
+def test_a_class_that_a_function_defines() -> None:
+    text = "def f():\n    class A:\n        pass\n\n    return A()\n\n\nf()"
+    assert hoisted(text) == "class A:\n    pass\n\n\ndef f():\n    return A()\n\n\nf()"
+
+
+def test_a_hook_is_defined_ahead_of_the_loop_that_registers_it() -> None:
+    text = "def noting(log):\n    def hook(*args):\n        log.append(1)\n\n    return hook\n\n\nlog = []\n"
+    text += "for a in b:\n    a.register(noting(log))"
+    changed = defined_ahead(text)
+    assert changed is not None
+    assert changed.index("def hook") < changed.index("for a in b")
+    assert changed.endswith("a.register(hook)")
+
+
+def test_a_module_is_imported_by_a_statement() -> None:
+    text = 'a = getattr(import_module("torch.utils.checkpoint"), "checkpoint")\nb = import_module("torch.fx")'
+    assert imported(text) == "from torch.utils.checkpoint import checkpoint as a\nfrom torch import fx as b"
+
+
+def test_a_rule_that_goes_too_far_is_left_out() -> None:
+    text = "n = 3\nif True:\n    f(n)"
+    assert simpler(text, "1.8", lambda candidate: "f(n)" in candidate) == "n = 3\nf(n)"
+
+
+def test_the_turn_that_a_run_tells() -> None:
+    text = "def judge(check):\n    for n in names():\n        check.equal(f'fact {n}', n, 3)"
+    said = "the turn is 'a'\nthe turn is 'b'\n"
+    shorter = one_turn(text, "fact b", lambda candidate: True, lambda candidate: said)
+    assert shorter == "def judge(check):\n    n = 'b'\n    check.equal(f'fact {n}', n, 3)".replace("'b'", '"b"')
+
+
+def test_the_variant_that_shows_it() -> None:
+    text = "def variants():\n    return {'a': f, 'b': g}\n\n\ndef judge(check):\n    for n, of in variants().items():\n"
+    text += "        check.equal(f'fact {n}', of(), 3)"
+    shorter = one_turn(text, "fact b", lambda candidate: "return g" in candidate)
+    assert shorter.startswith("def variant():\n    return g\n")
+    assert 'n, of = "b", variant()' in shorter
