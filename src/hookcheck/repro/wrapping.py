@@ -51,6 +51,7 @@ def _line(line: str) -> list[str]:
         return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
     if closing and len(indent) + closing[0][0] >= WIDTH:  # what is ahead of it is too long
         closing = [pairs[0], *closing]
+    closing = closing or [pair for pair in pairs if pair[1] - pair[0] > WIDTH // 2][:1]
     for start, end in closing:
         inside = code[start + 1 : end]
         head, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"
