@@ -34,7 +34,8 @@ if (filter) {
       item.cases.textContent = earlier() ? `${count.toLocaleString("en")} case${count === 1 ? "" : "s"}` : item.said;
     }
     if (value("family") && !item.families.includes(value("family"))) return false;
-    if (!item.stands.length) return !value("kind") || (item.kinds >> BigInt(filter.elements.kind.selectedIndex - 1)) % 2n === 1n;
+    const kind = value("kind") ? filter.elements.kind.selectedIndex - 1 : -1;
+    if (!item.stands.length) return kind < 0 || (item.kinds >> BigInt(kind)) % 2n === 1n;
     const letters = item.stands
       .filter(([kind]) => !value("kind") || kind === value("kind"))
       .map(([, all]) => all[release()])
