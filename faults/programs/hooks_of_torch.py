@@ -18,13 +18,13 @@ from ..engine import Fault, replaced
 Patch = AbstractContextManager[None]
 
 
-def _undone_for_all(owner: Any, name: str, own: type) -> Patch:
+def _undone_for_all(owner: Any, name: str, of: type) -> Patch:
     """Has undoing for one tensor take the pre-hooks for the others off as well."""
 
     def make(original: Any) -> Any:
         def undo(module: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(module, *args, **kwargs)
-            for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, own)]:
+            for key in [key for key, hook in module._forward_pre_hooks.items() if isinstance(hook, of)]:
                 del module._forward_pre_hooks[key]
             return result
 
@@ -33,7 +33,7 @@ def _undone_for_all(owner: Any, name: str, own: type) -> Patch:
     return replaced(owner, name, make)
 
 
-def _twice(own: Any) -> Patch:
+def _twice(of: Any) -> Patch:
     """Has a norm not see that it is there already."""
 
     def make(original: Any) -> Any:
@@ -49,7 +49,7 @@ def _twice(own: Any) -> Patch:
 
         return staticmethod(apply)
 
-    return replaced(own, "apply", make)
+    return replaced(of, "apply", make)
 
 
 def _inert(owner: Any, name: str) -> Patch:

@@ -64,15 +64,15 @@ def _copied_without_hooks() -> Patch:
     def make(original: Any) -> Any:
         def inject(module: Any) -> None:
             original(module)
-            made = type(module)
-            copied = made.__deepcopy__
+            parametrized = type(module)
+            copied = parametrized.__deepcopy__
 
             def forgetting(self: Any, memo: Any) -> Any:
                 result = copied(self, memo)
                 vars(result)["_forward_hooks"] = type(self._forward_hooks)()
                 return result
 
-            made.__deepcopy__ = forgetting
+            parametrized.__deepcopy__ = forgetting
 
         return inject
 

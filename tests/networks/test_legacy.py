@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,6 @@ OF_NUMBERS = case(Composite((), ("x",), (Apply("h", Shift(1.0), (X,)),), Ref("h"
 EINSUM = Composite((), ("x",), (Apply("h", Einsum("a,a->a"), (X, X)),), Ref("h"))
 
 CALL = CallTrace("", 0, Tanh(), "grad")
-EVERY = 4
-"""Every so many topologies of a corpus are looked at."""
 
 
 def due(output: float, *handed_on: float, certain: bool = True) -> NodeCall:
@@ -144,7 +141,7 @@ def test_few_cases_are_not_judged() -> None:
     """Fewer than one in fifty of those with a legacy hook."""
     ran = without = 0
     for family in FAMILIES:
-        for topology in islice(read(conformance_folder() / "corpus", family), 0, None, EVERY):
+        for topology in read(conformance_folder() / "corpus", family):
             (result,) = examine(topology, family, ("backward",), [CLAUSES["P2-12"]], Ledger(()))
             ran += result.outcome == RAN
             without += bool(result.unjudged)

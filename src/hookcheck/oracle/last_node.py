@@ -140,8 +140,11 @@ def _wraps(tensor: Tensor) -> bool:
 def maker(tensor: Tensor) -> Tensor:
     """``tensor`` as the step gave it whose Node it has: a cast to the dtype that is there gives the tensor itself."""
     source = origin(tensor)
-    while source.node is not None and source.node.primitive == To(source.node.inputs[0].dtype):
-        source = origin(source.node.inputs[0])
+    while source.node is not None and isinstance(source.node.primitive, To):
+        given = source.node.inputs[0]
+        if source.node.primitive.dtype != given.dtype:
+            break
+        source = origin(given)
     return source
 
 

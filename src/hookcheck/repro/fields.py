@@ -69,11 +69,11 @@ def unpacked(text: str) -> str | None:
         values = {f.target.id: f.value for f in fields}  # type: ignore[union-attr]
         values.update(zip(values, call.args))
         values.update({k.arg or "": k.value for k in call.keywords})
-        made = next((g for g in scopes.given() if g[2] is call), None)
-        if made is None:
+        target = next((g for g in scopes.given() if g[2] is call), None)
+        if target is None:
             continue
-        reads = [scopes.parents[load] for load in scopes.loads.get(made[0], [])]
-        changed = _narrowed(scopes, [*scopes.loads.get(made[0], [])])
+        reads = [scopes.parents[load] for load in scopes.loads.get(target[0], [])]
+        changed = _narrowed(scopes, [*scopes.loads.get(target[0], [])])
         if changed is not None:
             return changed
         names = [read.attr for read in reads if isinstance(read, ast.Attribute)]

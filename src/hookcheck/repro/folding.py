@@ -151,7 +151,7 @@ def _reading(scopes: Scopes, load: ast.Name) -> bool:
 def folded(text: str, since: str) -> str | None:
     """The text with one expression worked out, as far as it is known for all releases from ``since``."""
     scopes = Scopes(text)
-    known = Known(scopes, (since, NEWER))
+    known = Foreknown(scopes, (since, NEWER))
     new: dict[ast.expr, ast.expr] = {}
     for node in ast.walk(scopes.tree):
         if isinstance(node, ast.expr) and not any(over in new for over in scopes.above(node)):
@@ -163,7 +163,7 @@ def folded(text: str, since: str) -> str | None:
     return scopes.put(new) if new else None
 
 
-class Known:
+class Foreknown:
     """What can be worked out of a text without torch."""
 
     def __init__(self, scopes: Scopes, releases: Sequence[str] = ()) -> None:
@@ -198,13 +198,13 @@ class Known:
         """Whether all names in a part are those that it gives values, or known."""
         for name in (n for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
             scope, _ = key = self.scopes.keys[name]
-            own = scope in inside or scope is node
+            local = scope in inside or scope is node
             of = self.scopes.parents[name]
             if self.releases and name.id == "torch" and isinstance(of, ast.Attribute) and of.attr == "__version__":
                 continue
             builtin = key not in self.scopes.stores or name.id == "product"
             function = scope is self.scopes.tree and name.id in self.functions
-            if not own and not function and not (builtin and name.id in PURE) and key not in self.literals:
+            if not local and not function and not (builtin and name.id in PURE) and key not in self.literals:
                 return False
         return True
 
@@ -354,14 +354,14 @@ def _written_out(node: ast.ListComp | ast.DictComp) -> ast.expr | None:
     one = len(node.generators) == 1 and not over.ifs and isinstance(over.iter, (ast.Tuple, ast.List))
     if not one or not literal(over.iter) or len(over.iter.elts) > FEW:  # type: ignore[attr-defined]
         return None
-    made = []
+    parts_of = []
     for element in over.iter.elts:  # type: ignore[attr-defined]
         given = [*pairs(over.target, element)]
         if not all(isinstance(name, ast.Name) for name, _ in given):
             return None
         by_name = {name.id: value for name, value in given}  # type: ignore[attr-defined]
         parts = (node.elt,) if isinstance(node, ast.ListComp) else (node.key, node.value)
-        made.append([_with(part, by_name) for part in parts])
+        parts_of.append([_with(part, by_name) for part in parts])
     if isinstance(node, ast.ListComp):
-        return ast.List([part for (part,) in made], ast.Load())
-    return ast.Dict([key for key, _ in made], [value for _, value in made])
+        return ast.List([part for (part,) in parts_of], ast.Load())
+    return ast.Dict([key for key, _ in parts_of], [value for _, value in parts_of])

@@ -39,9 +39,9 @@ def plainer(text: str) -> str:
             continue
         function.args.kwarg = None
         function.body = [part for part in function.body if not (isinstance(part, ast.For) and _over(part, more))]
-        made, last = function.body[-2:] if len(function.body) > 1 else (None, None)
-        if isinstance(made, ast.Assign) and isinstance(last, ast.Return) and _alike(made.targets, last.value):
-            function.body[-2:] = [ast.Return(made.value)]
+        assigned, last = function.body[-2:] if len(function.body) > 1 else (None, None)
+        if isinstance(assigned, ast.Assign) and isinstance(last, ast.Return) and _alike(assigned.targets, last.value):
+            function.body[-2:] = [ast.Return(assigned.value)]
         if not any(_is(node, more) for node in ast.walk(function)):
             lines = text.split("\n")
             lines[function.lineno - 1 : function.end_lineno] = quoted(ast.unparse(function)).split("\n")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from hookcheck.repro.editing import replaced, written
-from hookcheck.repro.folding import Known
+from hookcheck.repro.folding import Foreknown
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.scopes import Scopes, pairs
 from hookcheck.repro.slicing import Function
@@ -115,7 +115,7 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
         if len(listed) > 1:
             yield from (replaced(text, loop.iter, f"({element},)") for element in listed)
             return
-    known = Known(Scopes(text))
+    known = Foreknown(Scopes(text))
     for loop in (node for node in ast.walk(known.scopes.tree) if isinstance(node, ast.For)):
         if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name):
             listed = known.turns(loop)  # what is drawn up for the loop, whose turns are alike

@@ -37,16 +37,16 @@ class State:
 
 def states() -> dict[str, State]:
     """The states that this torch has, by name."""
-    found = {"context variable": State(noted, NOTE.get), "default dtype": State(halved, torch.get_default_dtype)}
+    by_name = {"context variable": State(noted, NOTE.get), "default dtype": State(halved, torch.get_default_dtype)}
     if hasattr(torch, "autocast") and hasattr(torch, "is_autocast_cpu_enabled"):
         autocast = partial(torch.autocast, "cpu", dtype=torch.bfloat16)
-        found["autocast"] = State(autocast, lambda: torch.mm(torch.ones(1, 1), torch.ones(1, 1)).dtype)
+        by_name["autocast"] = State(autocast, lambda: torch.mm(torch.ones(1, 1), torch.ones(1, 1)).dtype)
     if hasattr(torch, "set_default_device"):
-        found["default device"] = State(partial(torch.device, "meta"), lambda: torch.empty(0).device.type)
+        by_name["default device"] = State(partial(torch.device, "meta"), lambda: torch.empty(0).device.type)
         for name, module, method in MODES:
             mode = spying(getattr(import_module(module), name), method)
-            found[name] = State(mode, lambda mode=mode: mode.sees())
-    return found
+            by_name[name] = State(mode, lambda mode=mode: mode.sees())
+    return by_name
 
 
 MODES = (
@@ -167,8 +167,8 @@ def hooks_compute_with_subclasses(check: Check) -> None:
 
     for name, root in {"plain": lambda y: y, "subclass": lambda y: y.as_subclass(Own)}.items():
         log: Log = {}
-        own = torch.ones(1).as_subclass(Own)
-        y = root(on_calls(lambda own=own: type(own + 1).__name__, log, nn.Identity(), leaf(2.0)))
+        instance = torch.ones(1).as_subclass(Own)
+        y = root(on_calls(lambda instance=instance: type(instance + 1).__name__, log, nn.Identity(), leaf(2.0)))
         y.sum().backward()
         check.equal(f"a root that is {name}", log, dict.fromkeys(log, "Own"))
         check.true(f"a root that is {name}: there were hooks", "tensor" in log and "full_backward" in log)

@@ -155,7 +155,7 @@ class Host:
     given: Callable[[], Any] = row
 
 
-def _made(host: Host) -> Module:
+def _without_hooks(host: Host) -> Module:
     """What a host makes of its net without hooks."""
     return host.make(host.base())
 
@@ -192,7 +192,7 @@ COPIED: dict[str, Release] = {
 
 for _name, _since in COPIED.items():
     HOSTS[f"deepcopy of {_name}"] = replace(
-        HOSTS[_name], make=copy.deepcopy, base=partial(_made, HOSTS[_name]), since=_since
+        HOSTS[_name], make=copy.deepcopy, base=partial(_without_hooks, HOSTS[_name]), since=_since
     )
 
 
