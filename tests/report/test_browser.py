@@ -232,6 +232,20 @@ def test_two_releases_are_chosen_and_compared(site: Path, visit: Any) -> None:
     assert page.url.endswith("?from=2.0.1-cpu&cost=silent")
 
 
+def test_changes_are_chosen_by_hook_kind(site: Path, visit: Any) -> None:
+    """Of the rows that name all of their hook kinds, those are shown that name the one that is chosen."""
+    page = visit().go(site, "compare/2.13.0-cpu.html")
+    page.get_by_label("Hook kind").select_option("full_backward")
+    rows = [
+        (row.locator("small").last.text_content().partition("cases")[2], row.get_attribute("hidden") is None)
+        for row in page.locator("[data-row]").all()
+    ]
+    named = [(text.partition("; ")[2].replace(" and ", ", ").split(", "), seen) for text, seen in rows if text]
+    whole = [(kinds, seen) for kinds, seen in named if not kinds[-1].endswith("more hook kinds")]
+    assert {seen for _, seen in whole} == {True, False}
+    assert [kinds for kinds, seen in whole if seen != ("full backward hooks" in kinds)] == []
+
+
 def test_the_address_of_a_pair_leads_to_its_changes(site: Path, visit: Any) -> None:
     page = visit().go(site, "compare/2.0.1-cpu-to-2.13.0-cpu.html")
     page.wait_for_url("**/compare/2.13.0-cpu.html?from=2.0.1-cpu")
