@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from contextlib import nullcontext
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from hookcheck.programs.chapters.clauses_on_hosts import (
     COMPILED,
     KINDS,
     OPTIMIZERS,
+    Kind,
     fitting,
     is_meant,
 )
@@ -59,7 +61,7 @@ def test_what_is_named_is_there() -> None:
     assert {*CHAPTERS} <= {*chapters()}
     for kind in (*KINDS.values(), *COMPILED.values(), *OPTIMIZERS.values()):
         assert {*kind.names} <= {*MODULES}
-        for pattern in kind.but:  # of an id, of a chapter, or of an id and a fact
+        for pattern in chain(kind.but, *kind.before.values()):  # of an id, of a chapter, or of an id and a fact
             assert fnmatch.filter(ids | {*chapters()}, pattern.partition(": ")[0]), pattern
     assert {*AS_MADE} <= ids
 
@@ -70,6 +72,13 @@ def test_a_host_leaves_out_clauses_chapters_or_single_facts() -> None:
     assert is_meant(kind, "HD-01", "handles") is None
     assert is_meant(kind, "HD-01: calls inside: register_module_forward_hook")
     assert is_meant(kind, "HD-01: calls inside: register_forward_hook") is None
+
+
+def test_a_host_leaves_out_more_before_a_release() -> None:
+    name, nothing = "HD-01: calls inside: register_module_forward_hook", {"HD-02": "not this"}
+    for release, reason in (((1, 0), None), ((99, 0), "the graph is called")):
+        kind = Kind(marked, but=nothing, before={release: {"HD-01: calls inside*": "the graph is called"}})
+        assert (is_meant(kind, name), is_meant(kind, "HD-02")) == (reason, "not this")
 
 
 @pytest.mark.parametrize("name", [*KINDS, *COMPILED])

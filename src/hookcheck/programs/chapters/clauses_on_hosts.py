@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from typing import Any
 
 from hookcheck.contract.clause import PIN
@@ -140,12 +141,14 @@ def _traced(module: Module) -> Module:
 class Kind:
     """What a host makes of a module that a program makes by one of ``names``, since which release it can be; which
     clauses it is meant to make untrue, by patterns of their ids or chapters, or which of their facts, by patterns of
-    ``id: fact``, with the reason; and what torch says where it ``refuses`` hooks on it, aloud."""
+    ``id: fact``, with the reason, and ``before`` a release which more; and what torch says where it ``refuses`` hooks
+    on it, aloud."""
 
     make: Make
     names: tuple[str, ...] = MODULES
     since: Release = (1, 8)
     but: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[Release, Mapping[str, str]] = field(default_factory=dict)
     refuses: str = ""
 
 
@@ -265,7 +268,16 @@ OPTIMIZERS = {
 """The hosts of optimizers by name."""
 
 
-MORE_CALLS = "hooks on all modules meet the OptimizedModule and the module in it; torch warns of the call that is more"
+def _meet_more(reason: str) -> Mapping[str, str]:
+    """The clauses on hooks on all modules, which count their calls, or act once by each."""
+    return dict.fromkeys(
+        (
+            *("global-hooks", "global-backward-hooks", "EX-10", "FW-16", "AC-04", "AC-12"),
+            *("BF-16: pre-hooks", "*: *register_module_*", "B[WP]-??: global ones*", "AC-01: *, a global one"),
+            "AC-0[23]: *, [12] global and *",
+        ),
+        reason,
+    )
 
 
 def _compiled_in_place(module: Module) -> Module:
@@ -281,21 +293,17 @@ COMPILED = {
         {
             "state-dict-hooks": "what is saved has other names",
             "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
-            **dict.fromkeys(
-                (
-                    *("global-hooks", "global-backward-hooks", "EX-10", "FW-16", "AC-04", "AC-12"),
-                    *("BF-16: pre-hooks", "*: *register_module_*", "B[WP]-??: global ones*", "AC-01: *, a global one"),
-                    "AC-0[23]: *, [12] global and *",
-                ),
-                MORE_CALLS,
+            **_meet_more(
+                "hooks on all modules meet the OptimizedModule and the module in it; torch warns of the additional call"
             ),
         },
     ),
     "Module.compile": Kind(
         _compiled_in_place,
         (*LAYERS, *BY_HAND),
-        (2, 4),  # on 2.2 and 2.3 hooks on all modules meet the graph as well, which is called as a module there
+        (2, 2),
         {"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
+        {(2, 4): _meet_more("hooks on all modules meet the graph as well, which is called as a module up to 2.3")},
     ),
 }
 """The hosts of modules that torch.compile makes, by name; with the backend that runs a graph as it is."""
@@ -303,7 +311,8 @@ COMPILED = {
 
 def is_meant(kind: Kind, *words: str) -> str | None:
     """Why a host of that kind is meant to make untrue what has one of ``words``: an id, a chapter, a fact; or None."""
-    reasons = {**AS_MADE, **kind.but}
+    earlier = [reasons.items() for release, reasons in kind.before.items() if not offered(release)]
+    reasons = dict(chain(AS_MADE.items(), kind.but.items(), *earlier))
     return next((reasons[p] for p in reasons for word in words if fnmatchcase(word, p)), None)
 
 
