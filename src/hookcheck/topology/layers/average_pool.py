@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.pooling_windows import (
     Pool,
@@ -160,9 +161,15 @@ class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
     sample_since = "1.8"
     dims: ClassVar[int] = 2
 
+    def last_node(self, step: Step) -> tuple[Form, ...]:
+        """A mean, where there is one window; of channels-last images it is then laid out as they are, by a Node."""
+        forms = super().last_node(step)
+        one_window = {*step.v.shape[-self.dims :]} == {1}
+        return forms if step.contiguous or not one_window else (*forms, *step.alone(step.v))
+
 
 @dataclass(frozen=True)
-class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
+class AdaptiveAvgPool3d(AdaptiveAvgPool2d):
     """``nn.AdaptiveAvgPool3d``: `AdaptiveAvgPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
     sample_since = "1.8"
