@@ -358,6 +358,7 @@ def of_today(family: str) -> str:
 RECORDS = sorted((Path(__file__).parents[2] / "reports" / "records").glob("*.jsonl.gz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
 def test_what_the_ledger_claims_of_a_release_its_record_shows(path: Path) -> None:
     """As far as it tells: of entries that were reviewed before that day, and if it ran the networks of today."""

@@ -131,6 +131,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return environments
 
 
+@pytest.mark.slow
 def test_the_command_runs_on_both(two: list[Any]) -> None:
     messages: list[str] = []
     comparison = across("own_model:make", ["2.5.1", "2.6.0"], ["torchvision"], ["--kinds", "forward"], messages.append)

@@ -124,6 +124,7 @@ def test_at_once(no_hooks_left):
     result.stdout.fnmatch_lines(["*a hook was left:*", "*forward hook *look on Net, registered at *"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [("--hookcheck-guard",), ("-o", "hookcheck_guard=true")])
 def test_a_whole_suite_is_guarded(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
     body = f"\ndef test_leaves():\n{SHARED}\ndef test_clean():\n    pass\n"

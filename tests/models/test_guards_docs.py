@@ -50,7 +50,10 @@ def my_tool(model):
 shared_model = model = Net()
 x = torch.randn(3, 2)
 """
-pytestmark = pytest.mark.skipif(release(torch.__version__) < (2, 2), reason="same_under compiles there")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(release(torch.__version__) < (2, 2), reason="same_under compiles there"),
+]
 
 
 def run(folder: Path, code: str, *command: str) -> str:

@@ -137,6 +137,7 @@ def test_exact_numbers_come_before_near_ones() -> None:
     assert [seen for _, seen in assignment.due] == events[::-1]
 
 
+@pytest.mark.slow
 def test_few_cases_are_not_judged() -> None:
     """Fewer than one in fifty of those with a legacy hook."""
     ran = without = 0

@@ -204,6 +204,7 @@ def test_no_text_of_a_record_becomes_markup_or_leaves_the_folder() -> None:
             assert "<img" not in text
 
 
+@pytest.mark.slow
 def test_the_committed_records_make_a_site_that_is_small(tmp_path: Path) -> None:
     front, summary = report(ROOT / "reports" / "records", tmp_path, load())
     files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]

@@ -35,6 +35,7 @@ def releases(*deviations: tuple[str, list[Any]]) -> list[Record]:
     return [record(version, [case("aaaa", "backward", each)]) for version, each in deviations]
 
 
+@pytest.mark.slow
 @drawn_from_committed_records
 def test_the_committed_files_are_those_of_the_committed_records() -> None:
     with paused():

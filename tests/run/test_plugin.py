@@ -58,18 +58,20 @@ def error(result: subprocess.CompletedProcess[str]) -> str:
     return line
 
 
+REFUSED: list[tuple[tuple[str, ...], str]] = [
+    (("--device", "tpu"), "unknown device 'tpu'; choose from cpu, cuda, all"),
+    (("--family", "cousins"), "unknown family 'cousins'; choose from single-node, "),
+    (("--kind", "sideways"), "unknown hook kind 'sideways'; choose from backward, "),
+    (("--clause", "XX-1"), "unknown clause 'XX-1'; `hookcheck list` shows them all"),
+    (("--hypothesis-profile", "deep"), "unknown profile 'deep'; choose from smoke, default, thorough, soak"),
+    (("--baseline", "2.6.0"), "--baseline '2.6.0' is no file, and no version of torch with a record in "),
+    (("--threads", "-1"), "torch cannot compute on -1 threads; --threads takes 1 or more"),
+    (("--chapter", "firring"), "unknown chapter 'firring'; choose from firing"),
+]
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--device", "tpu"), "unknown device 'tpu'; choose from cpu, cuda, all"),
-        (("--family", "cousins"), "unknown family 'cousins'; choose from single-node, "),
-        (("--kind", "sideways"), "unknown hook kind 'sideways'; choose from backward, "),
-        (("--clause", "XX-1"), "unknown clause 'XX-1'; `hookcheck list` shows them all"),
-        (("--hypothesis-profile", "deep"), "unknown profile 'deep'; choose from smoke, default, thorough, soak"),
-        (("--baseline", "2.6.0"), "--baseline '2.6.0' is no file, and no version of torch with a record in "),
-        (("--threads", "-1"), "torch cannot compute on -1 threads; --threads takes 1 or more"),
-        (("--chapter", "firring"), "unknown chapter 'firring'; choose from firing"),
-    ],
+    ("arguments", "message"), [REFUSED[0], *(pytest.param(*row, marks=pytest.mark.slow) for row in REFUSED[1:])]
 )
 def test_an_unknown_name_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     assert error(run(tmp_path / "reports", *arguments)).startswith(f"ERROR: hookcheck: {message}")
@@ -155,7 +157,7 @@ def test_every_setting_of_the_run_is_printed(whole: tuple[Path, str]) -> None:
     assert f"hookcheck: families {FAMILY}; hook kinds {', '.join(KINDS)}; " in output
 
 
-@pytest.mark.parametrize("workers", ["-n1", "-n2"])
+@pytest.mark.parametrize("workers", [pytest.param("-n1", marks=pytest.mark.slow), "-n2"])
 def test_workers_see_what_one_process_sees(whole: tuple[Path, str], tmp_path: Path, workers: str) -> None:
     result = run(tmp_path, *ONE_FAMILY, workers)
     assert result.returncode == 0, result.stdout
