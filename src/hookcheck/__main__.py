@@ -4,6 +4,7 @@ import os
 import sys
 
 from hookcheck.cli import main
+from hookcheck.cli.streams import keep_writing
 
 
 def run() -> None:
@@ -11,6 +12,7 @@ def run() -> None:
 
     A process that has gone backward with torch 1.7 or 1.8 may crash or hang where Python puts things away.
     """
+    keep_writing()
     try:
         main(prog_name="hookcheck")
     except SystemExit as ended:

@@ -17,7 +17,7 @@ from hookcheck.cli.output import READABLE, SCHEMAS, documented, echo, width
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
-FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED, CLOSED_PIPE = 0, 1, 2, 3, 130, 141
+FINE, DEVIATES, WRONG_INPUT, NO_TORCH, INTERRUPTED = 0, 1, 2, 3, 130
 
 EXIT_CODES = (
     (FINE, "fine"),
@@ -25,9 +25,9 @@ EXIT_CODES = (
     (WRONG_INPUT, "wrong usage or input, or it cannot be told; one line on standard error says what to do"),
     (NO_TORCH, "torch is missing or unusable"),
     (INTERRUPTED, "interrupted"),
-    (CLOSED_PIPE, "whoever read the output has stopped reading"),
 )
 OF_RUN = "`hookcheck run` ends with the exit code of pytest, unless it could not start it."
+OF_PIPES = "A reader that stops reading, such as `head`, changes none of these: a command goes on to its end."
 
 FIRST = (
     ("hookcheck upgrade --from 2.6.0 --to 2.13.0", "may I upgrade, and what is there to do?"),
@@ -68,8 +68,6 @@ class _Cli(click.Group):
         except click.Abort:
             echo("hookcheck: interrupted", err=True)
             status = INTERRUPTED
-        except BrokenPipeError:
-            status = _unheard()
         sys.exit(status)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -78,19 +76,8 @@ class _Cli(click.Group):
             formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES])
         formatter.write_paragraph()
         formatter.write_text(OF_RUN)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Runs the command that is named; click itself would take a closed pipe for a failure."""
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError:
-            return _unheard()
-
-
-def _unheard() -> int:
-    """Has what is left to be written go nowhere: flushing it at the end would fail again."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 -- open until the process ends
-    return CLOSED_PIPE
+        formatter.write_paragraph()
+        formatter.write_text(OF_PIPES)
 
 
 def _failed(message: str, status: int) -> int:
