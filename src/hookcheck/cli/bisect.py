@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import command
 from hookcheck.cli.output import echo, fields, show
 from hookcheck.cli.verify import LIMIT, RUNS, SCRIPT, present
@@ -29,8 +30,14 @@ _SCHEMAS = [
 
 @command("bisect", _SCHEMAS)
 @SCRIPT
-@click.option("--good", metavar="VERSION", help="A release that is as documented. Default: the oldest of the list.")
-@click.option("--bad", metavar="VERSION", help="A release on which the fault shows. Default: the newest of the list.")
+@click.option(
+    "--good", metavar="VERSION", shell_complete=completing.releases,
+    help="A release that is as documented. Default: the oldest of the list.",
+)  # fmt: skip
+@click.option(
+    "--bad", metavar="VERSION", shell_complete=completing.releases,
+    help="A release on which the fault shows. Default: the newest of the list.",
+)  # fmt: skip
 @click.option("--find-fix", is_flag=True, help="Search for the release that mended it: --bad is the older end then.")
 @click.option("--again", is_flag=True, help="Forget the verdicts of a search before.")
 @RUNS

@@ -30,7 +30,10 @@ _SCHEMAS = [
     help="Only the clauses that speak of this hook kind, or register it.",
 )
 @click.option(
-    "--chapter", metavar="CHAPTER", shell_complete=completing.chapters, help="Only the clauses of this chapter."
+    "--chapter",
+    metavar="CHAPTER",
+    shell_complete=completing.from_index("chapters"),
+    help="Only the clauses of this chapter.",
 )
 @click.option("--search", metavar="TEXT", help="Only the clauses with this text in id, statement or source.")
 def list_clauses(kind: str | None, chapter: str | None, search: str | None, shape: str) -> None:

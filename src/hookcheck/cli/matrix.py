@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, command
 from hookcheck.cli.output import Row, echo, fields, show, table
 from hookcheck.errors import HookcheckError
@@ -32,7 +33,7 @@ def _share(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 
 @command("matrix", _SCHEMAS)
-@click.argument("names", metavar="[RELEASE]...", nargs=-1)
+@click.argument("names", metavar="[RELEASE]...", nargs=-1, shell_complete=completing.releases)
 @click.option("--shard", callback=_share, default="1/1", metavar="K/N", help="Only the K-th of N shares of the list.")
 @click.option("--keep", is_flag=True, help="Keep the environments, 2 to 7 GB each.")
 @click.option("--again", is_flag=True, help="Run releases too whose record stands.")

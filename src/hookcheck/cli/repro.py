@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command, installed_torch
 from hookcheck.cli.output import echo, fields, saying, show
 from hookcheck.errors import HookcheckError
@@ -29,15 +30,24 @@ _SCHEMAS = [
 
 
 @command("repro", _SCHEMAS, piped="pretty")
-@click.argument("case")
+@click.argument("case", shell_complete=completing.cells)
 @click.option("--record", type=click.Path(path_type=Path), help="The record. Default: that of the torch that is here.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="The folder. Default: named after clause and case."
 )
-@click.option("--clause", "clause_id", metavar="ID", help="The clause on networks, where CASE is a topology.")
-@click.option("--kind", metavar="KIND", help="The hook kind, where CASE is a topology.")
+@click.option(
+    "--clause", "clause_id", metavar="ID", shell_complete=completing.from_index("clauses"),
+    help="The clause on networks, where CASE is a topology.",
+)  # fmt: skip
+@click.option(
+    "--kind", metavar="KIND", shell_complete=completing.from_index("kinds"),
+    help="The hook kind, where CASE is a topology.",
+)  # fmt: skip
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), help="Default: the case's own, or cpu.")
-@click.option("--torch", "torches", metavar="VERSIONS", help="Run the script on these releases as well, with uv.")
+@click.option(
+    "--torch", "torches", metavar="VERSIONS", shell_complete=completing.releases,
+    help="Run the script on these releases as well, with uv.",
+)  # fmt: skip
 @click.option("--runs", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs on each release.")
 @click.option("--limit", type=click.FloatRange(1), default=120, show_default=True, help="Seconds that a run may take.")
 @REPORTS

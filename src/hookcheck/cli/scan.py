@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, command
 from hookcheck.cli.output import echo, fields, watched, wrapped
 from hookcheck.errors import HookcheckError
@@ -52,7 +53,7 @@ _SCHEMAS = [
 
 
 @command("scan", _SCHEMAS, piped="pretty", shapes=("pretty", "json", "sarif", "github"))
-@click.argument("paths", nargs=-1, required=True)
+@click.argument("paths", nargs=-1, required=True, shell_complete=completing.files)
 @click.option("--torch", "specifier", help="Releases that the code must run on, such as '>=2.4,<2.16'.")
 @click.option(
     "--select", multiple=True, help="Only rules whose id begins so; may be given several times, or with commas."

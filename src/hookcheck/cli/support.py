@@ -43,9 +43,18 @@ _ORDER = ("fails", "partial", "changed", "unknown", "not offered", "holds")
 
 @command("support", _SCHEMAS)
 @click.argument("kinds", metavar="[KIND]...", nargs=-1, shell_complete=completing.kinds)
-@click.option("--clause", "clauses", multiple=True, metavar="ID", help="Only this clause; may be given several times.")
-@click.option("--since", metavar="VERSION", help="Only what is said of this release or newer ones.")
-@click.option("--until", metavar="VERSION", help="Only what is said of this release or older ones.")
+@click.option(
+    "--clause", "clauses", multiple=True, metavar="ID", shell_complete=completing.from_index("clauses"),
+    help="Only this clause; may be given several times.",
+)  # fmt: skip
+@click.option(
+    "--since", metavar="VERSION", shell_complete=completing.releases,
+    help="Only what is said of this release or newer ones.",
+)  # fmt: skip
+@click.option(
+    "--until", metavar="VERSION", shell_complete=completing.releases,
+    help="Only what is said of this release or older ones.",
+)  # fmt: skip
 @click.option("--write", is_flag=True, help="Write support.json and changes.md from the records instead.")
 @REPORTS
 def support(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, command
 from hookcheck.cli.output import echo, fields, show, table
 
@@ -20,8 +21,9 @@ VERDICT = fields(
 )
 
 TORCH = click.option(
-    "--torch", "torches", metavar="VERSIONS", help="Releases, separated by commas. Default: the torch that is here."
-)
+    "--torch", "torches", metavar="VERSIONS", shell_complete=completing.releases,
+    help="Releases, separated by commas. Default: the torch that is here.",
+)  # fmt: skip
 RUNS = click.option("--runs", type=click.IntRange(1, 100), default=1, show_default=True, help="Runs on each release.")
 LIMIT = click.option(
     "--limit", type=click.FloatRange(1), default=120, show_default=True, help="Seconds that a run may take."
