@@ -48,6 +48,8 @@ PAGES = (
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
 A4 = {"width": 718, "height": 1000}
 """What is between the margins of a page of paper, in pixels of CSS."""
+CUT_OFF = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+"""How many tables are wider than their place."""
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +146,26 @@ def test_axe_finds_nothing_serious(site: Path, visit: Any, address: str, scheme:
     ]
 
 
+@pytest.mark.parametrize("width", [785, 1024, 1265, 1440])
+@pytest.mark.parametrize(
+    "address", ["index.html", "kinds/full_backward.html", "kinds/backward.html", "clauses/OB-05.html"]
+)
+def test_all_releases_are_on_a_screen_that_is_no_phone(site: Path, visit: Any, address: str, width: int) -> None:
+    """Beside a scroll bar, which takes 15 pixels of 800 and of 1280."""
+    page = visit(viewport={"width": width, "height": 900}).go(site, address)
+    assert page.evaluate(CUT_OFF) == 0
+    words = page.locator("td.short .word").first
+    if words.count():
+        assert words.is_visible()  # to a screen reader, beside the sign
+        assert page.locator("td.short[title]").count() == page.locator("td.short").count()
+
+
 @pytest.mark.parametrize("address", PAGES)
 def test_a_page_fits_a_sheet_of_paper(site: Path, visit: Any, address: str) -> None:
     page = visit(viewport=A4).go(site, address)
     page.emulate_media(media="print")
     assert page.evaluate("document.documentElement.scrollWidth") <= A4["width"]
-    cut = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
-    assert page.evaluate(cut) == 0
+    assert page.evaluate(CUT_OFF) == 0
     assert page.pdf(format="A4").startswith(b"%PDF")
 
 
