@@ -1,8 +1,9 @@
-"""Is the exit code of every command its answer's, whoever reads what it prints, and however much of that?"""
+"""Is the exit code of every command its answer's, whoever reads what it prints, and does a signal interrupt it?"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -92,3 +93,30 @@ def test_a_stream_that_is_closed_from_the_start(closed: str, tmp_path: Path) -> 
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == (closed == ">&-")
+
+
+def test_sigterm_interrupts_and_what_is_temporary_goes(tmp_path: Path) -> None:
+    """As `timeout 60 hookcheck bisect` sends it, which has an environment of gigabytes."""
+    code = """
+import tempfile, time
+from hookcheck.__main__ import run
+from hookcheck.cli.frame import main
+
+@main.command("wait")
+def wait():
+    with tempfile.TemporaryDirectory(dir="."):
+        print("there", flush=True)
+        time.sleep(60)
+
+run()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "wait"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "there\n"
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said.strip()) == (130, "hookcheck: interrupted")
+    assert not list(tmp_path.iterdir())

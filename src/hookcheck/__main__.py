@@ -1,6 +1,7 @@
 """How is hookcheck started? By its script, or by ``python -m hookcheck`` where that is not on the path."""
 
 import os
+import signal
 import sys
 
 from hookcheck.cli import main
@@ -10,9 +11,11 @@ from hookcheck.cli.streams import keep_writing
 def run() -> None:
     """The command line; the process ends with its exit code.
 
+    Whoever ends it by a signal interrupts it, as Ctrl-C does: environments of some gigabytes are removed then.
     A process that has gone backward with torch 1.7 or 1.8 may crash or hang where Python puts things away.
     """
     keep_writing()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main(prog_name="hookcheck")
     except SystemExit as ended:

@@ -24,7 +24,7 @@ EXIT_CODES = (
     (DEVIATES, "deviations, findings of scan, something worse, or an invalid record"),
     (WRONG_INPUT, "wrong usage or input, or it cannot be told; one line on standard error says what to do"),
     (NO_TORCH, "torch is missing or unusable"),
-    (INTERRUPTED, "interrupted"),
+    (INTERRUPTED, "interrupted, by Ctrl-C or by SIGTERM"),
 )
 OF_RUN = "`hookcheck run` ends with the exit code of pytest, unless it could not start it."
 OF_PIPES = "A reader that stops reading, such as `head`, changes none of these: a command goes on to its end."
