@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hookcheck.report.summary import CAUSES, new_causes, summary
+from hookcheck.contract.verdict import GAPS
+from hookcheck.report.summary import CAUSES, GROUPS, new_causes, summary
 
 from .samples import case, deviation, record, records
 
@@ -64,6 +65,26 @@ def test_what_the_ledger_explains_is_not_new() -> None:
     assert new_causes(record("2.0.1", [case("aaaa", "backward", [deviation(ledger="known")])])) == ()
 
 
+def test_up_to_three_causes_have_a_sentence_each() -> None:
+    deviations = [deviation(clause=f"BW-{number}") for number in range(10, 10 + CAUSES)]
+    lines = summary(record("2.0.1", [case("aaaa", "backward", deviations)]), 400)
+    assert [line[:10] for line in lines if line.startswith("new")] == ["new: BW-10", "new: BW-11", "new: BW-12"]
+
+
+def test_many_causes_are_grouped_by_how_they_deviate_the_widest_first() -> None:
+    """As one fault in torch makes dozens: each is named once."""
+    both = [deviation(clause="BW-10"), deviation(clause="BW-11")]
+    cases = [case("aaaa", "backward", [*both, *(deviation(gap, clause="BW-12") for gap in GAPS[1:11])])]
+    cases += [case(topology, "backward", both[1:]) for topology in ("bbbb", "cccc")]
+    lines = [line for line in summary(record("2.0.1", cases), 400) if line.startswith(("new", "and", "most"))]
+    assert lines == [
+        f"new, {GAPS[0]}: BW-11 in 3 cases, BW-10 in 1",
+        *(f"new, {gap}: BW-12 in 1 case" for gap in GAPS[1:GROUPS]),
+        f"and {11 - GROUPS} more new causes, which the record holds",
+        f"most cases show BW-11, {GAPS[0]}; for one see: hookcheck explain aaaa",
+    ]
+
+
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_many_causes_take_few_lines_and_fit_the_width(width: int) -> None:
     deviations = [deviation(clause=f"BW-{number}") for number in range(10, 40)]
@@ -72,6 +93,7 @@ def test_many_causes_take_few_lines_and_fit_the_width(width: int) -> None:
     assert max(map(len, lines)) <= width
     assert len(lines) <= 25 or width < 80
     text = " ".join(line.strip() for line in lines)
-    assert text.count("new: ") == CAUSES
-    assert f"and {30 - CAUSES} more new causes, which the record holds" in text
+    assert "new, wrong values: BW-10 in 1 case, BW-11 in 1, " in text
+    assert f"and {30 - GROUPS} more clauses" in text
+    assert "most cases show BW-10, wrong values; for one see: hookcheck explain aaaa" in text
     assert "and 8 more reasons (8 cases)" in text

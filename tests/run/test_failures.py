@@ -48,25 +48,27 @@ def test_many_places_are_counted() -> None:
     assert only.endswith(f" and {19 - PLACES} more")
 
 
-def test_of_many_causes_the_shortest_is_told_in_full_and_each_other_on_a_line() -> None:
+def test_of_many_causes_the_smallest_network_of_that_of_most_cells_is_told() -> None:
     program = "FW-14 (forward-hooks): It runs (at once).\nsource:   docs\ntwo hooks: wrong order\n  expected: a, b\n"
     reports = [
-        *(report(f"GI-{number:02}", "wrong values", "nested", more="its network") for number in range(1, FEW)),
-        report("GO-01", "wrong shape", "residual"),
-        report("OB-01", "raised", "nested", more="its network"),
+        *(report(f"GI-{number:02}", "wrong values", "nested") for number in range(1, FEW)),
         report("OB-01", "raised", "view", more="its larger network"),
-        SimpleNamespace(longrepr=f"{program}  observed: b, a\n\ndef program(check): ...\n" + "    pass\n" * 40),
+        report("OB-01", "raised", "nested", more="its network"),
+        SimpleNamespace(longrepr=f"{program}  observed: b, a\n\ndef program(check): ...\n"),
     ]
     assert fold(reports) == len(reports)
     (only,) = shown(reports)
-    assert only.startswith("GO-01 (residual, full_backward): wrong shape at net.fc#1")
+    assert only.startswith("OB-01 (nested, full_backward): raised at net.fc#1")
     assert only.endswith(
-        f"{FEW + 1} more causes, which -v tells in full:\n"
-        "  GI-01 (nested, full_backward): wrong values\n"
-        "  GI-02 (nested, full_backward): wrong values\n"
-        "  OB-01 (nested, full_backward): raised, and in 1 more cell\n"
-        "  FW-14 (forward-hooks): two hooks: wrong order\n"
+        f"\nthe same in 1 more cell: view with full_backward\n\n{FEW} more causes, which -v tells in full\n"
     )
+
+
+def test_which_worker_it_was_is_not_told() -> None:
+    one = report("GI-01", "wrong values", "nested")
+    one.node = "gw0"
+    fold([one])
+    assert not hasattr(one, "node")
 
 
 def test_other_failures_are_left_alone() -> None:

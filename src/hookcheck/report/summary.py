@@ -30,7 +30,10 @@ from hookcheck.report.bounds import statement
 from hookcheck.report.signs import BY_COST
 
 CAUSES = 3
-"""How many new causes are listed; the record and the report have them all."""
+"""Up to so many new causes have a sentence each; more are listed by how they deviate."""
+
+GROUPS = 8
+"""How many ways to deviate are listed, and of each how many clauses; the record and the report have them all."""
 
 UNJUDGED = 3
 """How many of the clauses are listed that cannot judge some of the cases."""
@@ -113,16 +116,9 @@ def _sentences(record: Record) -> Iterator[str]:
     )
     if not footer.complete:
         yield f"the run was cut short: {footer.stopped}"
-    for cause in causes[:CAUSES]:
-        yield (
-            f"new: {cause.clause}, {cause.gap}, in {_many(cause.cases, 'case')} "
-            f"({some(cause.families, 'families', 2)}; {some(cause.kinds, 'hook kinds', 2)}); "
-            f"for one see: hookcheck explain {cause.topology}"
-        )
-    if causes[CAUSES:]:
-        yield f"and {_many(len(causes) - CAUSES, 'more new cause')}, which the record holds"
+    yield from _grouped(causes) if causes[CAUSES:] else map(_alone, causes)
     known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
-    if known:
+    if known and not causes[CAUSES:]:
         counts = ", ".join(
             f"{known[cost]:,} {BY_COST[cost].counted or BY_COST[cost].word}" for cost in COST_CLASSES if known[cost]
         )
@@ -142,6 +138,29 @@ def _sentences(record: Record) -> Iterator[str]:
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
         if reasons:
             yield _reasons(outcome, reasons)
+
+
+def _alone(cause: NewCause) -> str:
+    """A new cause in a sentence."""
+    return (
+        f"new: {cause.clause}, {cause.gap}, in {_many(cause.cases, 'case')} "
+        f"({some(cause.families, 'families', 2)}; {some(cause.kinds, 'hook kinds', 2)}); "
+        f"for one see: hookcheck explain {cause.topology}"
+    )
+
+
+def _grouped(causes: tuple[NewCause, ...]) -> Iterator[str]:
+    """Many new causes, those that deviate alike in one sentence, and where to look at the one that most cases show."""
+    groups = [list(group) for _, group in groupby(causes, key=lambda cause: cause.gap)]
+    for group in groups[:GROUPS]:
+        group.sort(key=lambda cause: -cause.cases)
+        (first, *others), more = group[:GROUPS], len(group) - GROUPS
+        named = [f"{first.clause} in {_many(first.cases, 'case')}", *(f"{c.clause} in {c.cases:,}" for c in others)]
+        yield f"new, {first.gap}: {', '.join(named)}" + (f", and {_many(more, 'more clause')}" if more > 0 else "")
+    if rest := sum(map(len, groups[GROUPS:])):
+        yield f"and {_many(rest, 'more new cause')}, which the record holds"
+    widest = max(causes, key=lambda cause: cause.cases)
+    yield f"most cases show {widest.clause}, {widest.gap}; for one see: hookcheck explain {widest.topology}"
 
 
 def _unspecified(record: Record) -> frozenset[str]:

@@ -29,8 +29,8 @@ def fold(reports: Sequence[Any]) -> int:
     """Has pytest print one of the ``reports`` of failed cells a cause; how many of them have a cause.
 
     It is the shortest text, that of the smallest network. The others are counted and named at its end; in pytest's
-    counts they stay. Where there are more than `FEW` causes, the shortest text of all is printed, and below it a line
-    for each other cause. Reports of other tests are left alone.
+    counts they stay. Where there are more than `FEW` causes, that of the most cells is printed, and the others are
+    left to the summary of the run. Reports of other tests are left alone.
     """
     causes: dict[tuple[str, str], list[_Failure]] = {}
     for report in reports:
@@ -40,13 +40,12 @@ def fold(reports: Sequence[Any]) -> int:
     for same in causes.values():
         same.sort(key=_length)
         _name_others(same)
-    firsts = [same[0] for same in causes.values()]
-    if len(firsts) > FEW:
-        shown = min(firsts, key=_length)
-        others = [same for same in causes.values() if same[0] is not shown]
-        lines = "\n".join(f"  {_line(same)}" for same in others)
-        shown[0].longrepr = f"{shown[0].longrepr}\n\n{len(others)} more causes, which -v tells in full:\n{lines}\n"
-        for report, _ in (same[0] for same in others):
+    if len(causes) > FEW:
+        widest = min(causes.values(), key=lambda same: (-len(same), _length(same[0])))
+        others = [same[0][0] for same in causes.values() if same is not widest]
+        shown = widest[0][0]
+        shown.longrepr = f"{shown.longrepr}\n\n{len(others)} more causes, which -v tells in full\n"
+        for report in others:
             _leave_out(report)
     return sum(map(len, causes.values()))
 
@@ -67,22 +66,13 @@ def _leave_out(report: Any) -> None:
 def _name_others(same: Sequence[_Failure]) -> None:
     """Has the first of several failures with one cause speak for the others."""
     (shown, _), *others = same
+    if hasattr(shown, "node"):
+        del shown.node  # of which worker it is has no meaning
     for report, _ in others:
         _leave_out(report)
     if others:
         places = list(dict.fromkeys(f"{match['family']} with {match['kind']}" for _, match in others))
         named = ", ".join(places[:PLACES])
         more = f" and {len(places) - PLACES} more" if len(places) > PLACES else ""
-        shown.longrepr = f"{shown.longrepr}\nthe same in {_more_cells(same)}: {named}{more}"
-
-
-def _more_cells(same: Sequence[_Failure]) -> str:
-    return f"{len(same) - 1} more {'cell' if len(same) == 2 else 'cells'}"
-
-
-def _line(same: Sequence[_Failure]) -> str:
-    """A cause on a line: where it shows first, how, and how often."""
-    match = same[0][1]
-    where = ", ".join(filter(None, [match["family"], match["kind"]]))
-    often = f", and in {_more_cells(same)}" if len(same) > 1 else ""
-    return f"{match['what']} ({where}): {match['how']}{often}"
+        cells = f"{len(others)} more {'cell' if len(others) == 1 else 'cells'}"
+        shown.longrepr = f"{shown.longrepr}\nthe same in {cells}: {named}{more}"

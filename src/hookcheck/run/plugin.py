@@ -32,6 +32,7 @@ from hookcheck.probe.run import available_devices, check_torch
 from hookcheck.programs.program import PROGRAM, Program
 from hookcheck.record.model import Record, Torch, record_name
 from hookcheck.record.writing import write
+from hookcheck.run.beginning import settings_of
 from hookcheck.run.child import use_threads
 from hookcheck.run.ending import check_writable, compared, idle, tables
 from hookcheck.run.failures import fold
@@ -170,12 +171,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Every setting of the run, so that a typo shows."""
     asked = config.stash[REQUEST]
-    lines = [
-        f"hookcheck: torch {torch.__version__}, device {', '.join(asked.devices)}, profile {asked.profile} "
-        f"({asked.examples} new topologies a family, seed {asked.seed}), reports in {asked.reports}",
-        f"hookcheck: families {', '.join(asked.families)}; hook kinds {', '.join(asked.kinds)}; "
-        f"{len(asked.clauses)} clauses",
-    ]
+    lines = settings_of(asked, str(torch.__version__))
     if config.getoption("resume"):
         lines.append(f"hookcheck: goes on with the run of {asked.started}")
     return lines + [f"hookcheck: {line}" for line in config.stash.get(REMINDERS, [])]

@@ -25,6 +25,7 @@ class Progress:
         self._reporter = reporter
         self._total = 0
         self._ended = 0
+        self._failed = 0
         self._said = 0.0
         self._tenth = 0
 
@@ -32,7 +33,11 @@ class Progress:
         """Names what begins."""
         if self._reporter.isatty and time.monotonic() - self._said >= EVERY:
             self._said = time.monotonic()
-            self._rewrite(f"{self._share():3.0f} %  {words(nodeid)}")
+            self._rewrite(f"{self._share():3.0f} %{self._failures()}  {words(nodeid)}")
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Counts what fails."""
+        self._failed += report.outcome == "failed"
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Counts what has ended."""
@@ -40,7 +45,7 @@ class Progress:
         tenth = int(self._share() // TENTHS)
         if not self._reporter.isatty and tenth > self._tenth:
             self._tenth = tenth
-            self._reporter.write_line(f"{tenth * TENTHS:3} %  {words(nodeid)}")
+            self._reporter.write_line(f"{tenth * TENTHS:3} %{self._failures()}  {words(nodeid)}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
@@ -50,16 +55,19 @@ class Progress:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self, report: Any) -> Any:
-        """No letters but those of what fails."""
+        """No letters: what fails is counted."""
         status = yield
-        if status and report.outcome != "failed":
-            category, _, word = status
-            return category, "", word
-        return status
+        if not status:
+            return status
+        category, _, word = status
+        return category, "", word
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """How many cells there are; pytest-xdist tells it before the first begins."""
         self._total = session.testscollected
+
+    def _failures(self) -> str:
+        return f", {self._failed:,} failed" if self._failed else ""
 
     def _share(self) -> float:
         total = self._total or self._reporter._session.testscollected
