@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -85,6 +86,34 @@ def _compiled_called_past_its_hooks() -> Patch:
     return replaced(owner, "__call__", lambda _: lambda self, *args, **kwargs: self.forward(*args, **kwargs))
 
 
+def _unparametrized(change: Callable[[Any, Any], None]) -> Patch:
+    """Taking parametrizations off ends with ``change(module, what it held before)``."""
+    parametrize = import_module("torch.nn.utils.parametrize")
+
+    def make(original: Any) -> Any:
+        def remove(module: Any, name: str, leave_parametrized: bool = True) -> Any:
+            before = (type(module), module.parametrizations)
+            result = original(module, name, leave_parametrized)
+            change(module, before)
+            return result
+
+        return remove
+
+    return replaced(parametrize, "remove_parametrizations", make)
+
+
+def _with_another_weight(module: Any, before: Any) -> None:
+    module.weight = nn.Parameter(module.weight.detach().clone())
+
+
+def _with_its_class(module: Any, before: Any) -> None:
+    module.__class__ = before[0]
+
+
+def _with_its_list(module: Any, before: Any) -> None:
+    module.parametrizations = before[1]
+
+
 FAULTS = (
     Fault(
         "weight_norm forgets forward hooks",
@@ -108,4 +137,18 @@ FAULTS = (
         kinds=(),
     ),
     Fault("a compiled module is called past its hooks", _compiled_called_past_its_hooks, ("HO-06",), (), "2.1"),
+    *(
+        Fault(
+            f"removing parametrizations leaves {what}",
+            lambda change=change: _unparametrized(change),
+            ("HO-02",),
+            (),
+            "1.9",
+        )
+        for what, change in (
+            ("another weight", _with_another_weight),
+            ("a module its class", _with_its_class),
+            ("a module their list", _with_its_list),
+        )
+    ),
 )

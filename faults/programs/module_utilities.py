@@ -9,8 +9,10 @@ from typing import Any
 from torch.nn import Module, Sequential
 from torch.nn.utils import prune
 from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.optim import swa_utils
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch
 
 
@@ -69,6 +71,28 @@ def _parametrize() -> Any:
     return import_module("torch.nn.utils.parametrize")
 
 
+def _hooks_called(original: Any) -> Any:
+    """Averaging calls the forward hooks of the model that is averaged."""
+
+    def update(self: Any, model: Any) -> None:
+        original(self, model)
+        for hook in model._forward_hooks.values():
+            hook(model, (), None)
+
+    return update
+
+
+def _averages_lose_hooks(original: Any) -> Any:
+    """Averaging takes the model anew, without the hooks that the average has."""
+
+    def update(self: Any, model: Any) -> None:
+        original(self, model)
+        for module in self.modules():
+            module._forward_hooks.clear()
+
+    return update
+
+
 FAULTS = (
     Fault("conversions drop a module's hooks", lambda: _dropping(Module, "_apply"), ("MU-01", "MU-02"), kinds=()),
     Fault("freezing drops a module's hooks", lambda: _dropping(Module, "requires_grad_"), ("MU-02",), kinds=()),
@@ -117,4 +141,47 @@ FAULTS = (
         kinds=(),
     ),
     Fault("distribute_module ignores input_fn", _input_fn_is_ignored, ("DS-17",), kinds=(), since="2.5"),
+    Fault("taking new memory drops a module's hooks", lambda: _dropping(Module, "to_empty"), ("MU-01",), (), "1.10"),
+    Fault("a dtype given to type drops a module's hooks", lambda: _dropping(Module, "type"), ("MU-01",), kinds=()),
+    Fault(
+        "the second parametrization of a weight is called past its hooks",
+        lambda: edited(
+            _parametrize().ParametrizationList, "forward", ("self[curr_idx](x)", "self[curr_idx].forward(x)")
+        ),
+        ("MU-05",),
+        (),
+        "1.9",
+    ),
+    Fault(
+        "the list of parametrizations is called past its hooks",
+        lambda: edited(_parametrize(), "_inject_property", ("parametrization()", "parametrization.forward()")),
+        ("MU-05",),
+        (),
+        "1.9",
+    ),
+    Fault(
+        "an error within cached leaves the cache on",
+        lambda: edited(_parametrize(), "cached", ("try:", "if True:"), ("finally:", "if True:")),
+        ("MU-05",),
+        (),
+        "1.9",
+    ),
+    Fault(
+        "update_bn calls a model past its hooks",
+        lambda: edited(swa_utils, "update_bn", ("model(input)", "model.forward(input)")),
+        ("MU-07",),
+        kinds=(),
+    ),
+    Fault(
+        "averaging calls hooks",
+        lambda: replaced(swa_utils.AveragedModel, "update_parameters", _hooks_called),
+        ("MU-07",),
+        kinds=(),
+    ),
+    Fault(
+        "averaging drops hooks of the average",
+        lambda: replaced(swa_utils.AveragedModel, "update_parameters", _averages_lose_hooks),
+        ("MU-07",),
+        kinds=(),
+    ),
 )

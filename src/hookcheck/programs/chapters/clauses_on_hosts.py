@@ -22,9 +22,10 @@ from typing import Any
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.hosts import CHANGES, GROUPS, Release, offered
+from hookcheck.programs.chapters.hosts import GROUPS
 from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
+from hookcheck.programs.host_changes import CHANGES, Release, offered
 from hookcheck.programs.hosting import BY_HAND, LAYERS, MODULES, Make, hosted, untrue
 from hookcheck.programs.program import Program, program, programs
 

@@ -20,6 +20,7 @@ from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import CHANGES, Release, offered
 from hookcheck.programs.nets import leaf, times
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
@@ -35,7 +36,6 @@ GROUPS = {
 """What registers hooks of each sort on a module; what a torch lacks is left out."""
 
 Module = Any
-Release = tuple[int, int]
 
 
 def images() -> Module:
@@ -115,35 +115,6 @@ def _changed(change: Callable[[Module], Any]) -> Callable[[Module], Module]:
 
 
 @dataclass(frozen=True)
-class HostChange:
-    """What is done to a module, the way back, and since which release there are both."""
-
-    there: Callable[[Module], Any]
-    back: Callable[[Module], Any]
-    since: Release = (1, 8)
-
-
-CHANGES = {
-    "parametrized": HostChange(
-        lambda part: import_module("torch.nn.utils.parametrize").register_parametrization(
-            part, "weight", nn.Identity()
-        ),
-        lambda part: import_module("torch.nn.utils.parametrize").remove_parametrizations(part, "weight"),
-        (1, 9),
-    ),
-    "weight_norm": HostChange(lambda part: nn.utils.weight_norm(part), lambda part: nn.utils.remove_weight_norm(part)),
-    "spectral_norm": HostChange(
-        lambda part: nn.utils.spectral_norm(part), lambda part: nn.utils.remove_spectral_norm(part)
-    ),
-    "pruned": HostChange(
-        lambda part: import_module("torch.nn.utils.prune").identity(part, "weight"),
-        lambda part: import_module("torch.nn.utils.prune").remove(part, "weight"),
-    ),
-}
-"""What changes a module in place and can be taken back, by name."""
-
-
-@dataclass(frozen=True)
 class Host:
     """What is made of a net, since which release it can be, which of the net's modules go into it (all if none), and
     what it is given in a call."""
@@ -210,12 +181,6 @@ def tables(net: Module) -> Iterator[Any]:
         for name, table in vars(module).items():
             if name.endswith("_hooks") and hasattr(table, "values"):
                 yield from (getattr(hook, "hook", hook) for hook in table.values())
-
-
-def offered(since: Release) -> bool:
-    """Whether this torch has what came with that release."""
-    major, minor = torch.__version__.split(".")[:2]
-    return (int(major), int(minor)) >= since
 
 
 def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]]:
@@ -319,25 +284,58 @@ def what_is_made_calls_its_hooks(check: Check) -> None:
                 check.order(f"{name}, {until}: backward hooks", sorted(calls), due["backward"])
 
 
-@program("HO-02", PIN, since="1.8", source="torch.nn.utils.remove_spectral_norm and its siblings")
+def of_weights() -> list[str]:
+    """What registers hooks on a weight, in the order in which they are called."""
+    return [name for name in ("register_hook", "register_post_accumulate_grad_hook") if hasattr(torch.Tensor, name)]
+
+
+def _called_by_weights(check: Check, what: str, part: Module, calls: list[str]) -> None:
+    """States that a backward calls the hooks of the weight that the module was made with once each."""
+    calls.clear()
+    part(torch.ones(1, 2)).sum().backward()
+    check.order(what, calls, of_weights())
+
+
+def _own_parts(part: Module) -> dict[str, list[str]]:
+    """What a module holds, by name."""
+    return {"class": [type(part).__name__], **{name: [*vars(part)[name]] for name in ("_modules", "_buffers")}}
+
+
+@program(
+    "HO-02",
+    PIN,
+    since="1.8",
+    source="torch.nn.utils.remove_spectral_norm and its siblings; torch.nn.utils.parametrize.remove_parametrizations, "
+    "'the parameter does not change the id'",
+)
 def the_way_back_leaves_no_hook(check: Check) -> None:
     """What norms, prunes or parametrises a module leaves it, once it is taken back, with the hooks that it had before,
-    with none of its own, and able to load its own state."""
+    with none of its own, with its class and its parts, and able to load its own state; where the weight stays the same
+    parameter, its hooks are called there and back."""
     for name, change in CHANGES.items():
         if not offered(change.since):
             continue
         net = rows()
+        part, weight, calls = net[0], net[0].weight, list[str]()
         for group in GROUPS:
             hooked(net, group)
-        before = [*tables(net)]
+        for kind in of_weights():
+            getattr(weight, kind)(noting(calls, kind))
+        before, parts = [*tables(net)], _own_parts(part)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            change.there(net[0])
-            change.back(net[0])
+            change.there(part)
+            if change.same_weight:
+                _called_by_weights(check, f"{name}: hooks of the weight, there", part, calls)
+            change.back(part)
+        if change.same_weight:
+            check.true(f"{name}: the weight is the parameter that it was", part.weight is weight)
+            _called_by_weights(check, f"{name}: hooks of the weight, back", part, calls)
         after = [*tables(net)]
         stayed = [number for number, hook in enumerate(before) if hook in after]
         check.order(f"{name}: hooks that there were", stayed, [*range(len(before))])
         check.order(f"{name}: hooks besides", [type(hook).__name__ for hook in after if hook not in before], [])
+        check.equal(f"{name}: class and parts", _own_parts(part), parts)
         check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
 
 

@@ -8,6 +8,7 @@ each call.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 PRUNE = "torch.nn.utils.prune"
 
@@ -48,6 +50,12 @@ def _due(output: float) -> list[Any]:
     return [("pre", True, [[1.0]]), ("forward", True, [[output]]), ("backward", True, [[2.0]])]
 
 
+def _emptied(net: Any) -> None:
+    """Takes new memory for the weight, and fills it with 5."""
+    net.to_empty(device="cpu")
+    nn.init.constant_(net.weight, 5.0)
+
+
 def _keeps_hooks(check: Check, acts: dict[str, tuple[Callable[[Any], Any], float]]) -> None:
     """States that no hook is called by any of ``acts``, and that all are afterwards, on the output that is given."""
     for what, (act, output) in acts.items():
@@ -70,6 +78,8 @@ def conversions_keep_hooks(check: Check) -> None:
             ".double()": (lambda net: net.double(), 3.0),
             ".to(device)": (lambda net: net.to(net.weight.device), 3.0),
             ".to(tensor)": (lambda net: net.to(torch.ones(1, dtype=torch.float64)), 3.0),
+            ".type(dtype)": (lambda net: net.type(torch.float64), 3.0),
+            **({".to_empty(device)": (_emptied, 5.0)} if hasattr(nn.Module, "to_empty") else {}),
         },
     )
 
@@ -145,24 +155,54 @@ def parametrizing_keeps_hooks(check: Check) -> None:
 
 @program("MU-05", PIN, since="1.9", source="torch.nn.utils.parametrize; the parametrization is a module that is called")
 def a_parametrization_has_hooks(check: Check) -> None:
-    """Hooks of a parametrization are called each time the weight is read, and once within ``cached``."""
+    """Hooks of the parametrizations of a weight, of each of a stack and of their list, are called each time the weight
+    is read, once within ``cached``, and never once that is undone."""
     from torch.nn.utils import parametrize
 
-    class Doubled(nn.Module):
-        def forward(self, weight: Any) -> Any:
-            return 2 * weight
+    class Times(nn.Module):
+        def __init__(self, factor: float) -> None:
+            super().__init__()
+            self.factor = factor
 
-    net, log = _linear(3.0), []
-    parametrize.register_parametrization(net, "weight", Doubled())
-    net.parametrizations.weight[0].register_forward_hook(lambda module, args, output: log.append(output.tolist()))
-    check.equal("the weight", net.weight, [[6]])
-    net(torch.ones(1, 1))
-    check.order("calls in a read and a forward", log, [[[6.0]], [[6.0]]])
+        def forward(self, weight: Any) -> Any:
+            return self.factor * weight
+
+    net, log = _linear(3.0), list[str]()
+    for factor in (2.0, 5.0):
+        parametrize.register_parametrization(net, "weight", Times(factor))
+    parts = net.parametrizations.weight
+    for name, part in {"first": parts[0], "second": parts[1], "list": parts}.items():
+        part.register_forward_pre_hook(noting(log, f"{name}, before"))
+        part.register_forward_hook(noting(log, name))
+        part.register_full_backward_hook(noting(log, f"{name}, backward"))
+    read = ["list, before", "first, before", "first", "second, before", "second", "list"]
+    check.equal("the weight: 5 · 2 · 3", net.weight, [[30]])
+    check.order("calls in a read", log, read)
+    log.clear()
+    output = net(torch.ones(1, 1))
+    check.order("calls in a forward", log, read)
+    log.clear()
+    output.sum().backward()
+    check.order(
+        "calls in a backward", [word for word in log if "list" not in word], ["second, backward", "first, backward"]
+    )
+    check.equal("gradient of the original", parts.original.grad, [[10]])
     log.clear()
     with parametrize.cached():
         net(torch.ones(1, 1))
         net(torch.ones(1, 1))
-    check.order("calls in two forwards within cached", log, [[[6.0]]])
+    check.order("calls in two forwards within cached", log, read)
+    with suppress(ValueError), parametrize.cached():
+        net(torch.ones(1, 1))
+        raise ValueError("on purpose")
+    log.clear()
+    check.equal("the weight after an error within cached", net.weight, [[30]])
+    check.order("calls in a read after that", log, read)
+    parametrize.remove_parametrizations(net, "weight")
+    log.clear()
+    net(torch.ones(1, 1)).sum().backward()
+    check.order("calls once that is undone", log, [])
+    check.equal("the weight once that is undone", net.weight, [[30]])
 
 
 @program("MU-06", PIN, since="1.7", source="torch.nn.Sequential.__getitem__, torch.nn.ModuleList.__getitem__")
@@ -248,6 +288,45 @@ def norms_are_pre_hooks(check: Check) -> None:
     check.equal("output of a call under spectral_norm: 0 - 1", output, [[-1]])
     torch.nn.utils.remove_spectral_norm(net)
     check.calls("pre-hooks once spectral_norm is removed", len(net._forward_pre_hooks), 0)
+
+
+@program("MU-07", PIN, since="1.8", source="torch.optim.swa_utils.AveragedModel, update_bn; 'one pass over data'")
+def averaging_meets_hooks(check: Check) -> None:
+    """``update_bn`` calls a model once with each batch, forward hooks and all, in training mode and without gradients;
+    ``update_parameters`` calls no hook, and an AveragedModel keeps the hooks that it got."""
+    swa: Any = import_module("torch.optim.swa_utils")
+    for name in ("update_bn", "update_parameters"):
+        net = nn.Sequential(_linear(3.0), nn.BatchNorm1d(1)).eval()
+        averaged, log = swa.AveragedModel(net).eval(), list[Any]()
+        parts = {"model": averaged, "net": averaged.module, "linear": averaged.module[0], "norm": averaged.module[1]}
+        for word, part in parts.items():
+            part.register_forward_pre_hook(noting(log, f"{word}, before"))
+            part.register_forward_hook(noting(log, word))
+            part.register_full_backward_hook(noting(log, f"{word}, backward"))
+        net.register_forward_hook(noting(log, "the model that is averaged"))
+        due = ["model, before", "net, before", "linear, before", "linear", "norm, before", "norm", "net", "model"]
+        modes: list[Any] = []
+        averaged.register_forward_hook(
+            lambda module, args, output, modes=modes: modes.append((module.training, torch.is_grad_enabled()))
+        )
+        if name == "update_bn":
+            batches = (torch.tensor([[1.0], [3.0]]), [torch.tensor([[5.0], [7.0]]), "a label"])
+            swa.update_bn(batches, averaged)
+            check.order("hooks in update_bn", log, due * 2)
+            check.equal("training and grad mode in update_bn", modes, [(True, False)] * 2)
+            check.equal("the mean of the batches: 3 · 4", averaged.module[1].running_mean, [12])
+            check.true("the mode is that of before", not averaged.training)
+        else:
+            for weight in (5.0, 7.0):
+                net[0].weight.data.fill_(weight)
+                averaged.update_parameters(net)
+            check.order("hooks in update_parameters", log, [])
+            check.equal("the average of 5 and 7", averaged.module[0].weight, [[6]])
+        log.clear()
+        x = torch.ones(2, 1, requires_grad=True)
+        averaged(x).sum().backward()
+        back = [f"{word}, backward" for word in ("norm", "linear", "net", "model")]
+        check.order(f"hooks in a run after {name}", log, [*due, *back])
 
 
 @program("DS-17", PROMISE, since="2.5", source="torch.distributed.tensor.distribute_module; 'input_fn', 'output_fn'")
