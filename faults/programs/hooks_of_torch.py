@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch.nn.utils.spectral_norm import SpectralNorm, SpectralNormStateDictHook
 from torch.nn.utils.weight_norm import WeightNorm
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 Patch = AbstractContextManager[None]
 
@@ -101,6 +102,25 @@ def _passed_by(original: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, *args, **kwargs: self._checkpoint_wrapped_module.forward(*args, **kwargs)
 
 
+def _in_backward(*changes: tuple[str, str]) -> Callable[[], Patch]:
+    """Edits what applies an optimizer in backward."""
+
+    def patch() -> Patch:
+        name = "_apply_optimizer_in_backward"
+        return _both(import_module("torch.distributed.optim.apply_optimizer_in_backward"), name, *changes)
+
+    return patch
+
+
+@contextmanager
+def _both(owner: Any, name: str, *changes: tuple[str, str]) -> Iterator[None]:
+    """Edits a function, for its package as well, which offers it too."""
+    with edited(owner, name, *changes):
+        changed = getattr(owner, name)
+        with replaced(import_module(owner.__name__.rpartition(".")[0]), name, lambda original: changed):
+            yield
+
+
 FAULTS = (
     Fault(
         "weight_norm is undone for every tensor",
@@ -158,5 +178,33 @@ FAULTS = (
         ("HT-06",),
         kinds=(),
         since="2.0",
+    ),
+    Fault(
+        "an optimizer in backward steps twice",
+        _in_backward(("opt.step()", "opt.step(); opt.step()")),
+        ("HT-07",),
+        (),
+        "2.0",
+    ),
+    Fault(
+        "an optimizer in backward leaves the gradient",
+        _in_backward(("param.grad = None", "pass")),
+        ("HT-07",),
+        (),
+        "2.0",
+    ),
+    Fault(
+        "an optimizer in backward steps before the gradient is there",
+        _in_backward(("param_to_acc_grad_map[param].register_hook", "param.register_hook")),
+        ("HT-07",),
+        (),
+        "2.0",
+    ),
+    Fault(
+        "the first optimizer in backward alone steps",
+        _in_backward(("in param._in_backward_optimizers:", "in param._in_backward_optimizers[:1]:")),
+        ("HT-07",),
+        (),
+        "2.0",
     ),
 )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from torch.autograd import graph
+from torch.utils.hooks import RemovableHandle
 
 from ..autograd import Hook, Patch, doubled, late
-from ..engine import Fault, replaced
+from ..engine import Fault, added, replaced
 from ..registering import dropped, edited
 
 NAME = "register_multi_grad_hook"
@@ -94,5 +95,22 @@ FAULTS = (
         "register_multi_grad_hook: a tensor that is listed twice is taken once",
         _each_once,
         ("MG-14",),
+    ),
+    Fault(
+        "register_multi_grad_hook: a copy of the handle refers to nothing",
+        lambda: replaced(graph._MultiHandle, "__getstate__", lambda original: lambda self: ()),
+        ("MG-15",),
+        since="2.1",
+    ),
+    Fault(
+        "register_multi_grad_hook: a copy of the handle has nothing to remove",
+        lambda: replaced(graph._MultiHandle, "__setstate__", lambda original: lambda self, state: None),
+        ("MG-15",),
+        since="2.1",
+    ),
+    Fault(
+        "register_multi_grad_hook: a deep copy of a handle is the handle",
+        lambda: added(RemovableHandle, "__deepcopy__", lambda self, memo: self),
+        ("MG-15",),
     ),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
+from torch.optim import Optimizer, swa_utils
 
 from ..engine import Fault, replaced
 from .state_dict_hooks import Patch, registering, removing, silenced
@@ -75,6 +76,57 @@ def _wrapped_by_schedulers() -> Patch:
         return init
 
     return replaced(torch.optim.lr_scheduler.LRScheduler, "__init__", make)
+
+
+def _stepping(change: Callable[[Any, Callable[..., Any]], Callable[..., Any]]) -> Callable[[Any], Any]:
+    """A scheduler replaces the step of its optimizer by ``change(optimizer, step)``."""
+
+    def make(original: Any) -> Any:
+        def init(self: Any, optimizer: Any, *others: Any, **options: Any) -> None:
+            original(self, optimizer, *others, **options)
+            step: Any = change(optimizer, optimizer.step)
+            step.__func__, step._wrapped_by_lr_sched = lambda _, *args: step(*args), True
+            optimizer.step = step
+
+        return init
+
+    return make
+
+
+def _hooks_of_then(optimizer: Any, step: Callable[..., Any]) -> Callable[..., Any]:
+    """Steps with the hooks too that were there when the scheduler came."""
+    hooks = {**optimizer._optimizer_step_pre_hooks}
+
+    def stepping(*args: Any) -> Any:
+        optimizer._optimizer_step_pre_hooks.update(hooks)
+        return step(*args)
+
+    return stepping
+
+
+def _unnoticed(optimizer: Any, step: Callable[..., Any]) -> Callable[..., Any]:
+    """The scheduler does not learn that there was a step."""
+
+    def stepping(*args: Any) -> Any:
+        result = step(*args)
+        optimizer._opt_called = False
+        return result
+
+    return stepping
+
+
+def _past_hooks(optimizer: Any, step: Callable[..., Any]) -> Callable[..., Any]:
+    """Steps as the class did before it was wrapped in what calls hooks."""
+    plain: Any = type(optimizer).step
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    return lambda *args: plain(optimizer, *args)
+
+
+def _under(scheduler: str, change: Callable[..., Any]) -> Callable[[], Patch]:
+    """Has schedulers of that class change the step of their optimizer."""
+    owner = getattr(torch.optim.lr_scheduler, scheduler, None) or getattr(swa_utils, scheduler)
+    return lambda: replaced(owner, "__init__", _stepping(change))
 
 
 FAULTS = (
@@ -146,5 +198,16 @@ FAULTS = (
         ("OP-18",),
         kinds=(),
         since="2.0",
+    ),
+    *(
+        Fault(f"under {scheduler} {what}", _under(scheduler, change), ("OP-18",), kinds=(), since="2.0")
+        for scheduler, what, change in (
+            ("LRScheduler", "hooks are called that were removed", _hooks_of_then),
+            ("LRScheduler", "no step is noticed", _unnoticed),
+            ("LambdaLR", "steps go past hooks", _past_hooks),
+            ("ReduceLROnPlateau", "steps go past hooks", _past_hooks),
+            ("SequentialLR", "steps go past hooks", _past_hooks),
+            ("SWALR", "steps go past hooks", _past_hooks),
+        )
     ),
 )

@@ -8,8 +8,10 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from torch.nn.utils import stateless
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 
 @contextmanager
@@ -82,6 +84,24 @@ def never_removed() -> AbstractContextManager[None]:
     return replaced(torch.utils.hooks.RemovableHandle, "remove", lambda original: lambda self: None)
 
 
+def _hookless_after_errors(original: Any) -> Any:
+    """A call that raises leaves the module without its forward hooks."""
+
+    def functional_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(module, *args, **kwargs)
+        except Exception:
+            module._forward_hooks.clear()
+            raise
+
+    return functional_call
+
+
+def _left_after_errors() -> AbstractContextManager[None]:
+    """A module gets its own parameters back where no error comes."""
+    return edited(stateless, "_reparametrize_module", ("try:", "if True:"), ("finally:", "if True:"))
+
+
 FAULTS = (
     Fault(
         "torch.func.functional_call: hooks are left out",
@@ -117,4 +137,17 @@ FAULTS = (
         kinds=(),
     ),
     Fault("torch.func.grad: a removed hook is there still", never_removed, ("TF-08", "TF-09"), kinds=()),
+    Fault(
+        "torch.func.functional_call: the given parameters stay after an error",
+        _left_after_errors,
+        ("TF-10",),
+        (),
+        "2.0",
+    ),
+    Fault(
+        "torch.func.functional_call: an error takes the hooks along",
+        lambda: replaced(import_module("torch.func"), "functional_call", _hookless_after_errors),
+        ("TF-10",),
+        kinds=(),
+    ),
 )

@@ -19,6 +19,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 PRUNE = "torch.nn.utils.prune"
@@ -207,3 +208,52 @@ def a_wrapper_hides_itself_from_states(check: Check) -> None:
     across(check, "plain", wrapped, nn.Sequential(linear(1.0, 2.0)))
     across(check, "wrapped", nn.Sequential(linear(5.0, 6.0)), wrapped)
     check.order("hooks of the module, in a call each", log, ["forward", "forward"])
+
+
+@program(
+    "HT-07",
+    PIN,
+    since="2.0",
+    source="torch.distributed.optim._apply_optimizer_in_backward, 'after the gradient has been",
+)
+def an_optimizer_steps_in_backward(check: Check) -> None:
+    """Optimizers that are applied in backward step once in each, with the gradient of all uses of the parameter, after
+    its own hooks; then the gradient is let go of, so that nothing is left for the next backward; and where no hook is
+    registered, or it is removed, all is as it was."""
+    try:
+        optim: Any = import_module("torch.distributed.optim")
+    except ImportError as missing:
+        raise NotOffered("this torch is built without torch.distributed") from missing
+    handles = import_module("torch.distributed.optim.apply_optimizer_in_backward").param_to_optim_hook_handle_map
+    for name, rates, options in (
+        ("one optimizer", [0.25], {}),
+        ("two optimizers", [0.25, 0.5], {}),
+        *([("without a hook", [0.25], {"register_hook": False})] if offered((2, 1)) else []),
+        ("removed", [0.25], {}),
+    ):
+        net, log = linear(1.0), list[Any]()
+        for rate in rates:
+            optim._apply_optimizer_in_backward(torch.optim.SGD, net.parameters(), {"lr": rate}, **options)
+        optimizers = net.weight._in_backward_optimizers
+        check.equal(f"{name}: rates", [optimizer.param_groups[0]["lr"] for optimizer in optimizers], rates)
+        net.weight.register_hook(lambda grad, log=log, net=net: log.append(("hook", grad.item(), net.weight.item())))
+        for optimizer in optimizers:
+            optimizer.register_step_pre_hook(
+                lambda optimizer, *_, log=log, net=net: log.append(
+                    (optimizer.param_groups[0]["lr"], getattr(net.weight.grad, "item", str)(), net.weight.item())
+                )
+            )
+        if name == "removed":
+            for handle in handles[net.weight]:
+                handle.remove()
+        weight, stepping, due = 1.0, name.endswith(("optimizer", "optimizers")), list[Any]()
+        for _ in range(2):
+            # the gradient is 3 and, of the second use, 4
+            (net(torch.tensor([[3.0]])) + net(torch.tensor([[4.0]]))).sum().backward()
+            due.append(("hook", 7.0, weight))
+            for rate in rates if stepping else ():
+                due.append((rate, 7.0, weight))
+                weight -= 7 * rate
+        check.order(f"{name}: hooks with gradient and weight", [each for each in log if each[1] != ""], due)
+        check.equal(f"{name}: the weight after two backwards", net.weight, [[weight]])
+        check.equal(f"{name}: what is left of gradients", net.weight.grad, None if stepping else [[14]])

@@ -6,13 +6,17 @@ that a backward computes; with ``mode="any"``, ``hook(gradient)`` with the first
 
 from __future__ import annotations
 
+import copy
+import pickle
 from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 HOOK = "torch.autograd.graph.register_multi_grad_hook"
 EXECUTION = "notes on autograd, 'Backward Hooks execution': Special hooks"
@@ -298,3 +302,51 @@ def the_same_tensor_twice(check: Check) -> None:
         torch.autograd.graph.register_multi_grad_hook((y, y), lambda grads: seen.append(tuple(grads)))
         (2 * y).backward()
     check.equal("gradients of a leaf and of a result", seen, [([2], [2]), ([2], [2])])
+
+
+def _registered(log: list[str]) -> dict[str, Any]:
+    """What a hook of each kind that waits for gradients is registered on, and its handle, by name of the kind."""
+    register = torch.autograd.graph.register_multi_grad_hook
+    note = noting(log, "hook")
+    registered: dict[str, Any] = {}
+    for kind in ("tensor", "Node", "post-accumulate", "all", "any"):
+        leaves = [torch.ones(1, requires_grad=True) for _ in range(2)]
+        y = leaves[0] * leaves[1]
+        if kind == "tensor":
+            registered[kind] = leaves, y, leaves[0].register_hook(note)
+        elif kind == "Node":
+            registered[kind] = leaves, y, y.grad_fn.register_hook(note)
+        elif kind == "post-accumulate" and hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+            registered[kind] = leaves, y, leaves[0].register_post_accumulate_grad_hook(note)
+        elif kind == "all":
+            registered[kind] = leaves, y, register(leaves, note)
+        elif kind == "any" and offered((2, 3)):
+            registered[kind] = leaves, y, register(leaves, note, mode="any")
+    return registered
+
+
+@program(
+    "MG-15",
+    PIN,
+    since="2.0",
+    source="torch.autograd.graph._MultiHandle, torch.utils.hooks.RemovableHandle; __getstate__",
+)
+def copies_of_handles(check: Check) -> None:
+    """A shallow copy of the handle of a hook in the graph removes the hook as the handle does, a deep copy removes
+    nothing of the original's, and one that removed its hook can be pickled."""
+    log: list[str] = []
+    for kind, (_, y, handle) in _registered(log).items():
+        for way, copied in (("deepcopy", copy.deepcopy), ("copy", copy.copy)):
+            log.clear()
+            other = check.works(f"{kind}: {way}", partial(copied, handle))
+            if other is None:
+                continue
+            other.remove()
+            y.backward(retain_graph=True)
+            check.order(f"{kind}: hooks once the {way} is removed", log, ["hook"] if way == "deepcopy" else [])
+        check.works(f"{kind}: remove() after that of its copy", handle.remove)
+        restored = check.works(
+            f"{kind}: pickle, once it is removed", lambda handle=handle: pickle.loads(pickle.dumps(handle))
+        )
+        if restored is not None:
+            check.works(f"{kind}: remove() of what was pickled", restored.remove)

@@ -20,6 +20,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 STEP_PRE = "torch.optim.Optimizer.register_step_pre_hook"
 STEP_POST = "torch.optim.Optimizer.register_step_post_hook"
@@ -308,16 +309,67 @@ def a_hook_removes_itself(check: Check) -> None:
         check.equal(f"the parameter after two steps with {name}", parameter, [0])
 
 
-@program("OP-18", PROMISE, since="2.0", source="pytorch#89176")
+def _schedulers() -> dict[str, tuple[Any, float]]:
+    """Each learning rate scheduler by name: how it is made, and what a rate of 1/4 is after two of its steps."""
+    of, swa = torch.optim.lr_scheduler, import_module("torch.optim.swa_utils")
+
+    def halving(optimizer: Any) -> Any:
+        return of.StepLR(optimizer, step_size=1, gamma=0.5)
+
+    def staying(optimizer: Any) -> Any:
+        return of.ExponentialLR(optimizer, gamma=1.0)
+
+    def plateau(optimizer: Any) -> Any:
+        scheduler: Any = of.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
+        scheduler.step = partial(scheduler.step, 1.0)  # what is measured is as good once more, and not better
+        return scheduler
+
+    return {
+        "StepLR": (halving, 0.0625),
+        "LambdaLR": (lambda optimizer: of.LambdaLR(optimizer, lambda step: 1 / (1 + step)), 0.25 / 3),
+        "MultiplicativeLR": (lambda optimizer: of.MultiplicativeLR(optimizer, lambda step: 0.5), 0.0625),
+        "LinearLR": (lambda optimizer: of.LinearLR(optimizer, 0.5, total_iters=2), 0.25),
+        "ReduceLROnPlateau": (plateau, 0.125),
+        "ChainedScheduler": (lambda optimizer: of.ChainedScheduler([halving(optimizer), staying(optimizer)]), 0.0625),
+        "SequentialLR": (lambda optimizer: of.SequentialLR(optimizer, [staying(optimizer)] * 2, milestones=[5]), 0.25),
+        "SWALR": (lambda optimizer: swa.SWALR(optimizer, swa_lr=0.0625, anneal_epochs=1), 0.0625),
+        "another scheduler first": (lambda optimizer: (staying(optimizer), halving(optimizer))[1], 0.0625),
+    }
+
+
+@program("OP-18", PROMISE, since="2.0", source="pytorch#89176; torch.optim.lr_scheduler.LRScheduler, which wraps step")
 def a_scheduler_does_not_double_hooks(check: Check) -> None:
-    """Under a learning rate scheduler step hooks are called exactly once a step, whichever was there first."""
-    _, optimizer = _sgd()
-    log: list[str] = []
-    optimizer.register_step_pre_hook(lambda *arguments: log.append("pre"))
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
-    optimizer.register_step_post_hook(lambda *arguments: log.append("post"))
-    for _ in range(2):
-        optimizer.step()
-        scheduler.step()
-    check.order("hooks in two steps", log, ["pre", "post"] * 2)
-    check.equal("the learning rate after two steps", optimizer.param_groups[0]["lr"], 0.0625)
+    """Under a learning rate scheduler step hooks are called exactly once a step, whichever was there first, until they
+    are removed; the step gives what it gave, and the scheduler knows that it took place."""
+    for name, (make, rate) in _schedulers().items():
+        parameter, optimizer = _sgd()
+        log: list[str] = []
+        closure = partial(torch.tensor, 7.0)
+        with _globally() as register:
+            handles = [
+                register.register_optimizer_step_pre_hook(noting(log, "global pre")),
+                optimizer.register_step_pre_hook(noting(log, "pre")),
+            ]
+            scheduler = make(optimizer)
+            handles += [
+                register.register_optimizer_step_post_hook(noting(log, "global post")),
+                optimizer.register_step_post_hook(noting(log, "post")),
+            ]
+            given: list[Any] = []
+
+            def steps(optimizer: Any = optimizer, scheduler: Any = scheduler, given: Any = given) -> None:
+                for _ in range(2):
+                    given.append(optimizer.step(closure))  # noqa: B023
+                    scheduler.step()
+
+            check.silent(f"{name}: steps of both in their order", steps, "step()")
+            check.order(f"{name}: hooks in two steps", log, ["global pre", "pre", "post", "global post"] * 2)
+            check.equal(f"{name}: what the steps give", given, [7.0, 7.0])
+            check.equal(f"{name}: the rate after two steps", optimizer.param_groups[0]["lr"], rate)
+            for handle in handles:
+                handle.remove()
+            log.clear()
+            before = parameter.item()
+            optimizer.step()
+            check.order(f"{name}: hooks once they are removed", log, [])
+            check.equal(f"{name}: that step", parameter, [before - 2 * rate])

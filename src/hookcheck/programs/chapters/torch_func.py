@@ -6,13 +6,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.nets import net
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 REFUSED = "setup_context"
 FULL = {
@@ -208,3 +211,54 @@ def jacobians_of_a_hooked_module(check: Check) -> None:
     handle.remove()
     jacobians = check.works("Jacobians once it is removed", lambda: jacobian(samples))
     check.equal("the Jacobians once it is removed", _number(jacobians), 3 * [[[1, 2], [3, 4]]])
+
+
+FAILING = ("register_forward_pre_hook", "register_forward_hook", "forward", "a submodule", "a name that is not there")
+"""Where a call raises that was given parameters: in a hook, in the module or in what is in it, or before that."""
+
+
+@program("TF-10", PROMISE, since="2.0", source="torch.func.functional_call, 'by replacing the module parameters'")
+def a_failing_functional_call_leaves_nothing(check: Check) -> None:
+    """After a functional_call that raises, wherever it does, a module has its own parameters and buffers again, and the
+    hooks that it had, which the next call meets, as those of its parameters do."""
+    for where in FAILING:
+        log: list[Any] = []
+        failing = [True]
+
+        def fails(*_: Any, failing: list[bool] = failing) -> None:
+            if failing:
+                raise ValueError("on purpose")
+
+        part = net(lambda module, x: x)
+        if where == "a submodule":
+            part.register_forward_hook(fails)
+
+        def forward(module: Any, x: Any, where: str = where, fails: Any = fails) -> Any:
+            if where == "forward":
+                fails()
+            return module.part(module.w * x + module.shift)
+
+        module = net(forward, w=2.0, part=part)
+        module.register_buffer("shift", torch.tensor(1.0))
+        for kind in ("forward_pre_hook", "forward_hook", "full_backward_hook"):
+            getattr(module, f"register_{kind}")(noting(log, kind))
+        module.w.register_hook(noting(log, "the parameter's"))
+        if where.startswith("register"):
+            getattr(module, where)(fails)
+        originals = [module.w, module.shift]
+        given = {"w": torch.tensor(5.0), "shift": torch.tensor(7.0)}
+        if where == "a name that is not there":
+            given["v"] = torch.tensor(11.0)
+        x = torch.tensor(3.0, requires_grad=True)
+        call = partial(_func().functional_call, module, given, (x,), strict=True)
+        error, says = (RuntimeError, "Unexpected key") if "v" in given else (ValueError, "on purpose")
+        check.raises(f"{where}: the call", error, call, says)
+        check.true(f"{where}: what is its own", module.w is originals[0] and module.shift is originals[1])
+        failing.clear()
+        log.clear()
+        output = module(x)
+        check.equal(f"{where}: the next output: 2 · 3 + 1", _number(output), 7.0)
+        output.backward()
+        check.equal(f"{where}: its gradient", module.w.grad, 3.0)
+        due = ["forward_hook", "forward_pre_hook", "full_backward_hook", "the parameter's"]
+        check.equal(f"{where}: hooks in that run", sorted(log), due)
