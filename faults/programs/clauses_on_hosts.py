@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, ref
 import torch
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.utils import fusion, prune
+from torch.nn.utils import fusion, parametrizations, parametrize, prune
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.hooks import BackwardHook
 
@@ -156,6 +156,33 @@ def _pruning() -> Iterator[None]:
         yield
 
 
+def _is_observed(module: Any) -> bool:
+    return "activation_post_process" in vars(module)["_modules"]
+
+
+def _is_trained_to_be_quantised(module: Any) -> bool:
+    return hasattr(module, "weight_fake_quant")
+
+
+@contextmanager
+def _loaded_without_hooks() -> Iterator[None]:
+    """Registering a step pre-hook does nothing on an optimizer that loaded a state."""
+
+    def make(original: Any) -> Any:
+        def load(self: Any, state: Any) -> None:
+            original(self, state)
+            vars(self)["marked"] = True
+
+        return load
+
+    with replaced(OPTIMIZER, "load_state_dict", make), _of_optimizers(_is_marked, "register_step_pre_hook")():
+        yield
+
+
+def _is_scheduled(optimizer: Any) -> bool:
+    return hasattr(optimizer.step, "_wrapped_by_lr_sched")
+
+
 def _fault(
     what: str, patch: Callable[[], AbstractContextManager[None]], clause: str = "HO-03", since: str = "2.1"
 ) -> Fault:
@@ -189,6 +216,28 @@ FAULTS = (
         "HO-04",
         since="2.4",
     ),
+    _fault("what is spectrally normed takes no forward hooks", lambda: _deaf(nn.utils, "spectral_norm")),
+    _fault("what has a parametrized norm takes no forward hooks", lambda: _deaf(parametrizations, "spectral_norm")),
+    _fault(
+        "what was normed by a parametrization takes no forward hooks",
+        lambda: _deaf(parametrize, "remove_parametrizations"),
+    ),
+    _fault("what is observed takes no forward hooks", lambda: _where(_is_observed)),
+    _fault(
+        "what is trained to be quantised takes no pre-hooks",
+        lambda: _where(_is_trained_to_be_quantised, "register_forward_pre_hook"),
+    ),
+    _fault("a SyncBatchNorm takes no forward hooks", lambda: _where(lambda m: isinstance(m, nn.SyncBatchNorm))),
+    _fault(
+        "an average takes no full backward pre-hooks",
+        lambda: _where(lambda m: isinstance(m, AveragedModel), "register_full_backward_pre_hook"),
+    ),
+    _fault(
+        "under a scheduler hooks on the state are lost",
+        _of_optimizers(_is_scheduled, "register_load_state_dict_post_hook"),
+        "HO-04",
+    ),
+    _fault("what loaded a state takes no step hooks", _loaded_without_hooks, "HO-04"),
     _fault("an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "HO-07"),
     _fault(
         "an OptimizedModule forgets that a pre-hook was removed",

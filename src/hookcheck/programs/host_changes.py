@@ -10,6 +10,16 @@ from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
 
+GROUPS = {
+    "forward": ("register_forward_pre_hook", "register_forward_hook"),
+    "backward": ("register_full_backward_pre_hook", "register_full_backward_hook"),
+    "state": (
+        "register_state_dict_pre_hook", "_register_state_dict_hook", "_register_load_state_dict_pre_hook",
+        "register_load_state_dict_post_hook",
+    ),
+}  # fmt: skip
+"""What registers hooks of each sort on a module; what a torch lacks is left out."""
+
 Module = Any
 Release = tuple[int, int]
 
@@ -18,6 +28,11 @@ def offered(since: Release) -> bool:
     """Whether this torch has what came with that release."""
     major, minor = torch.__version__.split(".")[:2]
     return (int(major), int(minor)) >= since
+
+
+def quantization() -> Any:
+    """The module of torch that quantises, which has moved."""
+    return import_module("torch.ao.quantization" if offered((1, 11)) else "torch.quantization")
 
 
 @dataclass(frozen=True)

@@ -20,22 +20,10 @@ from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
-from hookcheck.programs.host_changes import CHANGES, Release, offered
+from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release, offered, quantization
 from hookcheck.programs.nets import leaf, times
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
-
-GROUPS = {
-    "forward": ("register_forward_pre_hook", "register_forward_hook"),
-    "backward": ("register_full_backward_pre_hook", "register_full_backward_hook"),
-    "state": (
-        "register_state_dict_pre_hook", "_register_state_dict_hook", "_register_load_state_dict_pre_hook",
-        "register_load_state_dict_post_hook",
-    ),
-}  # fmt: skip
-"""What registers hooks of each sort on a module; what a torch lacks is left out."""
-
-Module = Any
 
 
 def images() -> Module:
@@ -73,25 +61,20 @@ def quantised() -> Any:
     return torch.quantize_per_tensor(torch.ones(1, 1, 2, 2), 0.5, 0, torch.quint8)
 
 
-def _quantization() -> Any:
-    """The module of torch that quantises, which has moved."""
-    return import_module("torch.ao.quantization" if offered((1, 11)) else "torch.quantization")
-
-
 def _prepared(net: Module) -> Module:
-    net.qconfig = _quantization().get_default_qconfig("fbgemm")
-    return _quantization().prepare(net)
+    net.qconfig = quantization().get_default_qconfig("fbgemm")
+    return quantization().prepare(net)
 
 
 def _converted(net: Module) -> Module:
     prepared = _prepared(net)
     prepared(torch.ones(1, 1, 2, 2))
-    return _quantization().convert(prepared)
+    return quantization().convert(prepared)
 
 
 def _prepared_to_train(net: Module) -> Module:
-    net.train().qconfig = _quantization().get_default_qat_qconfig("fbgemm")
-    return _quantization().prepare_qat(net)
+    net.train().qconfig = quantization().get_default_qat_qconfig("fbgemm")
+    return quantization().prepare_qat(net)
 
 
 def _fused(name: str) -> Callable[[Module], Module]:
@@ -136,8 +119,8 @@ HOSTS = {
     "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1"), given=image),
     "fuse_linear_bn_eval": Host(_fused("fuse_linear_bn_eval"), normed_rows, (1, 13), ("0", "1")),
     "symbolic_trace": Host(lambda net: import_module("torch.fx").symbolic_trace(net)),
-    "fuse_modules": Host(lambda net: _quantization().fuse_modules(net, [["0", "1", "2"]]), images, given=image),
-    "quantize_dynamic": Host(lambda net: _quantization().quantize_dynamic(net, {nn.Linear})),
+    "fuse_modules": Host(lambda net: quantization().fuse_modules(net, [["0", "1", "2"]]), images, given=image),
+    "quantize_dynamic": Host(lambda net: quantization().quantize_dynamic(net, {nn.Linear})),
     "prepare": Host(_prepared, images, given=image),
     "convert": Host(_converted, images, given=quantised),
     "prepare_qat": Host(_prepared_to_train, images, given=image),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
-from hookcheck.programs.host_changes import offered
+from hookcheck.programs.host_changes import Release, offered
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
@@ -304,25 +305,14 @@ def the_same_tensor_twice(check: Check) -> None:
     check.equal("gradients of a leaf and of a result", seen, [([2], [2]), ([2], [2])])
 
 
-def _registered(log: list[str]) -> dict[str, Any]:
-    """What a hook of each kind that waits for gradients is registered on, and its handle, by name of the kind."""
-    register = torch.autograd.graph.register_multi_grad_hook
-    note = noting(log, "hook")
-    registered: dict[str, Any] = {}
-    for kind in ("tensor", "Node", "post-accumulate", "all", "any"):
-        leaves = [torch.ones(1, requires_grad=True) for _ in range(2)]
-        y = leaves[0] * leaves[1]
-        if kind == "tensor":
-            registered[kind] = leaves, y, leaves[0].register_hook(note)
-        elif kind == "Node":
-            registered[kind] = leaves, y, y.grad_fn.register_hook(note)
-        elif kind == "post-accumulate" and hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
-            registered[kind] = leaves, y, leaves[0].register_post_accumulate_grad_hook(note)
-        elif kind == "all":
-            registered[kind] = leaves, y, register(leaves, note)
-        elif kind == "any" and offered((2, 3)):
-            registered[kind] = leaves, y, register(leaves, note, mode="any")
-    return registered
+REGISTERED: dict[str, tuple[Release, Callable[[Any, Any, Any], Any]]] = {
+    "tensor": ((2, 0), lambda leaves, y, hook: leaves[0].register_hook(hook)),
+    "Node": ((2, 0), lambda leaves, y, hook: y.grad_fn.register_hook(hook)),
+    "post-accumulate": ((2, 1), lambda leaves, y, hook: leaves[0].register_post_accumulate_grad_hook(hook)),
+    "all": ((2, 0), lambda leaves, y, hook: torch.autograd.graph.register_multi_grad_hook(leaves, hook)),
+    "any": ((2, 3), lambda leaves, y, hook: torch.autograd.graph.register_multi_grad_hook(leaves, hook, mode="any")),
+}
+"""What registers a hook in the graph of two leaves and their product, by name, and since when."""
 
 
 @program(
@@ -335,7 +325,12 @@ def copies_of_handles(check: Check) -> None:
     """A shallow copy of the handle of a hook in the graph removes the hook as the handle does, a deep copy removes
     nothing of the original's, and one that removed its hook can be pickled."""
     log: list[str] = []
-    for kind, (_, y, handle) in _registered(log).items():
+    for kind, (since, register) in REGISTERED.items():
+        if not offered(since):
+            continue
+        leaves = [torch.ones(1, requires_grad=True) for _ in range(2)]
+        y = leaves[0] * leaves[1]
+        handle = register(leaves, y, noting(log, "hook"))
         for way, copied in (("deepcopy", copy.deepcopy), ("copy", copy.copy)):
             log.clear()
             other = check.works(f"{kind}: {way}", partial(copied, handle))

@@ -1,0 +1,94 @@
+"""Which optimizers are there beside plain ones? Subclasses, copies, and those that something was done to.
+
+Clauses on plain optimizers run on them unchanged (`hookcheck.programs.chapters.clauses_on_hosts`).
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from hookcheck.probe.lazy import torch
+from hookcheck.programs.host_kinds import Kind
+from hookcheck.programs.hosting import Make
+
+
+def _first_steps(optimizer: Any) -> Any:
+    """The optimizer, as one of a subclass whose ``step`` calls that of its parent."""
+
+    class Calling(type(optimizer)):
+        def step(self, closure: Any = None) -> Any:
+            return super().step(closure)
+
+    return Calling(optimizer.param_groups, **optimizer.defaults)
+
+
+def _with(**options: bool) -> Make:
+    """An optimizer of the same class and numbers, with options."""
+    return lambda optimizer: type(optimizer)(optimizer.param_groups, **{**optimizer.defaults, **options})
+
+
+def _scheduled(*schedulers: Callable[[Any, Any], Any]) -> Make:
+    """An optimizer under schedulers, which so far leave its rate."""
+
+    def scheduled(optimizer: Any) -> Any:
+        for scheduler in schedulers:
+            scheduler(torch.optim.lr_scheduler, optimizer)
+        return optimizer
+
+    return scheduled
+
+
+SCHEDULERS = {
+    "StepLR": lambda of, optimizer: of.StepLR(optimizer, 1),
+    "LambdaLR": lambda of, optimizer: of.LambdaLR(optimizer, lambda step: 1.0),
+    "ReduceLROnPlateau": lambda of, optimizer: of.ReduceLROnPlateau(optimizer),
+}
+"""What puts an optimizer under a scheduler, by name."""
+
+UNDER_ALL = _scheduled(*SCHEDULERS.values())
+
+
+def _loaded(optimizer: Any) -> Any:
+    """The optimizer, with a state that it loaded."""
+    optimizer.load_state_dict(optimizer.state_dict())
+    return optimizer
+
+
+def _stepped(optimizer: Any) -> Any:
+    """The optimizer, after a step with hooks that were removed again."""
+    handles = [optimizer.register_step_pre_hook(print), optimizer.register_step_post_hook(print)]
+    for handle in handles:
+        handle.remove()
+    return optimizer
+
+
+def _copied(make: Make) -> Make:
+    """A copy that steps the parameters of the original."""
+
+    def copied(optimizer: Any) -> Any:
+        other = make(optimizer)
+        for copied_group, group in zip(other.param_groups, optimizer.param_groups):
+            copied_group["params"] = group["params"]
+        return other
+
+    return copied
+
+
+OPTIMIZERS = {
+    "with super().step()": Kind(_first_steps),
+    "foreach": Kind(_with(foreach=True)),
+    "fused": Kind(
+        _with(fused=True), since=(2, 4), but={"OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"}
+    ),
+    **{f"with {name}": Kind(_scheduled(scheduler)) for name, scheduler in SCHEDULERS.items()},
+    "with several schedulers": Kind(UNDER_ALL),
+    "loaded": Kind(_loaded),
+    "deep copy of one with schedulers": Kind(_copied(lambda optimizer: copy.deepcopy(UNDER_ALL(optimizer)))),
+    "hooked before": Kind(_stepped),
+    "deep copy": Kind(_copied(copy.deepcopy)),
+    "unpickled": Kind(_copied(lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
+}
+"""The hosts of optimizers by name."""
