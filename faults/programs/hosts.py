@@ -138,17 +138,11 @@ FAULTS = (
     ),
     Fault("a compiled module is called past its hooks", _compiled_called_past_its_hooks, ("HO-06",), (), "2.1"),
     *(
-        Fault(
-            f"removing parametrizations leaves {what}",
-            lambda change=change: _unparametrized(change),
-            ("HO-02",),
-            (),
-            "1.9",
-        )
-        for what, change in (
-            ("another weight", _with_another_weight),
-            ("a module its class", _with_its_class),
-            ("a module their list", _with_its_list),
+        Fault(f"removing parametrizations leaves {what}", lambda change=change: _unparametrized(change), ids, (), "1.9")
+        for what, change, ids in (
+            ("another weight", _with_another_weight, ("HO-08",)),
+            ("a module its class", _with_its_class, ("HO-02",)),
+            ("a module their list", _with_its_list, ("HO-02",)),
         )
     ),
 )

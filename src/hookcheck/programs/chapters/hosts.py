@@ -267,20 +267,8 @@ def what_is_made_calls_its_hooks(check: Check) -> None:
                 check.order(f"{name}, {until}: backward hooks", sorted(calls), due["backward"])
 
 
-def of_weights() -> list[str]:
-    """What registers hooks on a weight, in the order in which they are called."""
-    return [name for name in ("register_hook", "register_post_accumulate_grad_hook") if hasattr(torch.Tensor, name)]
-
-
-def _called_by_weights(check: Check, what: str, part: Module, calls: list[str]) -> None:
-    """States that a backward calls the hooks of the weight that the module was made with once each."""
-    calls.clear()
-    part(torch.ones(1, 2)).sum().backward()
-    check.order(what, calls, of_weights())
-
-
 def _own_parts(part: Module) -> dict[str, list[str]]:
-    """What a module holds, by name."""
+    """What a module is and holds, by name."""
     return {"class": [type(part).__name__], **{name: [*vars(part)[name]] for name in ("_modules", "_buffers")}}
 
 
@@ -288,38 +276,53 @@ def _own_parts(part: Module) -> dict[str, list[str]]:
     "HO-02",
     PIN,
     since="1.8",
-    source="torch.nn.utils.remove_spectral_norm and its siblings; torch.nn.utils.parametrize.remove_parametrizations, "
-    "'the parameter does not change the id'",
+    source="torch.nn.utils.remove_spectral_norm and its siblings; torch.nn.utils.parametrize.remove_parametrizations",
 )
 def the_way_back_leaves_no_hook(check: Check) -> None:
     """What norms, prunes or parametrises a module leaves it, once it is taken back, with the hooks that it had before,
-    with none of its own, with its class and its parts, and able to load its own state; where the weight stays the same
-    parameter, its hooks are called there and back."""
+    with none of its own, with its class and its parts, and able to load its own state."""
     for name, change in CHANGES.items():
         if not offered(change.since):
             continue
         net = rows()
-        part, weight, calls = net[0], net[0].weight, list[str]()
         for group in GROUPS:
             hooked(net, group)
-        for kind in of_weights():
-            getattr(weight, kind)(noting(calls, kind))
-        before, parts = [*tables(net)], _own_parts(part)
+        before, parts = [*tables(net)], _own_parts(net[0])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            change.there(part)
-            if change.same_weight:
-                _called_by_weights(check, f"{name}: hooks of the weight, there", part, calls)
-            change.back(part)
-        if change.same_weight:
-            check.true(f"{name}: the weight is the parameter that it was", part.weight is weight)
-            _called_by_weights(check, f"{name}: hooks of the weight, back", part, calls)
+            change.there(net[0])
+            change.back(net[0])
         after = [*tables(net)]
         stayed = [number for number, hook in enumerate(before) if hook in after]
         check.order(f"{name}: hooks that there were", stayed, [*range(len(before))])
         check.order(f"{name}: hooks besides", [type(hook).__name__ for hook in after if hook not in before], [])
-        check.equal(f"{name}: class and parts", _own_parts(part), parts)
+        check.equal(f"{name}: class and parts", _own_parts(net[0]), parts)
         check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
+
+
+@program(
+    "HO-08",
+    PIN,
+    since="1.8",
+    source="torch.nn.utils.parametrize.remove_parametrizations, 'so that the parameter does not change its id'",
+)
+def a_weight_that_stays_keeps_its_hooks(check: Check) -> None:
+    """Where a weight is the same parameter while something else is computed from it, and when that is taken back, its
+    hooks are called once in each backward all the way."""
+    kinds = [k for k in ("register_hook", "register_post_accumulate_grad_hook") if hasattr(torch.Tensor, k)]
+    for name, change in CHANGES.items():
+        if not offered(change.since) or not change.same_weight:
+            continue
+        part, calls = nn.Linear(2, 2), list[str]()
+        weight = part.weight
+        for kind in kinds:
+            getattr(weight, kind)(noting(calls, kind))
+        for way, act in (("there", change.there), ("back", change.back)):
+            act(part)
+            calls.clear()
+            part(torch.ones(1, 2)).sum().backward()
+            check.order(f"{name}: hooks of the weight, {way}", calls, kinds)
+        check.true(f"{name}: it is the parameter that it was", part.weight is weight)
 
 
 OWN_HOOKS = ("forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook", "backward_hook")
