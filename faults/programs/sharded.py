@@ -2,12 +2,64 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import torch
 
 from ..engine import Fault, replaced
+
+Patch = AbstractContextManager[None]
+
+
+def _in_the_other_place(name: str) -> Patch:
+    """Has fully_shard's own hook be put where it must not be, of the kind that ``name`` registers."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, prepend: bool = False, **options: Any) -> Any:
+            of_fsdp = "_fully_shard" in getattr(hook, "__module__", "")
+            return original(self, hook, prepend=prepend is not of_fsdp, **options)
+
+        return register
+
+    return replaced(torch.nn.Module, name, make)
+
+
+def _own_hook_is_missing(name: str) -> Patch:
+    """Has fully_shard's own hook be missing, of the kind on state dicts that ``name`` registers."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, *args: Any, **options: Any) -> Any:
+            of_fsdp = "_fully_shard" in getattr(hook, "__module__", "")
+            return original(self, (lambda *_: None) if of_fsdp else hook, *args, **options)
+
+        return register
+
+    return replaced(torch.nn.Module, name, make)
+
+
+def _without_hooks_of_shards() -> Patch:
+    """Has what sets the gradient of a shard not see its hooks."""
+
+    def make(original: Any) -> Any:
+        def reduce(params: Any, *args: Any, **options: Any) -> Any:
+            hooks = [getattr(each.sharded_param, HOOKS) for each in params]
+            for each in params:
+                setattr(each.sharded_param, HOOKS, None)
+            try:
+                return original(params, *args, **options)
+            finally:
+                for each, there in zip(params, hooks):
+                    setattr(each.sharded_param, HOOKS, there)
+
+        return reduce
+
+    return replaced(import_module("torch.distributed.fsdp._fully_shard._fsdp_param_group"), "foreach_reduce", make)
+
+
+HOOKS = "_post_accumulate_grad_hooks"
 
 
 def _fsdp() -> Any:
@@ -46,6 +98,44 @@ FAULTS = (
             torch.nn.Module, "register_full_backward_hook", lambda original: lambda self, hook, prepend=False: None
         ),
         ("DS-11", "DS-20"),
+        kinds=(),
+        since="2.7",
+    ),
+    *(
+        Fault(
+            f"fully_shard: its own hook is in the wrong place: {name}",
+            partial(_in_the_other_place, f"register_{name}"),
+            ("DS-23",),
+            kinds=(),
+            since="2.7",
+        )
+        for name in ("forward_pre_hook", "forward_hook")
+    ),
+    *(
+        Fault(
+            f"fully_shard: states are of what is gathered: {name}",
+            partial(_own_hook_is_missing, name),
+            ("DS-24",),
+            kinds=(),
+            since="2.7",
+        )
+        for name in ("register_state_dict_pre_hook", "_register_load_state_dict_pre_hook")
+    ),
+    Fault(
+        "fully_shard: post-accumulate hooks of shards are not called",
+        _without_hooks_of_shards,
+        ("DS-25",),
+        kinds=(),
+        since="2.7",
+    ),
+    Fault(
+        "fully_shard: all-reduce hooks are dropped",
+        lambda: replaced(
+            import_module("torch.distributed.fsdp").FSDPModule,
+            "set_all_reduce_hook",
+            lambda original: lambda self, hook, **options: None,
+        ),
+        ("DS-25",),
         kinds=(),
         since="2.7",
     ),

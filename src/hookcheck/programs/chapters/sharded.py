@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from hookcheck.contract.clause import PROMISE, UNSPECIFIED
+from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.parallel import scale
 from hookcheck.programs.check import Check, NotOffered
@@ -153,3 +153,102 @@ def hooks_in_two_processes(check: Check) -> None:
     check.order("calls of the full backward hook", log["calls"], [([14.0, 21.0], [7.0, 7.0])])
     check.equal("gradient of x", of_x, [14.0, 21.0])
     check.equal("the shard of w's gradient", of_w, [24.5])
+
+
+WHOLE, SHARD = "Parameter", "DTensor"
+"""The classes of a weight that is gathered, and of one that is not."""
+
+MEETS = {
+    ("before", False): (WHOLE, WHOLE),
+    ("before", True): (WHOLE, WHOLE),
+    ("after", False): (WHOLE, SHARD),
+    ("after", True): (SHARD, WHOLE),
+}
+"""What weight a forward pre-hook and a forward hook meet that are registered before or after fully_shard, prepended or
+not: its own pre-hook is put before those that there are, its forward hook after them."""
+
+
+def _look_on(net: Any, when: str, log: dict[str, list[Any]]) -> None:
+    """Puts hooks on a module, prepended and not, that note the class of its weight when they are called."""
+    for prepend in (False, True):
+        name = f"{when}{', prepended' if prepend else ''}"
+        pre, post = log.setdefault(f"pre-hook {name}", []), log.setdefault(f"forward hook {name}", [])
+        net.register_forward_pre_hook(
+            lambda module, args, pre=pre: pre.append(type(module.w).__name__), prepend=prepend
+        )
+        net.register_forward_hook(
+            lambda module, args, output, post=post: post.append(type(module.w).__name__), prepend=prepend
+        )
+
+
+@program("DS-23", PIN, since="2.6", source=f"{FSDP2}; FSDPState.init, 'prepend=True', 'prepend=False'")
+def hooks_before_and_after_those_of_fully_shard(check: Check) -> None:
+    """The parameters are gathered before every forward pre-hook that there was, and freed after every forward hook that
+    there was; hooks that come later and are not prepended run after either, and those that are prepended before it."""
+    with process_group(check):
+        net, log = scale(), {}  # type: tuple[Any, dict[str, list[Any]]]
+        _look_on(net, "before", log)
+        _sharded(net)
+        _look_on(net, "after", log)
+        x = torch.tensor([3.0], requires_grad=True)
+        output = net(x)
+        output.backward()
+        for (when, prepend), classes in MEETS.items():
+            for kind, expected in zip(("pre-hook", "forward hook"), classes):
+                name = f"{kind} {when}{', prepended' if prepend else ''}"
+                check.order(f"the weight in each call of a {name}", log[name], [expected])
+        check.equal("output and gradients", [output, x.grad, net.w.grad.to_local()], [[6.0], [2.0], [3.0]])
+
+
+@program("DS-24", PROMISE, since="2.6", source="torch.distributed.fsdp.FSDPModule.unshard; FSDPParamGroup's pre-hooks")
+def states_are_of_shards(check: Check) -> None:
+    """A state that is saved of a module under fully_shard is of shards, and one is loaded into shards, also while its
+    parameters are gathered; a user's hooks on either run once each."""
+    with process_group(check):
+        for when in ("sharded", "gathered"):
+            net, log = _sharded(scale()), []  # type: tuple[Any, list[str]]
+            net(torch.tensor([3.0]))
+            net.register_state_dict_pre_hook(lambda *args, log=log: log.append("before saving"))
+            net._register_state_dict_hook(lambda *args, log=log: log.append("after saving"))
+            net._register_load_state_dict_pre_hook(lambda *args, log=log: log.append("before loading"))
+            net.register_load_state_dict_post_hook(lambda *args, log=log: log.append("after loading"))
+            if when == "gathered":
+                net.unshard()
+                check.equal("the weight that is gathered", [type(net.w).__name__, net.w], [WHOLE, [2.0]])
+            state = net.state_dict()
+            check.equal(f"{when}: classes of what is saved", _classes(state), {"w": SHARD})
+            check.equal(f"{when}: the shard that is saved", state["w"].to_local(), [2.0])
+            if when == "gathered":
+                net.unshard()
+            check.works(f"{when}: loading", lambda net=net, state=state: net.load_state_dict({"w": state["w"] * 5}))
+            check.equal(f"{when}: the weight after it", [type(net.w).__name__, net.w.to_local()], [SHARD, [10.0]])
+            check.equal(f"{when}: output after it", net(torch.tensor([3.0])), [30.0])
+            check.order(f"{when}: hooks", log, ["before saving", "after saving", "before loading", "after loading"])
+
+
+def _classes(state: Any) -> dict[str, str]:
+    """The name of the class of each tensor of a state."""
+    return {key: type(value).__name__ for key, value in state.items()}
+
+
+@program("DS-25", PROMISE, since="2.6", source="torch.distributed.fsdp.FSDPModule.set_all_reduce_hook; pytorch#117984")
+def hooks_of_a_shard_meet_its_gradient(check: Check) -> None:
+    """A post-accumulate-grad hook of a sharded parameter is called once a backward, when the gradient is complete; an
+    all-reduce hook of fully_shard gets what was reduced before that, and what it changes in place counts."""
+    with process_group(check):
+        net, log = _sharded(scale()), []  # type: tuple[Any, list[Any]]
+
+        def reduced(gradient: Any) -> None:
+            log.append(("reduced", gradient.tolist()))
+            gradient.mul_(10)
+
+        net.set_all_reduce_hook(reduced)
+        net.w.register_post_accumulate_grad_hook(
+            lambda weight: log.append(("accumulated", type(weight).__name__, weight.grad.to_local().tolist()))
+        )
+        for value, total in ((3.0, 30.0), (5.0, 80.0)):
+            log.clear()
+            net(torch.tensor([value])).backward()
+            expected = [("reduced", [value]), ("accumulated", SHARD, [total])]
+            check.order(f"hooks in the backward of {value:g}", log, expected)
+            check.equal(f"gradient after it, of {value:g}", net.w.grad.to_local(), [total])
