@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -72,6 +73,18 @@ def told_nothing(original: Any, *args: Any, respect_saved_tensors_hooks: Any = N
     return original(*args, **kwargs)
 
 
+def composed_plainly() -> AbstractContextManager[None]:
+    """Has the composable form leave a module as it is."""
+    owner = import_module("torch.distributed._composable")
+    return replaced(owner, "checkpoint", lambda original: wraps(original)(lambda module, **options: module))
+
+
+def wrapped_plainly() -> AbstractContextManager[None]:
+    """Has a wrapper run its module as if there was none."""
+    owner = import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper").CheckpointWrapper
+    return replaced(owner, "forward", lambda original: lambda self, *args: self._checkpoint_wrapped_module(*args))
+
+
 FAULTS = (
     Fault("checkpoint: regions are run plainly", lambda: calling(plainly), ("DS-13", "DS-14", "U-17")),
     Fault(
@@ -94,6 +107,8 @@ FAULTS = (
         lambda: checkpoints(output=doubled),
         ("CK-14", "CK-20", "CK-15", "U-17"),
     ),
+    Fault("checkpoint: its composable form does nothing", composed_plainly, ("DS-13", "U-17"), kinds=(), since="2.1"),
+    Fault("checkpoint: its wrapper does nothing", wrapped_plainly, ("DS-13", "U-17"), kinds=(), since="2.1"),
     Fault("checkpoint: the outputs of regions are kept", hoarding, ("CK-21",)),
     Fault("checkpoint: respect_saved_tensors_hooks is not respected", lambda: calling(told_nothing), ("ST-24",)),
 )

@@ -30,7 +30,7 @@ FILTER, ADAPT, REPORT, DECIDE = "filter", "adapt", "report", "decide"
 
 CONTEXTS: Mapping[str, tuple[str, ...]] = {
     "compile": ("torch-compile", "torch-compile-backward"),
-    "checkpoint": ("checkpointing", "checkpointed-gradients"),
+    "checkpoint": ("checkpointing", "checkpointed-gradients", "recomputation"),
     "parallel": ("parallel", "sharded"),
 }
 """The contexts in which programs run hooks, by the chapters that they stand in; all else is eager."""

@@ -11,7 +11,15 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.checkpointing import CHECKPOINT, NON_REENTRANT, REENTRANT, leaf, scales, variants
+from hookcheck.programs.chapters.checkpointing import (
+    CHECKPOINT,
+    NON_REENTRANT,
+    REENTRANT,
+    WRAPPER,
+    leaf,
+    scales,
+    variants,
+)
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 
@@ -266,4 +274,5 @@ def global_full_hooks(check: Check) -> None:
         check.works(f"forward and backward, {name}", run)
         handle.remove()
         expected = [[[gi], [go]] for gi, go in zip(INPUTS, OUTPUTS)]
-        check.equal(f"the layers, and the chain itself, {name}", log, [*expected[::-1], [[[30]], [[1]]]])
+        around = [[[[30]], [[1]]]] * (2 if name == WRAPPER else 1)  # the chain itself, and the wrapper, a module too
+        check.equal(f"the layers, and the chain itself, {name}", log, [*expected[::-1], *around])

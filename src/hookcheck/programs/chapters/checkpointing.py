@@ -19,18 +19,50 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.garbage import Note, survivors
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.nets import net
 from hookcheck.programs.program import program
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 REENTRANT, NON_REENTRANT = "reentrant", "non-reentrant"
+COMPOSABLE, WRAPPER = "composable", "checkpoint_wrapper"
 
 
 def variants() -> dict[str, Callable[..., Any]]:
-    """The forms of ``checkpoint`` that this torch has: reentrant, and since 1.11 the other."""
+    """The forms of ``checkpoint`` that this torch has: reentrant, since 1.11 the other, and what is made of that: hooks
+    of the module that is the region, and a module around it."""
     checkpoint = tool("checkpoint")
     if "use_reentrant" not in inspect.signature(checkpoint).parameters:
         return {REENTRANT: checkpoint}
-    return {REENTRANT: partial(checkpoint, use_reentrant=True), NON_REENTRANT: partial(checkpoint, use_reentrant=False)}
+    forms: dict[str, Callable[..., Any]] = {
+        REENTRANT: partial(checkpoint, use_reentrant=True),
+        NON_REENTRANT: partial(checkpoint, use_reentrant=False),
+    }
+    if (
+        hasattr(import_module("torch.utils.checkpoint"), "set_checkpoint_early_stop")
+        and torch.distributed.is_available()
+    ):
+        forms.update({COMPOSABLE: composable, WRAPPER: wrapped})
+    return forms
+
+
+def as_module(region: Any) -> Any:
+    """What is to be run, as a module."""
+    return region if isinstance(region, nn.Module) else net(lambda module, *args: region(*args))
+
+
+def composable(region: Any, *args: Any) -> Any:
+    """Runs what hooks on it checkpoint."""
+    checkpoint: Any = import_module("torch.distributed._composable").checkpoint
+    module = as_module(region)
+    if checkpoint.state(module) is None:
+        checkpoint(module)
+    return module(*args)
+
+
+def wrapped(region: Any, *args: Any) -> Any:
+    """Runs what a module around it checkpoints."""
+    wrapper: Any = import_module("torch.distributed.algorithms._checkpoint.checkpoint_wrapper")
+    return wrapper.checkpoint_wrapper(as_module(region), wrapper.CheckpointImpl.NO_REENTRANT)(*args)
 
 
 def tool(name: str) -> Any:
@@ -105,12 +137,12 @@ def the_reentrant_variant_supports_backward_alone(check: Check) -> None:
         net[0].register_forward_pre_hook(lambda module, args, modes=modes: modes.append(torch.is_grad_enabled()))
         x = leaf()
         y = checkpoint(net, x)
-        check.equal(f"grad mode in forward, {name}", modes, [name == NON_REENTRANT])
+        check.equal(f"grad mode in forward, {name}", modes, [name != REENTRANT])
         y.backward()
-        check.equal(f"grad mode in forward and backward, {name}", modes, [name == NON_REENTRANT, True])
+        check.equal(f"grad mode in forward and backward, {name}", modes, [name != REENTRANT, True])
         check.equal(f"gradient, {name}", x.grad, [2])
         for way, gradient in ways.items():
-            if name == NON_REENTRANT:
+            if name != REENTRANT:
                 check.equal(f"{way}, {name}", differentiated(checkpoint, net, gradient, leaf()), [2])
                 continue
             with ThreadPoolExecutor(1) as thread:  # what a refusal may leave behind is the thread's

@@ -1,0 +1,90 @@
+"""Faults in what is computed again in the backward of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial, wraps
+from typing import Any
+
+import torch
+import torch.utils.checkpoint
+
+from ..engine import Fault, replaced
+from .checkpointing import calling
+
+Patch = AbstractContextManager[None]
+
+
+def _without(name: str) -> Patch:
+    """Has ``checkpoint`` not hear one of its options."""
+
+    def call(original: Any, *args: Any, **options: Any) -> Any:
+        return original(*args, **{key: options[key] for key in options if key != name})
+
+    return calling(call)
+
+
+def _nothing_is_compared() -> Patch:
+    """Has each check of what was saved twice pass, whatever it finds."""
+    frame = torch.utils.checkpoint._CheckpointFrame
+    return replaced(frame, "check_recomputed_tensors_match", lambda original: lambda self, gid: None)
+
+
+def _own_hook_is_elsewhere(name: str) -> Patch:
+    """Has the hook by which a module is checkpointed be on the other side of those that there are."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, prepend: bool = False, **options: Any) -> Any:
+            own = hook.__module__ == "torch.distributed._composable.checkpoint_activation"
+            return original(self, hook, prepend=prepend is not own, **options)
+
+        return register
+
+    return replaced(torch.nn.Module, name, make)
+
+
+def _stopped_whatever_is_asked(owner: Any, name: str) -> Patch:
+    def make(original: Callable[..., Any]) -> Any:
+        return wraps(original)(lambda *args, **options: original(*args, **{**options, "early_stop": True}))
+
+    return replaced(owner, name, make)
+
+
+def _selected(**changes: Any) -> Patch:
+    """Has selective checkpointing be told something else."""
+    return replaced(
+        torch.utils.checkpoint,
+        "create_selective_checkpoint_contexts",
+        lambda original: lambda asked, **options: original(asked, **{**options, **changes}),
+    )
+
+
+def _nothing_is_selected() -> Patch:
+    return replaced(
+        torch.utils.checkpoint,
+        "create_selective_checkpoint_contexts",
+        lambda original: lambda asked, **options: original([], **options),
+    )
+
+
+FAULTS = (
+    Fault("checkpoint: what is saved twice is not compared", _nothing_is_compared, ("CK-23",), kinds=(), since="2.1"),
+    Fault("checkpoint: determinism_check is not heard", lambda: _without("determinism_check"), ("CK-23",), (), "2.1"),
+    Fault(
+        "composable checkpoint: its own forward hook is after all others",
+        lambda: _own_hook_is_elsewhere("register_forward_hook"),
+        ("CK-24",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault("checkpoint: early_stop is not heard", lambda: _without("early_stop"), ("CK-26",), kinds=(), since="2.9"),
+    Fault("selective checkpointing: nothing is saved", _nothing_is_selected, ("CK-25",), kinds=(), since="2.5"),
+    Fault(
+        "selective checkpointing: writing is not found out",
+        partial(_selected, allow_cache_entry_mutation=True),
+        ("CK-25",),
+        kinds=(),
+        since="2.5",
+    ),
+)
