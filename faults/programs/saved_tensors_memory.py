@@ -21,6 +21,11 @@ def on_cpu(pack: Any, unpack: Any) -> AbstractContextManager[None]:
     )
 
 
+def _contiguous(value: Any) -> Any:
+    """The same tensor in one piece, where it is one that has strides."""
+    return value.contiguous() if isinstance(value, torch.Tensor) and not value.is_sparse else value
+
+
 FAULTS = (
     Fault(
         "saved tensors: the tensor is kept beside what it was packed into",
@@ -38,5 +43,20 @@ FAULTS = (
         "saved tensors: save_on_cpu gives back what has not arrived",
         lambda: on_cpu(lambda t: (t.device, t.cpu()), lambda packed: torch.zeros_like(packed[1], device=packed[0])),
         ("ST-22", "ST-23"),
+    ),
+    Fault(
+        "saved tensors: save_on_cpu gives back contiguous tensors",
+        lambda: on_cpu(lambda t: t, _contiguous),
+        ("ST-30",),
+    ),
+    Fault(
+        "saved tensors: save_on_cpu stores everything in single precision",
+        lambda: on_cpu(lambda t: t if t.is_complex() else t.float(), lambda packed: packed),
+        ("ST-30",),
+    ),
+    Fault(
+        "saved tensors: what is unpacked is made contiguous",
+        lambda: pairs(unpack=lambda hook: lambda packed: _contiguous(hook(packed))),
+        ("ST-30",),
     ),
 )

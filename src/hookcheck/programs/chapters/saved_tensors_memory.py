@@ -7,6 +7,7 @@ such a pair that keeps copies in the memory of the CPU.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import weakref
 from collections.abc import Callable
@@ -140,6 +141,84 @@ def what_is_on_the_cpu_is_not_copied(check: Check) -> None:
     check.equal("what was saved", [saved._saved_self, saved._saved_other], [[2, 3], [5, 7]])
     y.sum().backward()
     check.equal("gradients", [a.grad, b.grad], [[5, 7], [2, 3]])
+
+
+def _counted(*shape: int) -> Any:
+    """A tensor of that shape: 0, 1, 2, …"""
+    return torch.arange(float(math.prod(shape))).reshape(shape)
+
+
+DENSE: dict[str, Callable[[], Any]] = {
+    "a transposed one": lambda: _counted(2, 3).t(),
+    "channels last": lambda: _counted(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+    "of whole numbers": lambda: _counted(2, 3).long(),
+    "of truth values": lambda: _counted(2, 3) > 2,
+    "of half precision": lambda: _counted(2, 3).half(),
+    "of bfloat16": lambda: _counted(2, 3).bfloat16(),
+    "of double precision": lambda: _counted(2, 3).double(),
+    "of complex numbers": lambda: _counted(2, 3).to(torch.complex64).t(),
+    "a conjugate view": lambda: (_counted(2, 3) * (1 + 1j)).conj(),
+    "of no dimension": lambda: torch.tensor(3.0),
+    "of no element": lambda: _counted(0, 3),
+    "a sparse one": lambda: _counted(2, 3).to_sparse(),
+}
+"""Tensors whose strides a copy keeps, or that have none."""
+
+SPREAD: dict[str, Callable[[], Any]] = {
+    "an expanded one": lambda: _counted(1, 3).expand(4, 3),
+    "every second element": lambda: _counted(12)[::2],
+}
+"""Tensors whose strides are kept where they are not copied."""
+
+
+def _described(tensor: Any, strides: bool) -> list[Any]:
+    """What a tensor is, and its numbers."""
+    whole = tensor.to_dense() if tensor.layout is torch.sparse_coo else tensor
+    words = [str(tensor.dtype), str(tensor.layout), tensor.device.type, tuple(tensor.shape)]
+    return [*words, whole.stride() if strides else None, whole.tolist()]
+
+
+def _read_in_backward(context: Any, tensor: Any) -> Any:
+    """What the backward of a Function reads that saves ``tensor`` in the context."""
+    log: list[Any] = []
+
+    class Saving(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, other: Any) -> Any:
+            ctx.save_for_backward(other)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            log.extend(ctx.saved_tensors)
+            return gradients[0], None
+
+    saving: Any = Saving.apply
+    with context:
+        y = saving(two(), tensor)
+    y.sum().backward()
+    return log[0]
+
+
+@program("ST-30", PROMISE, since="1.10", source=f"{ON_CPU}, 'then copied back to the original device'; {NOTE}")
+def what_is_given_back_is_as_it_was(check: Check) -> None:
+    """What ``save_on_cpu`` gives back, and a pair of hooks that returns what it gets, is of the shape, dtype, layout
+    and device of what was saved, with the same numbers; and of the same strides, but for pinned copies and for those
+    that a copy between devices packs."""
+    graph: Any = torch.autograd.graph
+    contexts: dict[str, tuple[Callable[[], Any], bool]] = {
+        "save_on_cpu": (graph.save_on_cpu, True),
+        "save_on_cpu, pinned": (lambda: graph.save_on_cpu(pin_memory=True), False),
+        "a pair of hooks": (lambda: hooked(lambda tensor: tensor, lambda packed: packed), True),
+        "a pair with a detached one": (lambda: hooked(lambda tensor: tensor.detach(), lambda packed: packed), True),
+    }
+    for context, (enter, with_strides) in contexts.items():
+        for name, make in {**DENSE, **SPREAD}.items():
+            strides = with_strides and (name in DENSE or check.device == "cpu" or context != "save_on_cpu")
+            tensor = make()
+            given = check.works(f"{context}, {name}: backward", lambda t=tensor, c=enter: _read_in_backward(c(), t))
+            if given is not None:
+                check.equal(f"{context}, {name}", _described(given, strides), _described(tensor, strides))
 
 
 @program("ST-29", PROMISE, since="1.10", source=ON_CPU, device="cuda")
