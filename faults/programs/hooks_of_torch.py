@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -121,6 +122,37 @@ def _both(owner: Any, name: str, *changes: tuple[str, str]) -> Iterator[None]:
             yield
 
 
+def _quantize() -> Any:
+    return import_module("torch.ao.quantization.quantize")
+
+
+def _observers_come_last() -> Patch:
+    def make(original: Any) -> Any:
+        def register(module: Any, pre_hook: bool = False) -> None:
+            original(module, pre_hook)
+            table = module._forward_pre_hooks if pre_hook else module._forward_hooks
+            table.move_to_end(next(iter(table)))
+
+        return register
+
+    return replaced(_quantize(), "_register_activation_post_process_hook", make)
+
+
+def _swapped_with_observers() -> Patch:
+    """Has the hook that observes go into what a module is converted to."""
+
+    def make(original: Any) -> Any:
+        def swap(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            if result is not module:
+                result._forward_hooks.update(module._forward_hooks)
+            return result
+
+        return swap
+
+    return replaced(_quantize(), "swap_module", make)
+
+
 FAULTS = (
     Fault(
         "weight_norm is undone for every tensor",
@@ -206,5 +238,25 @@ FAULTS = (
         ("HT-07",),
         (),
         "2.0",
+    ),
+    Fault("observers come after a user's hooks", _observers_come_last, ("HT-08",), kinds=(), since="2.0"),
+    Fault("observers go into what is converted", _swapped_with_observers, ("HT-08",), kinds=(), since="2.0"),
+    Fault(
+        "observers stay on what is not converted",
+        lambda: replaced(_quantize(), "_remove_activation_post_process", lambda original: lambda module: None),
+        ("HT-08",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "observers hand nothing on",
+        lambda: replaced(
+            _quantize(),
+            "_observer_forward_hook",
+            lambda original: wraps(original)(lambda self, given, output: (original(self, given, output), None)[1]),
+        ),
+        ("HT-08",),
+        kinds=(),
+        since="2.0",
     ),
 )

@@ -1,12 +1,14 @@
 """Do the hooks that torch itself registers keep what the utilities promise that are made of them?
 
 Pruning, ``weight_norm`` and ``spectral_norm`` compute a tensor in a forward pre-hook, and keep states loadable by
-hooks; a lazy module learns its sizes in one; ``checkpoint_wrapper`` hides itself from states by hooks. Each may be
-there twice on one module, be undone for one tensor alone, and meet a state that was saved without it.
+hooks; a lazy module learns its sizes in one; ``checkpoint_wrapper`` hides itself from states by hooks; quantisation
+observes by them. Each may be there twice on one module, be undone for one tensor alone, meet a state that was saved
+without it, and hooks of a user.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,7 +21,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
-from hookcheck.programs.host_changes import offered
+from hookcheck.programs.host_changes import offered, quantization
 from hookcheck.programs.program import program
 
 PRUNE = "torch.nn.utils.prune"
@@ -257,3 +259,76 @@ def an_optimizer_steps_in_backward(check: Check) -> None:
         check.order(f"{name}: hooks with gradient and weight", [each for each in log if each[1] != ""], due)
         check.equal(f"{name}: the weight after two backwards", net.weight, [[weight]])
         check.equal(f"{name}: what is left of gradients", net.weight.grad, None if stepping else [[14]])
+
+
+# A Linear of 3.01 and 3.99, called with (1, 1) and (1, 0), gives 7 and 3.01: of 255 steps up to 7 the 110th is nearest.
+OBSERVED, IN_STEPS = [[7.0], [3.01]], [[7.0], [110 * 7 / 255]]
+
+
+@dataclass(frozen=True)
+class Observing:
+    """A way to observe: the class and options of what quantises, whether it is a pre-hook, which numbers it has seen,
+    smallest and largest, and what hooks of a user get of the output."""
+
+    quantises: bool
+    options: dict[str, Any]
+    before: bool
+    seen: tuple[float, float]
+    handed_on: list[list[float]]
+    since: tuple[int, int] = (1, 8)
+
+    def made(self) -> Any:
+        """What makes the observer of a module."""
+        q = quantization()
+        if not self.quantises:
+            return q.MinMaxObserver
+        kind = q.MovingAverageMinMaxObserver if self.options else q.MinMaxObserver
+        return q.FakeQuantize.with_args(observer=kind, quant_min=0, quant_max=255, dtype=torch.quint8, **self.options)
+
+
+OBSERVINGS = {
+    "an observer": Observing(False, {}, False, (3.01, 7.0), OBSERVED),
+    "a fake quantisation": Observing(True, {}, False, (3.01, 7.0), IN_STEPS),
+    "one without memory": Observing(True, {"averaging_constant": 1}, True, (0.0, 1.0), OBSERVED, (1, 12)),
+}
+"""The ways to observe, by name; one without memory observes what a module is given."""
+
+
+def whose(table: Any) -> list[str]:
+    """Of each hook of a table, whether it is torch's."""
+    return ["torch" if hook.__module__.startswith("torch.") else "user" for hook in table.values()]
+
+
+@program(
+    "HT-08",
+    PROMISE,
+    since="1.8",
+    source="torch.ao.quantization.prepare, 'added observer modules and forward_hooks', convert, swap_module",
+)
+def observers_come_and_go(check: Check) -> None:
+    """After ``prepare`` each module that is observed has one hook for that, before those of a user, which get what it
+    hands on; after ``convert`` it is gone, of modules that are not converted as well, and a user's hooks are there."""
+    for name, way in OBSERVINGS.items():
+        if not offered(way.since):
+            continue
+        part, log = linear(3.01, 3.99), []  # type: tuple[Any, list[Any]]
+        net: Any = nn.Sequential(part).eval()
+        net.qconfig = quantization().QConfig(activation=way.made(), weight=quantization().default_weight_observer)
+        part.register_forward_pre_hook(lambda module, args: None)
+        part.register_forward_hook(lambda module, args, output, log=log: (log.append(output.tolist()), output * 0)[1])
+        prepared = quietly(partial(quantization().prepare, net))[0]
+        check.order(f"{name}: pre-hooks", whose(prepared._forward_pre_hooks), ["torch"] * way.before + ["user"])
+        check.order(f"{name}: forward hooks", whose(prepared._forward_hooks), ["torch"] * (not way.before) + ["user"])
+        x = torch.tensor([[1.0, 1.0], [1.0, 0.0]])
+        check.equal(f"{name}: output", prepared(x), [[0], [0]])
+        check.equal(f"{name}: what a user's hook gets", log, [way.handed_on])
+        observer = prepared.activation_post_process
+        observer = getattr(observer, "activation_post_process", observer)
+        check.equal(f"{name}: what it has seen", [observer.min_val.item(), observer.max_val.item()], [*way.seen])
+        for what, mapping in {"converted": None, "left as it is": {nn.Identity: nn.Identity}}.items():
+            made = quietly(partial(quantization().convert, copy.deepcopy(nn.Sequential(prepared)), mapping=mapping))
+            tables = [
+                whose(table) for part in made.modules() for table in (part._forward_pre_hooks, part._forward_hooks)
+            ]
+            check.equal(f"{name}, {what}: hooks", [hooks for hooks in tables if hooks], [["user"], ["user"]])
+            check.true(f"{name}, {what}: the same module", (type(made[0]) is nn.Linear) is bool(mapping))
