@@ -71,6 +71,19 @@ def _tables_stay_missing(owner: Any, name: str) -> Patch:
     return replaced(owner, "__setstate__", make)
 
 
+def _steps_stay_as_they_are() -> Patch:
+    """Restores an optimizer without having its class call the hooks of steps."""
+
+    def make(original: Any) -> Any:
+        def restore(self: Any, state: Any) -> None:
+            with replaced(Optimizer, "_patch_step_function", lambda original: lambda self: None):
+                original(self, state)
+
+        return restore
+
+    return replaced(Optimizer, "__setstate__", make)
+
+
 def _reduced_without_hooks(self: Any, protocol: Any) -> Any:
     make, arguments, state, *others = object.__reduce_ex__(self, protocol)
     return (make, arguments, without_hooks(state), *others)
@@ -139,9 +152,16 @@ FAULTS = (
     Fault(
         "pickle leaves hooks out",
         lambda: added(Module, "__reduce_ex__", _reduced_without_hooks),
-        ("SZ-05", "SZ-10", "SZ-11"),
+        ("SZ-05", "SZ-10", "SZ-11", "SZ-29"),
         kinds=(),
     ),
     Fault("pickle gets hooks with a state_dict", _state_dict_with_hooks, ("SZ-12",), kinds=()),
     Fault("pickle warns of a parameter's hooks", _parameters_warn, ("SZ-13",), kinds=()),
+    Fault(
+        "pickle restores optimizers whose class does not call hooks yet",
+        _steps_stay_as_they_are,
+        ("SZ-29",),
+        kinds=(),
+        since="2.0",
+    ),
 )

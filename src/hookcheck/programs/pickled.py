@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from inspect import signature
 from typing import Any
+from unittest.mock import patch
 
 from hookcheck.probe.lazy import nn, torch
 
@@ -98,3 +99,37 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 def noting(word: Any) -> Any:
     """A hook of any kind that gets the module, which can be pickled."""
     return partial(note, word)
+
+
+def module_read(pickled: bytes) -> list[Any]:
+    """What hooks of a module note that comes from a pickle with its handles: all of them, and none once removed."""
+    module, handles = pickle.loads(pickled)
+    before = exercised(module)
+    for handle in handles:
+        handle.remove()
+    return [before, exercised(module)]
+
+
+def optimizer_read(pickled: bytes) -> dict[str, Any]:
+    """What becomes of an optimizer that comes from a pickle: which tables of hooks are not empty, the weight after a
+    step, and the hooks that are called in that step and in one of another optimizer of its class."""
+    optimizer = pickle.loads(pickled)
+    seen: dict[str, Any] = {"hooks": [name for name, table in vars(optimizer).items() if "hooks" in name and table]}
+    parameter = optimizer.param_groups[0]["params"][0]
+    for name in ("restored", "another"):
+        # another one lets the class call hooks, and so is made once the restored one has stepped
+        each = optimizer if name == "restored" else torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.5)
+        for kind in ("step_pre", "step_post"):
+            if hasattr(each, f"register_{kind}_hook"):
+                getattr(each, f"register_{kind}_hook")(noting(kind))
+        parameter.grad = torch.ones(1)
+        each.step()
+        seen[name] = noted(each)
+    return {**seen, "weight": parameter.tolist()}
+
+
+def read_by_a_class_of_no_optimizer(pickled: bytes) -> dict[str, Any]:
+    """The same in this process, in which no optimizer of that class was made: making one lets its step call hooks."""
+    step: Any = torch.optim.SGD.step
+    with patch.object(torch.optim.SGD, "step", step.__wrapped__ if hasattr(step, "hooked") else step):
+        return optimizer_read(pickled)

@@ -1,4 +1,4 @@
-"""How do programs run torch in several processes? In a process group of one, or of two, over gloo."""
+"""How do programs run torch in several processes? In a new one; or in a process group of one, or of two, over gloo."""
 
 from __future__ import annotations
 
@@ -51,6 +51,12 @@ def _destroy() -> None:
     """Takes this process out of its group, which is kept (see `KEPT`)."""
     KEPT.append(torch.distributed.distributed_c10d._get_default_group())
     torch.distributed.destroy_process_group()
+
+
+def anew(act: Callable[[Any], Result], value: Any) -> Result:
+    """What ``act`` gives of ``value`` in a new process, which imports torch anew; pickle must find ``act``."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply_async(act, (value,)).get(2 * SECONDS)
 
 
 def of_two(check: Check, act: Callable[[int], Result]) -> Result:

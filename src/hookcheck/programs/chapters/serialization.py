@@ -19,14 +19,18 @@ from hookcheck.programs.pickled import (
     WAYS,
     exercised,
     linear,
+    module_read,
     note,
     noted,
     noting,
     offered_kinds,
+    optimizer_read,
+    read_by_a_class_of_no_optimizer,
     register,
     through_pickle,
     through_save,
 )
+from hookcheck.programs.processes import anew
 from hookcheck.programs.program import program
 
 HANDLE = "torch.utils.hooks.RemovableHandle"
@@ -338,3 +342,31 @@ def parameter_hooks_stay_behind(check: Check) -> None:
             check.equal(f"gradient of {what} through {way}", weight.grad, [[1]])
         net.weight.sum().backward()
         check.order(f"hooks of the original after {way}", log, expected)
+
+
+@program("SZ-29", PIN, since="1.7", source=f"{SETSTATE}; torch.optim.Optimizer.__setstate__", alone=True)
+def in_a_new_process(check: Check) -> None:
+    """In a process that has made none, a module from a pickle calls its hooks and its handles remove them; an optimizer
+    has none, goes on from its state, and calls once each hook that is registered."""
+    net = linear()
+    kinds = [*offered_kinds()]
+    handles = [register(net, kind, noting(kind)) for kind in kinds]
+    seen = anew(module_read, pickle.dumps((net, handles)))
+    check.equal("hooks of a module, before and after removal", seen, [kinds, []])
+    weight = nn.Parameter(torch.tensor([4.0]))
+    optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.5)
+    kinds = [kind for kind in ("step_pre", "step_post") if hasattr(optimizer, f"register_{kind}_hook")]
+    for kind in kinds:
+        getattr(optimizer, f"register_{kind}_hook")(noting("lost"))
+    weight.grad = torch.ones(1)
+    optimizer.step()  # 4 - 0.5 * 1
+    ways = {
+        "a new process": partial(anew, optimizer_read),
+        "a class of no optimizer": read_by_a_class_of_no_optimizer,
+    }
+    for where, read in ways.items():
+        state = check.works(f"{where}: a step", partial(read, pickle.dumps(optimizer))) or {}
+        check.equal(f"{where}: hooks that came along", state.get("hooks"), [])
+        check.equal(f"{where}: the weight after a step", state.get("weight"), [3.5 - 0.5 * (0.5 * 1 + 1)])
+        for name in ("restored", "another"):
+            check.order(f"{where}: hooks in a step, {name}", state.get(name, []), kinds)
