@@ -100,13 +100,13 @@ FAULTS = (
         "register_multi_grad_hook: a copy of the handle refers to nothing",
         lambda: replaced(graph._MultiHandle, "__getstate__", lambda original: lambda self: ()),
         ("MG-15",),
-        since="2.1",
+        since="2.4",
     ),
     Fault(
         "register_multi_grad_hook: a copy of the handle has nothing to remove",
         lambda: replaced(graph._MultiHandle, "__setstate__", lambda original: lambda self, state: None),
         ("MG-15",),
-        since="2.1",
+        since="2.4",
     ),
     Fault(
         "register_multi_grad_hook: a deep copy of a handle is the handle",
