@@ -36,8 +36,8 @@ def _own_hook_is_elsewhere(name: str) -> Patch:
 
     def make(original: Any) -> Any:
         def register(self: Any, hook: Any, prepend: bool = False, **options: Any) -> Any:
-            own = hook.__module__ == "torch.distributed._composable.checkpoint_activation"
-            return original(self, hook, prepend=prepend is not own, **options)
+            of_checkpoint = hook.__module__ == "torch.distributed._composable.checkpoint_activation"
+            return original(self, hook, prepend=prepend is not of_checkpoint, **options)
 
         return register
 

@@ -277,7 +277,7 @@ class Observing:
     handed_on: list[list[float]]
     since: tuple[int, int] = (1, 8)
 
-    def made(self) -> Any:
+    def observer(self) -> Any:
         """What makes the observer of a module."""
         q = quantization()
         if not self.quantises:
@@ -313,7 +313,7 @@ def observers_come_and_go(check: Check) -> None:
             continue
         part, log = linear(3.01, 3.99), []  # type: tuple[Any, list[Any]]
         net: Any = nn.Sequential(part).eval()
-        net.qconfig = quantization().QConfig(activation=way.made(), weight=quantization().default_weight_observer)
+        net.qconfig = quantization().QConfig(activation=way.observer(), weight=quantization().default_weight_observer)
         part.register_forward_pre_hook(lambda module, args: None)
         part.register_forward_hook(lambda module, args, output, log=log: (log.append(output.tolist()), output * 0)[1])
         prepared = quietly(partial(quantization().prepare, net))[0]
@@ -326,9 +326,9 @@ def observers_come_and_go(check: Check) -> None:
         observer = getattr(observer, "activation_post_process", observer)
         check.equal(f"{name}: what it has seen", [observer.min_val.item(), observer.max_val.item()], [*way.seen])
         for what, mapping in {"converted": None, "left as it is": {nn.Identity: nn.Identity}}.items():
-            made = quietly(partial(quantization().convert, copy.deepcopy(nn.Sequential(prepared)), mapping=mapping))
+            result = quietly(partial(quantization().convert, copy.deepcopy(nn.Sequential(prepared)), mapping=mapping))
             tables = [
-                whose(table) for part in made.modules() for table in (part._forward_pre_hooks, part._forward_hooks)
+                whose(table) for part in result.modules() for table in (part._forward_pre_hooks, part._forward_hooks)
             ]
             check.equal(f"{name}, {what}: hooks", [hooks for hooks in tables if hooks], [["user"], ["user"]])
-            check.true(f"{name}, {what}: the same module", (type(made[0]) is nn.Linear) is bool(mapping))
+            check.true(f"{name}, {what}: the same module", (type(result[0]) is nn.Linear) is bool(mapping))
