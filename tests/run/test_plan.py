@@ -104,6 +104,12 @@ def test_nothing_named_means_all(tmp_path: Path) -> None:
     assert chosen(whole) == tuple(CLAUSES.values())
 
 
+def test_what_is_named_twice_is_asked_for_once(tmp_path: Path) -> None:
+    names: dict[str, list[str]] = {"families": ["residual"] * 2, "kinds": ["forward"] * 2, "clauses": ["FN-01"] * 2}
+    twice = ask(tmp_path, **names)
+    assert (twice.families, twice.kinds, twice.clauses) == (("residual",), ("forward",), ("FN-01",))
+
+
 @pytest.mark.parametrize("part", [{"families": ["multi-node"]}, {"kinds": ["backward"]}, {"clauses": ["GI-01"]}])
 def test_a_part_is_not_the_whole(tmp_path: Path, part: dict[str, list[str]]) -> None:
     assert not ask(tmp_path, **part).whole

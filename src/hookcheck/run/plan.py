@@ -137,7 +137,7 @@ def all_kinds() -> tuple[str, ...]:
 
 
 def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str], device: str, **rest: Any) -> Request:
-    """A checked request; empty ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
+    """A checked request, each name in it once; empty ``kinds`` or ``clauses`` mean all, ``device`` is cpu, cuda or all.
 
     Empty ``families`` mean those that the clauses speak of: networks, programs, or both.
 
@@ -150,12 +150,14 @@ def request(families: Iterable[str], kinds: Iterable[str], clauses: Iterable[str
         raise HookcheckError(f"torch cannot compute on {rest['threads']} threads; --threads takes 1 or more")
     if not re.fullmatch(LABEL, rest.get("label", "")):
         raise HookcheckError(f"the label {rest['label']!r} is no part of a file's name; use letters, digits, . _ and -")
-    chosen_clauses = tuple(clause_named(id).id for id in clauses) or tuple(CLAUSES)
+    chosen_clauses = tuple(dict.fromkeys(clause_named(id).id for id in clauses)) or tuple(CLAUSES)
     of_programs = {isinstance(CLAUSES[id], Program) for id in chosen_clauses}
     spoken_of = tuple(name for name in all_families() if (name == PROGRAM) in of_programs)
+    chosen_families = dict.fromkeys(name if name == PROGRAM else family_named(name).name for name in families)
+    chosen_kinds = dict.fromkeys(name if name in chapters() else kind_named(name).name for name in kinds)
     return Request(
-        families=tuple(name if name == PROGRAM else family_named(name).name for name in families) or spoken_of,
-        kinds=tuple(name if name in chapters() else kind_named(name).name for name in kinds) or all_kinds(),
+        families=tuple(chosen_families) or spoken_of,
+        kinds=tuple(chosen_kinds) or all_kinds(),
         clauses=chosen_clauses,
         devices=DEVICES if device == "all" else (device,),
         **rest,
