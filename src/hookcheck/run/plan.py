@@ -58,6 +58,7 @@ SLOW = (
     "autocast",
     "checkpointed-gradients",
     "checkpointing",
+    "clauses-on-hosts",
     "copying",
     "hooks-of-torch",
     "hosts",
