@@ -9,7 +9,7 @@ operations, which are then not computed again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import signature
@@ -74,7 +74,7 @@ def a_second_pass_that_saves_otherwise_is_found_out(check: Check) -> None:
         chain[0].register_forward_hook(in_pass(number, lambda output, weight=weight: output * weight))
         with tool("set_checkpoint_early_stop")(False):
             y = checkpoint(chain, leaf())
-        check.raises(f"{name} tensors", error, y.backward, "tensors" if name == "more" else "A different number")
+        check.raises(f"{name} tensors", error, y.backward, "tensors")
     chain, x = scales(2, 3), leaf()
     chain[0].register_forward_hook(in_pass(2, lambda output: output * 10))
     check.works("other numbers", checkpoint(chain, x).backward)
@@ -168,7 +168,7 @@ def what_is_selectively_saved_is_not_computed_again(check: Check) -> None:
     error, unless that is allowed."""
     if not hasattr(import_module("torch.utils.checkpoint"), "create_selective_checkpoint_contexts"):
         raise NotOffered("this torch has no selective checkpointing")
-    for form, asked in _policies():
+    for form, asked in _policies().items():
         for factor in (1, 2):
             log, x = [], leaf(0.5)  # type: tuple[list[Any], Any]
             region = _sine_and_exponential(log, (lambda output: output * 2) if factor == 2 else lambda output: None)
@@ -185,21 +185,22 @@ def what_is_selectively_saved_is_not_computed_again(check: Check) -> None:
             of_input = of_output * factor * HALF[1]
             check.equal(f"{name}: calls of the full backward hook", log[3:], [[[of_input], [of_output]]])
             check.equal(f"{name}: gradient", x.grad, [of_input])
-        for allowed in (False, True):
-            options = {"allow_cache_entry_mutation": True} if allowed else {}
-            y = _selective(_sine_and_exponential([], lambda output: output.mul_(2)), leaf(0.5), asked, **options)
-            if allowed:
-                check.works(f"{form}, a hook that writes, as is allowed", y.backward)
-            else:
-                check.raises(f"{form}, a hook that writes", RuntimeError, y.backward, "has been mutated")
+        y = _selective(_sine_and_exponential([], lambda output: output.mul_(2)), leaf(0.5), asked)
+        check.raises(f"{form}, a hook that writes", RuntimeError, y.backward, "has been mutated")
+        writing = _sine_and_exponential([], lambda output: output.mul_(2))
+        y = _selective(writing, leaf(0.5), asked, allow_cache_entry_mutation=True)
+        check.works(f"{form}, a hook that writes, as is allowed", y.backward)
 
 
-def _policies() -> Iterator[tuple[str, Any]]:
+def _policies() -> dict[str, Any]:
     """The ways to say that the results of sin are saved."""
     must_save, may_recompute = tool("CheckpointPolicy").MUST_SAVE, tool("CheckpointPolicy").PREFER_RECOMPUTE
     sine = torch.ops.aten.sin.default
-    yield "a list", [sine]
-    yield "a policy", lambda context, operation, *args, **kwargs: must_save if operation is sine else may_recompute
+
+    def policy(context: Any, operation: Any, *args: Any, **kwargs: Any) -> Any:
+        return must_save if operation is sine else may_recompute
+
+    return {"a list": [sine], "a policy": policy}
 
 
 def _selective(region: Any, x: Any, asked: Any, **options: Any) -> Any:
