@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
-from unittest.mock import patch
 
 from hookcheck.contract.finding import Finding
 from hookcheck.probe.lazy import nn, torch
@@ -63,8 +62,20 @@ def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None
     with ExitStack() as stack:
         for place in (sys.modules[program.judge.__module__], watching):
             names = {name: other for name, other in others.items() if vars(place).get(name) is originals[name]}
-            stack.enter_context(patch.dict(vars(place), names))
+            stack.enter_context(named(vars(place), names))
         yield
+
+
+@contextmanager
+def named(names: dict[str, Any], others: Mapping[str, Any]) -> Iterator[None]:
+    """While it is open, some names stand for others; what comes to the names meanwhile stays, since what torch.compile
+    made of a function calls what it put beside it, also when it runs again later."""
+    before = {name: names[name] for name in others}
+    names.update(others)
+    try:
+        yield
+    finally:
+        names.update(before)
 
 
 def untrue(program: Program, device: str, refusal: str = "") -> dict[str, Finding]:

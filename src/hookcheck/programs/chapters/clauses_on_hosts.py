@@ -17,7 +17,7 @@ from itertools import chain
 
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
-from hookcheck.programs.chapters.torch_compile import fresh
+from hookcheck.programs.chapters.torch_compile import dynamo, fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
@@ -100,6 +100,7 @@ def clauses_hold_on_compiled_modules(check: Check) -> None:
     """What holds of hooks on plain modules holds on what torch.compile makes of them, and on what Module.compile
     compiles in place."""
     for one in seen(check, COMPILED, CHAPTERS):
+        dynamo().reset()  # up to 2.4 the cache of a function holds on to modules that are gone, and reads them
         if not one.findings:
             check.state(f"{one.host}: {one.program}", None)
         for fact, finding in one.findings.items():
