@@ -26,6 +26,9 @@ CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 REENTRANT, NON_REENTRANT = "reentrant", "non-reentrant"
 COMPOSABLE, WRAPPER = "composable", "checkpoint_wrapper"
 
+Gradient = Callable[[Any, Any], Any]
+"""Goes backward from an output to an input."""
+
 
 def variants() -> dict[str, Callable[..., Any]]:
     """The forms of ``checkpoint`` that this torch has: reentrant, since 1.11 the other, and what is made of that: hooks
@@ -128,9 +131,20 @@ def only_the_reentrant_variant_recomputes_all(check: Check) -> None:
 def the_reentrant_variant_supports_backward_alone(check: Check) -> None:
     """The reentrant variant runs the first forward without grad mode, and supports ``backward`` without ``inputs``
     alone; the other records the first forward, and supports every way of going backward."""
-    ways: dict[str, Callable[[Any, Any], Any]] = {"grad": lambda y, x: torch.autograd.grad(y, x)[0]}
+    grad_modes(check)
+    ways: dict[str, Gradient] = {"grad": lambda y, x: torch.autograd.grad(y, x)[0]}
     if "inputs" in inspect.signature(torch.autograd.backward).parameters:
         ways["backward with inputs"] = lambda y, x: (y.backward(inputs=[x]), x.grad)[1]
+    for name, checkpoint in variants().items():
+        for way, gradient in ways.items():
+            if name != REENTRANT:
+                check.equal(f"{way}, {name}", differentiated(gradient, checkpoint), [2])
+            else:
+                is_refused(check, f"{way}, {name}", way, gradient, checkpoint)
+
+
+def grad_modes(check: Check) -> None:
+    """States in which grad mode each variant runs the two forwards."""
     for name, checkpoint in variants().items():
         modes: list[bool] = []
         net = scales(2)
@@ -141,20 +155,21 @@ def the_reentrant_variant_supports_backward_alone(check: Check) -> None:
         y.backward()
         check.equal(f"grad mode in forward and backward, {name}", modes, [name != REENTRANT, True])
         check.equal(f"gradient, {name}", x.grad, [2])
-        for way, gradient in ways.items():
-            if name != REENTRANT:
-                check.equal(f"{way}, {name}", differentiated(checkpoint, net, gradient, leaf()), [2])
-                continue
-            with ThreadPoolExecutor(1) as thread:  # what a refusal may leave behind is the thread's
-                refused = thread.submit(differentiated, checkpoint, net, gradient, leaf())
-                check.raises(f"{way}, {name}", RuntimeError, refused.result, "heckpoint")
-                plain = thread.submit(differentiated, checkpoint, net, lambda y, x: y.backward(), leaf())
-                check.works(f"backward after {way} was refused", plain.result)
 
 
-def differentiated(checkpoint: Any, net: Any, gradient: Callable[[Any, Any], Any], x: Any) -> Any:
-    """What ``gradient`` makes of the output of a checkpointed net and its input."""
-    return gradient(checkpoint(net, x), x)
+def is_refused(check: Check, says: str, way: str, gradient: Gradient, checkpoint: Any) -> None:
+    """States that a way of going backward is refused, and that a plain backward works after it."""
+    with ThreadPoolExecutor(1) as thread:  # what a refusal may leave behind is the thread's
+        first = thread.submit(differentiated, gradient, checkpoint)
+        check.raises(says, RuntimeError, first.result, "heckpoint")
+        second = thread.submit(differentiated, lambda y, x: y.backward(), checkpoint)
+        check.works(f"backward after {way} was refused", second.result)
+
+
+def differentiated(gradient: Gradient, checkpoint: Any) -> Any:
+    """What ``gradient`` makes of the output of a checkpoint and its input."""
+    x = leaf()
+    return gradient(checkpoint(lambda x: 2 * x, x), x)
 
 
 @program("ST-24", PROMISE, since="2.14", source=f"{CHECKPOINT}, respect_saved_tensors_hooks")
