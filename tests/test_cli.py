@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -258,6 +259,12 @@ def test_wrong_input_is_one_line(arguments: list[str], words: str) -> None:
     assert err.startswith("hookcheck: error: ")
     assert err.count("\n") == 1
     assert words in err
+
+
+def test_of_many_names_the_first_are_told() -> None:
+    _, _, err = asked("support", "foo")
+    assert len(err) < 800
+    assert re.search(r"choose from backward, .* or \d+ more\n$", err)
 
 
 def test_an_ambiguous_beginning_is_one_line(folder: Path) -> None:

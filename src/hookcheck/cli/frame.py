@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from hookcheck import __version__
-from hookcheck.cli.output import READABLE, SCHEMAS, documented, echo, width
+from hookcheck.cli.output import READABLE, SCHEMAS, documented, echo, is_dumb, width
 from hookcheck.distribution import check_distribution
 from hookcheck.errors import HookcheckError
 
@@ -53,7 +53,7 @@ class _Cli(click.Group):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(AttributeError):  # a stream that is no text file has none
                 stream.reconfigure(errors=READABLE)  # type: ignore[union-attr]
-        if os.environ.get("NO_COLOR"):
+        if os.environ.get("NO_COLOR") or is_dumb():
             extra.setdefault("color", False)
         try:
             check_distribution()

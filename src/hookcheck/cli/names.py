@@ -7,17 +7,22 @@ from difflib import get_close_matches
 
 from hookcheck.errors import HookcheckError
 
+FEW = 30
+"""Up to so many names are all told where none is near."""
+
 
 def one_of(name: str, known: Iterable[str], what: str) -> str:
     """``name``, which is one of ``known``.
 
     Raises:
-        HookcheckError: it is none; the message names those that are near it, or all.
+        HookcheckError: it is none; the message names those that are near it, or all, or the first of many.
     """
     names = list(known)
     if name in names:
         return name
     near = nearest(name, names)
+    if len(names) > FEW:
+        names = [*names[:FEW], f"{len(names) - FEW} more"]
     raise HookcheckError(
         f"unknown {what} {name!r}; {'did you mean' if near else 'choose from'} {listed(near or names)}"
     )

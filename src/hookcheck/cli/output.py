@@ -5,12 +5,13 @@ from __future__ import annotations
 import codecs
 import contextlib
 import json
+import os
 import shutil
 import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -100,14 +101,23 @@ def _draw(drawn: Any) -> None:
     """Prints what rich draws: as wide as the terminal, or plain where there is none, and as wide as COLUMNS (120)."""
     from rich.console import Console
 
-    if sys.stdout.isatty():
-        Console(highlight=False, markup=False).print(drawn)
+    columns, lines = shutil.get_terminal_size((120, 24))
+    if sys.stdout.isatty():  # both sizes, since rich takes a dumb terminal for 80 columns
+        Console(width=columns, height=lines, highlight=False, markup=False).print(drawn)
         return
-    columns = shutil.get_terminal_size((120, 24)).columns
     console = Console(file=sys.stdout, width=columns, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(drawn)
     echo("\n".join(line.rstrip() for line in captured.get().splitlines()).strip("\n"))
+
+
+def is_dumb() -> bool:
+    """Whether the terminal says that it has neither colours nor a cursor that moves, as those in editors do."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def _is_drawn_on(stream: TextIO) -> bool:
+    return stream.isatty() and not is_dumb()
 
 
 def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
@@ -115,7 +125,7 @@ def watched(items: Sequence[Item], what: str) -> Iterable[Item]:
     from rich.console import Console
     from rich.progress import track
 
-    return track(items, what, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    return track(items, what, console=Console(stderr=True), transient=True, disable=not _is_drawn_on(sys.stderr))
 
 
 @contextlib.contextmanager
@@ -125,7 +135,7 @@ def saying() -> Iterator[Callable[[str], None]]:
 
     def say(what: str) -> None:
         nonlocal said
-        if sys.stderr.isatty() and time.monotonic() - said >= _BETWEEN:
+        if _is_drawn_on(sys.stderr) and time.monotonic() - said >= _BETWEEN:
             said = time.monotonic()
             echo(f"\r\033[K{line(what)[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
 
