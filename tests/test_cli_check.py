@@ -35,6 +35,7 @@ def faulty(): return Faulty(2, 2), torch.randn(2, 2)
 def failing(): raise ValueError("no model today")
 def bare(): return nn.Linear(2, 2)
 def watch(model): return model[0].register_forward_hook(lambda *_: None)
+def failing_hook(model): return model[0].register_forward_hook(lambda *_: 1 / 0)
 number = 1
 """
 
@@ -63,6 +64,12 @@ def test_text() -> None:
 
 def test_keyword_arguments() -> None:
     assert asked("own_models:named", "--kinds", "full_backward")[0] == 0
+
+
+def test_own_hooks_that_make_the_step_raise_end_with_1() -> None:
+    code, out, err = asked("own_models:make", "--hooks", "own_models:failing_hook", "--format", "pretty")
+    assert (code, err) == (1, "")
+    assert "with them the step raises ZeroDivisionError: division by zero" in out
 
 
 def test_json() -> None:

@@ -29,7 +29,7 @@ def seen(times: int = 1, given: str = "(float32[2])", **fields: Any) -> dict[str
 
 
 def model(torch: str, **calls: int) -> dict[str, Any]:
-    return {"what": "model", "model": "Net", "torch": torch, "device": "cpu", "kinds": [], "calls": calls}
+    return {"what": "model", "model": "Net", "torch": torch, "device": "cpu", "kinds": [], "calls": calls, "raised": ""}
 
 
 def said(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[bool, str, tuple[str, ...], str, str]]:
@@ -74,6 +74,16 @@ def test_what_hooks_see_of_a_model_is_told_without_a_clause() -> None:
         (False, "calls of modules", (), "2 calls of 2 modules", "1 calls of 1 modules"),
         (False, "what hooks see", ("fc",), "called 1 times with (float32[2])", "never called"),
     ]
+
+
+def test_hooks_with_which_the_step_raises_are_worse() -> None:
+    runs, fails = model("2.6.0", fc=1), {**model("2.15.0", fc=1), "raised": "ValueError: no"}
+    (worse,), (mended,) = differences([runs], [fails]), differences([fails], [runs])
+    assert (worse.worse, worse.cost, worse.before, worse.after, worse.why) == (
+        *(True, "exception", "the step with your hooks runs", "raised", "ValueError: no"),
+    )
+    assert not mended.worse
+    assert differences([fails], [fails]) == ()
 
 
 def test_a_hook_kind_that_is_gone_is_worse_and_one_that_is_new_is_not() -> None:

@@ -238,6 +238,27 @@ def test_options_of_a_registration_are_kept() -> None:
     assert {hook.kind: hook.called for hook in result.hooks} == {"forward_pre": 1, "forward_pre_kwargs": 1}
 
 
+@FULL
+def test_hooks_with_which_the_step_raises_are_no_success() -> None:
+    """As a full backward hook under an in-place ReLU, which is documented, so that no clause is broken."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(inplace=True))
+    result = checked(lambda model: model[0].register_full_backward_hook(look), model)
+    assert result.raised.startswith("RuntimeError: Output 0 of BackwardHookFunction")
+    assert not result.deviations
+    assert "your hooks\n  with them the step raises RuntimeError: Output 0 of" in str(result)
+    assert str(result).count("RuntimeError") == 1
+    with pytest.raises(AssertionError, match="with them the step raises RuntimeError"):
+        result.raise_if_deviating()
+
+
+def test_a_hook_that_raises_is_no_success() -> None:
+    def fail(*_: Any) -> None:
+        raise ValueError("no such key")
+
+    assert checked(lambda model: model.fc.register_forward_hook(fail)).raised.startswith("ValueError: no such key")
+    assert checked(lambda model: model.fc.register_forward_hook(look)).raised == ""
+
+
 @pytest.mark.parametrize(
     ("text", "hooks"),
     [

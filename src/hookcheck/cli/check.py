@@ -40,6 +40,7 @@ _SCHEMAS = [
         device=("string", "the device that it ran on"),
         kinds=("array", "the hook kinds that ran"),
         calls=("object", "how often each module was called, by its path"),
+        raised=("string", "what the step with your own hooks raises; empty where it does not"),
     ),
     fields(
         what=("string", "seen"),
@@ -106,7 +107,8 @@ def check(
     """Run a model with each hook kind on each sub-module, and say what the hooks see.
 
     MODULE:MAKE names a function without arguments, such as package.module:make, that returns (model, args) or
-    (model, args, kwargs). Ends with 1 if anything deviates that the ledger does not know.
+    (model, args, kwargs). Ends with 1 if anything deviates that the ledger does not know, or if your own hooks make the
+    step raise.
 
     With --torch it runs on two releases, and says what is otherwise for hooks on this model; it ends with 1 if anything
     is worse. A release that is not installed here gets an environment of its own, which uv makes and which is removed:
@@ -131,7 +133,7 @@ def check(
             hooks=_named(hooks, "registers hooks on the model that it is given") if hooks else None, progress=progress,
         )  # fmt: skip
     if shape == "json":
-        about = {name: getattr(result, name) for name in ("model", "torch", "device", "kinds", "calls")}
+        about = {name: getattr(result, name) for name in ("model", "torch", "device", "kinds", "calls", "raised")}
         echo(json.dumps({"what": "model", **about}))
         for seen in result.seen:
             echo(json.dumps({"what": "seen", **asdict(seen)}))
@@ -145,7 +147,8 @@ def check(
     else:
         echo(str(result))
     wrong = {NEW, KNOWN} if known else {NEW}
-    return DEVIATES if any(verdict.verdict in wrong for verdict in result.judged) else FINE
+    deviates = any(verdict.verdict in wrong for verdict in result.judged)
+    return DEVIATES if deviates or result.raised else FINE
 
 
 def _across(target: str, torches: str, packages: str, options: list[str], shape: str) -> int:

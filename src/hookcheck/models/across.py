@@ -154,7 +154,14 @@ def _by_key(rows: Iterable[Row]) -> dict[tuple[Any, ...], Row]:
             by_key["seen", row["on"], row["kind"]] = row
         elif row["what"] == "model":
             by_key["model", ""] = {**row, "kind": ""}
+            by_key["verdict", ""] = {**_OWN_HOOKS, "gap": "raised" if row["raised"] else "", "why": row["raised"]}
     return by_key
+
+
+_OWN_HOOKS = {
+    "what": "verdict", "module": "", "kind": "", "clause": "", "verdict": "the step with your hooks runs", "link": "",
+}  # fmt: skip
+"""What is compared of the step with all of the user's own hooks, beside whether it raises."""
 
 
 def _said(row: Row) -> str:

@@ -104,16 +104,18 @@ def check_module(
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
         hooks=results.hooks,
         seen=tuple(seen for judging in results.kinds for seen in judging.seen),
+        raised=results.raised,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Results:
-    """What became of the hook kinds, of one's own hooks, and of the step with the latter."""
+    """What became of the hook kinds, of one's own hooks, and of the step with the latter, which may have ``raised``."""
 
     kinds: tuple[Judging, ...]
     hooks: tuple[OwnHook, ...]
     whole: tuple[Judged, ...]
+    raised: str
 
 
 def _judge(
@@ -146,7 +148,8 @@ def _judge(
             say(name)
             kinds.append(judge_kind(subject, name, truth, ledger, device))
         judged_hooks += judge_own(subject, received, truth, ledger, device, forward) if received else ()
-    return _Results(tuple(kinds), tuple(judged_hooks), tuple(whole))
+    raised = received.raised if received else ""
+    return _Results(tuple(kinds), tuple(judged_hooks), tuple(whole), raised)
 
 
 class _Steps:

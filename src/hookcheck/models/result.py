@@ -156,7 +156,8 @@ class ModelCheck:
     """The result of `hookcheck.check_module`.
 
     ``kinds`` are the hook kinds that ran; ``judged`` every verdict; ``remarks`` the sentences, most costly first;
-    ``hooks`` what became of the user's own, whose verdicts are among ``judged`` as well;
+    ``hooks`` what became of the user's own, whose verdicts are among ``judged`` as well, and ``raised`` what the step
+    with all of them raises (empty: nothing);
     ``seen`` what hooks of each kind saw, verdicts aside.
     """
 
@@ -169,6 +170,7 @@ class ModelCheck:
     calls: Mapping[str, int] = field(default_factory=dict)
     hooks: tuple[OwnHook, ...] = ()
     seen: tuple[Seen, ...] = ()
+    raised: str = ""
 
     @property
     def deviations(self) -> tuple[Judged, ...]:
@@ -180,13 +182,14 @@ class ModelCheck:
         return tuple(v for v in self.judged if v.module == module and kind in (None, v.kind))
 
     def raise_if_deviating(self, known: bool = False) -> None:
-        """Raises where anything deviates that the ledger does not know, or, with ``known``, anything at all.
+        """Raises where anything deviates that the ledger does not know, or, with ``known``, anything at all; and where
+        the step with the user's own hooks does.
 
         Raises:
             AssertionError: with the deviations and the sentences.
         """
         wrong = [v for v in self.judged if v.verdict == NEW or (known and v.verdict == KNOWN)]
-        if wrong:
+        if wrong or self.raised:
             raise AssertionError("\n".join([str(self), "", *map(_line, wrong[:20])]))
 
     def to_json(self) -> str:
@@ -206,12 +209,20 @@ class ModelCheck:
                 topic = remark.topic
                 lines += ["", topic]
             lines.append(_folded(str(remark)))
-        lines += ["", "your hooks", *map(_folded, _together(self.hooks))] if self.hooks else []
+        lines += ["", "your hooks", *map(_folded, self._of_hooks())] if self.hooks or self.raised else []
         new = self.deviations
         if new:
             lines += ["", "new deviations, which the ledger does not know", *map(_folded, map(_line, new[:10]))]
             lines += [f"  and {len(new) - 10} more"] if len(new) > 10 else []
         return "\n".join(lines)
+
+    def _of_hooks(self) -> list[str]:
+        """The sentences on the user's own hooks; what the step with them raises is told once."""
+        together = list(_together(self.hooks))
+        if not self.raised:
+            return together
+        raises = f"the step raises {self.raised}"
+        return [f"with them {raises}", *(text.replace(raises, "the step raises") for text in together)]
 
     def _counts(self) -> dict[str, Counter[str]]:
         return {kind: Counter(v.verdict for v in self.judged if v.kind == kind) for kind in self.kinds}
@@ -224,7 +235,7 @@ class ModelCheck:
             for kind, counts in self._counts().items()
         )
         items = "".join(f"<li><b>{escape(r.topic)}</b> {escape(str(r))}</li>" for r in self.remarks)
-        items += "".join(f"<li>{escape(text)}</li>" for text in _together(self.hooks))
+        items += "".join(f"<li>{escape(text)}</li>" for text in self._of_hooks())
         new = "".join(f"<li>{escape(_line(verdict))}</li>" for verdict in self.deviations)
         return (
             f"<p>{escape(self.model)} on {escape(self.device)}, torch {escape(self.torch)}</p>"

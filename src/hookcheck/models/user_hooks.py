@@ -50,6 +50,11 @@ class Receipts:
     retained: Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]
     nodes: tuple[NodeRun, ...]
 
+    @property
+    def raised(self) -> str:
+        """What the step with the hooks raises, and where; empty if nothing."""
+        return _raised(self.step) if self.step.raised else ""
+
 
 def receive(subject: ModelSubject, register: Register, plain: ModelStep, call: Any = None) -> Receipts:
     """Runs the step with the hooks, once more for each that returns something, and once for what stays in memory.
@@ -82,6 +87,10 @@ def _retained(
         gc.collect()
         of_model = [*subject.model.parameters(), *subject.model.buffers()]
         return {} if raised else {(hook.key, hook.on): hook.given.left(of_model) for hook in watch.hooks.values()}
+
+
+def _raised(step: ModelStep) -> str:
+    return f"{step.seen.raised}{f' at {step.line}' if step.line else ''}"
 
 
 def judge_own(
@@ -215,7 +224,7 @@ def _judged(
     elif of_module and kind.variant == "full" and hook.on in refused:
         yield replace(skipped, why=f"a full backward hook refuses the in-place operation ({refused[hook.on]})")
     elif step.raised:
-        yield replace(skipped, why=f"the step raises {step.seen.raised}{f' at {step.line}' if step.line else ''}")
+        yield replace(skipped, why=f"the step raises {_raised(step)}")
     elif truth.unknown(kind):
         yield replace(skipped, why=truth.unknown(kind))
     elif of_module and not any(c.path == hook.on and c.way == CALLED for c in truth.crossings.joined.calls):
