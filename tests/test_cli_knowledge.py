@@ -174,15 +174,20 @@ def test_a_badge_says_what_the_record_says(folder: Path) -> None:
         assert picture.attrib["aria-label"] == f"<hooks>: {words}"
 
 
-def test_support_tells_what_does_not_hold_first() -> None:
+def test_support_tells_what_does_not_hold_first_and_of_the_newest_release_before_others() -> None:
     rows = lines("support", "full_backward", "--since", "2.0")
-    states = [row["state"] for row in rows]
-    assert states == sorted(states, key=["fails", "partial", "changed", "unknown", "not offered", "holds"].index)
+    order = ["fails", "partial", "changed", "unknown", "not offered", "holds"]
+    places = [(row["otherwise_after"] is not None, order.index(row["state"])) for row in rows]
+    assert places == sorted(places)
     assert {row["kind"] for row in rows} > {"full_backward", "full-backward-hooks"}
     assert not any(row["last"].startswith("1.") for row in rows)
     assert "2.0.1" in {row["since"] for row in lines("support", "--until", "2.0.1")}
     _, out, _ = asked("support", "full_backward", "--since", "2.0", "--format", "pretty")
     assert "statements hold without exception" in " ".join(out.split())
+    newest = rows[0]["last"]
+    assert out.rstrip().endswith(f"of these are of older releases alone: --since {newest} leaves them out")
+    _, out, _ = asked("support", "full_backward", "--since", newest, "--format", "pretty")
+    assert "older releases" not in out
     assert asked("support", "--since", "two")[2] == (
         "hookcheck: error: 'two' is no version of torch; write one as 2.6.0\n"
     )

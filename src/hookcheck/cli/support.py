@@ -66,7 +66,8 @@ def support(
     reports: Path,
     shape: str,
 ) -> None:
-    """Tell what holds for hook kinds, since and until which release of torch; what does not hold comes first.
+    """Tell what holds for hook kinds, since and until which release of torch; what does not hold comes first, on the
+    newest release before others.
 
     KIND is a hook kind, with the programs that register it, or a chapter; without one, all are told. The answer comes
     from support.json in the folder of reports, or from the one that comes with hookcheck.
@@ -124,7 +125,7 @@ def _rows(data: Mapping[str, Any], kinds: tuple[str, ...], since: str | None, un
         and (first is None or _version(row["last"]) >= first)
         and (last is None or _version(row["since"]) <= last)
     ]
-    yield from sorted(rows, key=lambda row: _ORDER.index(row["state"]))
+    yield from sorted(rows, key=lambda row: (row["otherwise_after"] is not None, _ORDER.index(row["state"])))
 
 
 def _version(text: str | None) -> Any:
@@ -141,7 +142,10 @@ def _drawn(rows: list[Row]) -> str:
     items = ((f"{r['clause']} {r['kind']}: {r['state']} {_period(r)}", _text(r)) for r in shown)
     holding = len(rows) - len(shown)
     rest = f"{holding:,} statements hold without exception; `hookcheck explain CLAUSE` tells each of one clause"
-    return "\n".join(filter(None, [entries(items), wrapped(rest) if holding else ""]))
+    past = [row for row in shown if row["otherwise_after"] is not None]
+    of_past = f"{len(past):,} of these are of older releases alone: --since {shown[0]['last']} leaves them out"
+    over = len(past) > FEW and len(past) < len(shown)
+    return "\n".join(filter(None, [entries(items), wrapped(rest) if holding else "", wrapped(of_past) if over else ""]))
 
 
 def _period(row: Row) -> str:
