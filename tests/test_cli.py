@@ -403,4 +403,4 @@ def test_what_to_do_first_and_the_exit_codes_fit_a_narrow_terminal(
     monkeypatch.setenv("COLUMNS", str(columns))
     text = runner().invoke(cli.main, given).stdout
     assert max(map(len, text.splitlines())) <= columns
-    assert ("whoever read the output" if given else "hookcheck upgrade --from 2.6.0 --to 2.13.0") in text
+    assert ("A reader that stops reading" if given else "hookcheck upgrade --from 2.6.0 --to 2.13.0") in text
