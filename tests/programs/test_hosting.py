@@ -17,7 +17,7 @@ from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
 from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
 from hookcheck.programs.host_optimizers import OPTIMIZERS
-from hookcheck.programs.hosting import MODULES, hosted, untrue
+from hookcheck.programs.hosting import MODULES, hosted, named, untrue
 from hookcheck.programs.nets import net, times, weighted
 from hookcheck.programs.program import Program, chapters
 
@@ -93,3 +93,12 @@ def test_a_host_makes_another_module_of_some_program(name: str) -> None:
     assert differences
     back = name.endswith("undone") or name == "hooked before"
     assert any(differences) or back  # what is undone leaves a module as it was
+
+
+def test_what_comes_to_a_module_meanwhile_stays() -> None:
+    """What torch.compile made of a function calls what it put into the function's module."""
+    names = {"net": 1}
+    with named(names, {"net": 2}):
+        assert names["net"] == 2
+        names["__compiled_fn_1"] = 3
+    assert names == {"net": 1, "__compiled_fn_1": 3}
