@@ -279,8 +279,8 @@ def _guard(kind: HookKind, topology: Topology, device: str) -> str:
     since = max((needs(topology)[0], kind.since if kind.kwargs else "1.7"), key=release)
     if kind.then and PREPEND:
         since = max(since, "2.0", key=release)
-    if kind.kwargs or release(since) > release(kind.since):
-        conditions += since_guard(since)
+    if kind.kwargs or release(since) > release(kind.since):  # such a torch has the kind as well
+        conditions = since_guard(since)
     if device == "cuda":
         conditions.append("not torch.cuda.is_available()")
     joined = f"if {' or '.join(conditions)}:"
