@@ -5,17 +5,22 @@ from __future__ import annotations
 import pytest
 
 from hookcheck.repro.cutting import cut, dropped
-from hookcheck.repro.fields import attribute_put_in, hoisted, imported, unfilled, unguarded, unpacked, unread
+from hookcheck.repro.entries import entry, keyed, unfilled
+from hookcheck.repro.fields import attribute_put_in, hoisted, imported, unguarded, unpacked, unread
 from hookcheck.repro.folding import folded, put_in
 from hookcheck.repro.parameters import specialised, spread, undefaulted
 from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
 from hookcheck.repro.simpler import Rule, simpler
 from hookcheck.repro.turns import one_turn, unrolled
 
+GROUP = "dist.init_process_group()"
+
 CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a literal": (put_in, "n = 3\nf(n)", "f(3)"),
     "what a loop changes": (put_in, "n = 3\nfor _ in x:\n    n = f(n)", None),
     "a list that is filled": (put_in, "log = [1]\nlog.append(2)\nf(log)", None),
+    "what the next condition asks": (put_in, "n = f(a)\nif n < 3:\n    g()", "if f(a) < 3:\n    g()"),
+    "what a later condition asks": (put_in, "n = f(a)\ng()\nif n < 3:\n    g()", None),
     "a branch": (cut, "if False:\n    f()\nelse:\n    g()", "g()"),
     "an unread name": (dropped, "n = None\nf()", "f()"),
     "an act that nobody reads": (dropped, "n = f()\ng()", None),
@@ -35,6 +40,43 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
     "a context that undoes": (unguarded, "with restored():\n    f()", "f()"),
     "another context": (unguarded, "with torch.no_grad():\n    f()", None),
+    "a function in a loop": (
+        thunk,
+        "for a in b:\n    def f(*_):\n        pass\n    h(f)",
+        "for a in b:\n    h(lambda *_: None)",
+    ),
+    "a function of another turn": (thunk, "def f():\n    g(1)\n\n\nfor a in b:\n    h(f)", None),
+    "an entry that is put in": (unfilled, 'd = {"a": f()}\nd["b"] = g()\nh(d["a"])', 'd = {"a": f()}\nh(d["a"])'),
+    "entries that a loop puts in": (
+        unfilled,
+        'd = {"a": f()}\nfor n, of in (("b", g), ("c", k)):\n    d[n] = of\nh(d["a"])',
+        'd = {"a": f()}\nh(d["a"])',
+    ),
+    "an entry that a loop puts in": (unfilled, 'd = {}\nfor n in ("a", "b"):\n    d[n] = g()\nh(d["a"])', None),
+    "what a function gives": (
+        keyed,
+        'def f():\n    return {"a": x, "b": y}\n\n\ng(f()["b"])',
+        'def f():\n    return {"a": x, "b": y}["b"]\n\n\ng(f())',
+    ),
+    "two entries of what it gives": (keyed, 'def f():\n    return d\n\n\ng(f()["a"], f()["b"])', None),
+    "what torch may lack": (
+        entry,
+        'd = {}\nif hasattr(torch, "x"):\n    d["a"] = torch.x\nb = d["a"]',
+        'if not hasattr(torch, "x"):\n    raise SystemExit(3)\nb = torch.x',
+    ),
+    "what is there": (entry, 'd = {}\nd["a"] = f()\nb = d["a"]', "b = f()"),
+    "another entry": (entry, 'd = {}\nd["a"] = f()\nb = d["b"]', None),
+    "what only makes a class": (
+        dropped,
+        "def make(base):\n    return type('A', (base,), {})\n\n\nfor a in b:\n    c = make(a)\nf()",
+        "def make(base):\n    return type('A', (base,), {})\n\n\nf()",
+    ),
+    "a group of before": (
+        cut,
+        "if dist.is_initialized():\n    f()\ndist.init_process_group()",
+        "dist.init_process_group()",
+    ),
+    "a group that was made": (cut, "dist.init_process_group()\nif dist.is_initialized():\n    f()", None),
     "an attribute": (
         attribute_put_in,
         "class A:\n    def __init__(self):\n        self.n = 1\n        f()\n\n\nh(A().n)",
@@ -74,6 +116,10 @@ def test_a_default_that_keeps_what_a_loop_has() -> None:
         ('f({"a": x, "b": y}["b"])', "f(y)"),
         ("f((lambda a: a.b)(c))", "f(c.b)"),
         ("f([g(n) for n in (1, 2)])", "f([g(1), g(2)])"),
+        ("with partial(f, 1)(2):\n    g()", "with f(1, 2):\n    g()"),
+        ('f(dict(a)["b"])', 'f(a["b"])'),
+        ('f({k: v for k, v in a.items() if k in c}["b"])', 'f(a["b"])'),
+        ('f({2 * k: v for k, v in a.items()}["b"])', None),
         ("f(2 * 3 * 5)", None),  # it says why
         ("f(torch.ones(1))", None),
     ],
@@ -122,6 +168,12 @@ def test_the_turn_that_a_run_tells() -> None:
     said = "the turn is 'a'\nthe turn is 'b'\n"
     shorter = one_turn(text, "fact b", lambda candidate: True, lambda candidate: said)
     assert shorter == "def judge(check):\n    n = 'b'\n    check.equal(f'fact {n}', n, 3)".replace("'b'", '"b"')
+
+
+def test_the_turn_that_a_run_tells_by_its_key() -> None:
+    text = "def judge(check):\n    for n, of in states().items():\n        check.equal(f'fact {n}', of(), 3)"
+    shorter = one_turn(text, "fact b", lambda candidate: True, lambda candidate: "the turn is 'a'\nthe turn is 'b'\n")
+    assert """n, of = "b", states()["b"]\n""" in shorter
 
 
 def test_the_variant_that_shows_it() -> None:

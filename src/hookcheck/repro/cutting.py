@@ -13,8 +13,8 @@ def cut(text: str) -> str | None:
     """The text without one branch that is never taken, or with what follows nothing but the branch that is."""
     scopes = Scopes(text)
     for node in ast.walk(scopes.tree):
-        if isinstance(node, ast.If) and literal(node.test):
-            chosen = node.body if ast.literal_eval(node.test) else node.orelse
+        if isinstance(node, ast.If) and (literal(node.test) or _first_group(scopes, node)):
+            chosen = node.body if literal(node.test) and ast.literal_eval(node.test) else node.orelse
             return _in_place(text, node, chosen)
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             if isinstance(block, list):
@@ -24,6 +24,13 @@ def cut(text: str) -> str | None:
                 if block[ends + 1 :]:
                     return without(text, set().union(*map(lines_of, block[ends + 1 :])))
     return None
+
+
+def _first_group(scopes: Scopes, node: ast.If) -> bool:
+    """Whether a condition asks for a group of processes where a script has made none yet."""
+    asks = isinstance(node.test, ast.Call) and ast.unparse(node.test.func).endswith(".is_initialized")
+    calls = (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Call) and n.lineno < node.lineno)
+    return asks and not any(ast.unparse(call.func).endswith("init_process_group") for call in calls)
 
 
 def _in_place(text: str, node: ast.If, chosen: list[ast.stmt]) -> str:
@@ -61,8 +68,9 @@ def dropped(text: str) -> str | None:
             if isinstance(of, ast.Assign) and any(n is node and _idle(v) for n, v in pairs(statement, of.value)):
                 return without_name(text, of, name)
         given = isinstance(statement, ast.Assign) and not isinstance(scope, ast.ClassDef)
-        if given and isinstance(node, ast.Name) and _idle(statement.value):  # type: ignore[union-attr]
-            return without(text, lines_of(statement)) if not scopes.alone(statement) else None  # type: ignore[arg-type]
+        if given and isinstance(node, ast.Name) and _idle(statement.value, _making(scopes)):  # type: ignore[union-attr]
+            whole = scopes.all_of(statement)  # type: ignore[arg-type]
+            return without(text, lines_of(whole)) if not scopes.alone(whole) else None
     return None
 
 
@@ -78,9 +86,22 @@ def _no_method(scopes: Scopes, of: ast.ClassDef, name: str) -> bool:
     return known and not read and not named and not name.startswith("_") and name not in CALLED
 
 
-def _idle(value: ast.expr) -> bool:
-    """Whether it does nothing to work an expression out."""
+LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial"))
+"""What is called to look something up, or to make a function or a class."""
+
+
+def _idle(value: ast.expr, making: frozenset[str] = LOOKING) -> bool:
+    """Whether it does nothing to work an expression out, but to call what makes something."""
     acts = (n for n in ast.walk(value) if isinstance(n, (ast.Call, ast.Yield, ast.Subscript, ast.BinOp)))
-    return isinstance(value, ast.Lambda) or all(
-        isinstance(n, ast.Call) and ast.unparse(n.func) == "getattr" for n in acts
-    )
+    return isinstance(value, ast.Lambda) or all(isinstance(n, ast.Call) and ast.unparse(n.func) in making for n in acts)
+
+
+def _making(scopes: Scopes) -> frozenset[str]:
+    """What only looks something up, and the functions at the top that only define and give something."""
+    making = LOOKING
+    for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef) and not n.decorator_list):
+        values = (part.value for part in function.body if isinstance(part, (ast.Assign, ast.Return)))
+        plain = all(isinstance(part, (ast.FunctionDef, ast.Assign, ast.Return)) for part in function.body)
+        if plain and all(value is not None and _idle(value, making) for value in values):
+            making |= {function.name}
+    return making

@@ -1,9 +1,8 @@
-"""A text without what nobody reads: classes and fields that have one use, entries of dicts, contexts that only undo."""
+"""A text without what nobody reads: classes and fields that have one use, lists, contexts that only undo."""
 
 from __future__ import annotations
 
 import ast
-import copy
 import re
 
 from hookcheck.repro.editing import written
@@ -79,11 +78,21 @@ def unpacked(text: str) -> str | None:
         names = [read.attr for read in reads if isinstance(read, ast.Attribute)]
         if len(names) != len(reads) or any(values.get(name) is None for name in names):
             continue
-        if any(names.count(name) > 1 and not isinstance(values[name], (ast.Constant, ast.Name)) for name in names):
+        if any(names.count(name) > 1 and not _again(values[name]) for name in names):
             continue
         new = {read: values[read.attr] for read in reads if isinstance(read, ast.Attribute)}
         return scopes.put({**new, call: ast.Constant(None)})  # type: ignore[dict-item]
     return None
+
+
+def _again(value: ast.expr | None) -> bool:
+    """Whether a value may stand in several places: it is short, and what makes it makes the same again."""
+    makes = isinstance(value, ast.Lambda) or (isinstance(value, ast.Call) and ast.unparse(value.func) == "partial")
+    return isinstance(value, (ast.Constant, ast.Name)) or (value is not None and makes and len(written(value)) < SHORT)
+
+
+SHORT = 50
+"""So long is what may stand in several places."""
 
 
 def _narrowed(scopes: Scopes, loads: list[ast.Name]) -> str | None:
@@ -155,44 +164,6 @@ def unguarded(text: str) -> str | None:
             lines = text.split("\n")
             inner = dedented(lines[node.body[0].lineno - 1 : node.end_lineno])
             return "\n".join([*lines[: node.lineno - 1], *inner, *lines[node.end_lineno or 0 :]])
-    return None
-
-
-def unfilled(text: str) -> str | None:
-    """The text with one dict that lacks the entries which nobody reads."""
-    scopes = Scopes(text)
-    for key, _, value in scopes.given():
-        if not isinstance(value, ast.Dict) or not all(k is not None and literal(k) for k in value.keys):
-            continue
-        dicts, read = [value], set[str]()
-        for load in scopes.loads.get(key, []):
-            parent = scopes.parents[load]
-            call = scopes.parents[parent] if isinstance(parent, ast.Attribute) and parent.attr == "update" else None
-            if isinstance(parent, ast.Subscript) and literal(parent.slice) and isinstance(parent.ctx, ast.Load):
-                read.add(ast.unparse(parent.slice))
-            elif isinstance(call, ast.Call) and len(call.args) == 1 and isinstance(call.args[0], ast.Dict):
-                dicts.append(call.args[0])
-            else:
-                break
-        else:
-            for each in dicts:
-                if not all(k is not None and literal(k) for k in each.keys):
-                    continue
-                left = [(k, v) for k, v in zip(each.keys, each.values) if ast.unparse(k) in read]  # type: ignore[arg-type]
-                if len(left) < len(each.keys):
-                    if not left and each is not value:
-                        statement = scopes.parents[scopes.parents[each]]
-                        while scopes.alone(statement):  # a condition of which nothing is left
-                            statement = scopes.parents[statement]
-                        return without(text, lines_of(statement))  # type: ignore[arg-type]
-                    return scopes.put({each: ast.Dict([k for k, _ in left], [v for _, v in left])})
-            if len(dicts) == 1 and all(isinstance(v, ast.Name) for v in value.values):
-                by_key = {ast.unparse(k): v for k, v in zip(value.keys, value.values) if k is not None}
-                settled = all(len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in value.values if v in scopes.keys)
-                loads = [scopes.parents[load] for load in scopes.loads.get(key, [])]
-                items = [n for n in loads if isinstance(n, ast.Subscript)]
-                if settled and items and len(items) == len(loads):
-                    return scopes.put({n: copy.deepcopy(by_key[ast.unparse(n.slice)]) for n in items})
     return None
 
 

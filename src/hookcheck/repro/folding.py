@@ -96,6 +96,8 @@ def _stands(scopes: Scopes, statement: ast.Assign, value: ast.expr, loads: list[
     """Whether a value may stand wherever its name is read."""
     if isinstance(value, ast.Constant):
         return len(written(value)) <= WIDEST // 2 or len(loads) == 1
+    if len(loads) == 1 and _asked_next(scopes, statement, loads[0]):
+        return len(written(value)) <= WIDEST - 20
     if isinstance(value, ast.Attribute):
         root = value
         while isinstance(root, ast.Attribute):
@@ -117,6 +119,16 @@ def _stands(scopes: Scopes, statement: ast.Assign, value: ast.expr, loads: list[
         read = isinstance(value, ast.Tuple) or all(_reading(scopes, load) for load in loads)
         return read and (short or len(loads) == 1)
     return False
+
+
+def _asked_next(scopes: Scopes, statement: ast.Assign, load: ast.Name) -> bool:
+    """Whether the statement after one that gives a name a value is a condition on that, compared with something."""
+    compared = scopes.parents[load]
+    condition = scopes.parents[compared]
+    if not isinstance(compared, ast.Compare) or compared.left is not load or not isinstance(condition, ast.If):
+        return False
+    blocks = [b for b in vars(scopes.parents[statement]).values() if isinstance(b, list) and statement in b]
+    return compared is condition.test and any(condition in b[b.index(statement) + 1 :][:1] for b in blocks)
 
 
 def free_of_names(scopes: Scopes, function: ast.Lambda) -> bool:
@@ -282,16 +294,34 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         return node.values[0] if decides else rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
         by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
-        harmless = not any(isinstance(part, ast.Call) for value in node.value.values for part in ast.walk(value))
+        acts = (n.func for value in node.value.values for n in ast.walk(value) if isinstance(n, ast.Call))
+        harmless = all(ast.unparse(act) == "partial" for act in acts)
         return by_key.get(ast.unparse(node.slice)) if harmless and all(node.value.keys) else None
+    if isinstance(node, ast.Subscript) and literal(node.slice) and (alike := same_entries(node.value)) is not None:
+        return ast.Subscript(alike, node.slice, node.ctx)
     if isinstance(node, ast.JoinedStr):
         return _merged(node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
         return _applied(node.func, node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and ast.unparse(node.func.func) == "partial":
+        function, *given = node.func.args
+        return ast.Call(function, [*given, *node.args], [*node.func.keywords, *node.keywords])
     if isinstance(node, (ast.ListComp, ast.DictComp)):
         return _written_out(node)
     if isinstance(node, ast.Call) and _of_two(node):
         return ast.Attribute(node.args[0], node.args[1].value, ast.Load())  # type: ignore[attr-defined]
+    return None
+
+
+def same_entries(of: ast.expr) -> ast.expr | None:
+    """The dict of which another one, ``dict(it)`` or some of its items, has entries."""
+    if isinstance(of, ast.Call) and ast.unparse(of.func) == "dict" and len(of.args) == 1 and not of.keywords:
+        return of.args[0]
+    if isinstance(of, ast.DictComp) and len(of.generators) == 1:
+        over, items = of.generators[0], f"({ast.unparse(of.key)}, {ast.unparse(of.value)})"
+        given = isinstance(over.iter, ast.Call) and isinstance(over.iter.func, ast.Attribute)
+        if given and over.iter.func.attr == "items" and ast.unparse(over.target) == items:  # type: ignore[attr-defined]
+            return over.iter.func.value  # type: ignore[attr-defined,no-any-return]
     return None
 
 

@@ -1,4 +1,4 @@
-"""Calls of functions that only return something, with what they return in their place."""
+"""Calls of functions that only return or do one thing, with that in their place."""
 
 from __future__ import annotations
 
@@ -67,10 +67,15 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
             and not node.decorator_list
             and not (node.args.kwonlyargs or node.args.kwarg or node.args.posonlyargs)
             and len(node.body) == 1
-            and isinstance(node.body[0], ast.Return)
-            and node.body[0].value is not None
+            and _result(node) is not None
         ):
             yield node
+
+
+def _result(function: ast.FunctionDef) -> ast.expr | None:
+    """The one expression of a function: what it returns, or what it does."""
+    (only,) = function.body
+    return only.value if isinstance(only, (ast.Return, ast.Expr)) else None
 
 
 def _without_calls(text: str, name: str) -> str | None:
@@ -84,7 +89,8 @@ def _without_calls(text: str, name: str) -> str | None:
         if not calls and not uses:
             lines = text.split("\n")
             return "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno or 0 :]])
-        if len(calls) != len(uses):
+        acts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+        if len(calls) != len(uses) or (isinstance(function.body[0], ast.Expr) and not acts.issuperset(calls)):
             return None
         call = max(calls, key=lambda node: (node.lineno, node.col_offset))
         value = _value(function, call, tree)
@@ -100,12 +106,9 @@ def _is(node: ast.AST, name: str) -> bool:
 def _value(function: ast.FunctionDef, call: ast.Call, tree: ast.Module) -> ast.expr | None:
     """What a call gives, as an expression in the place of the call; None where that would be another one."""
     arguments = _arguments(function, call)
-    (returned,) = function.body
-    assert isinstance(returned, ast.Return)
-    assert returned.value is not None
-    if arguments is None:
+    value = _result(function)
+    if arguments is None or value is None:
         return None
-    value = returned.value
     uses = Counter(n.id for n in ast.walk(value) if isinstance(n, ast.Name))
     inner = [n for n in ast.walk(value) if isinstance(n, (ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.DictComp))]
     deferred = {n.id for part in inner for n in ast.walk(part) if isinstance(n, ast.Name)}

@@ -27,20 +27,25 @@ def specialised(text: str) -> str | None:
             alike = {ast.dump(value) if value is not None else "" for value in values}
             value = values[0]
             once = len(scopes.stores[function, argument.arg]) == 1
-            if len(alike) == 1 and value is not None and once and _same_anywhere(scopes, value, len(calls)):
+            if (
+                len(alike) == 1
+                and value is not None
+                and once
+                and _same_anywhere(scopes, value, len(calls), function, argument.arg)
+            ):
                 return _fixed(scopes, function, calls, argument.arg, value, skipped)
     return None
 
 
-def _same_anywhere(scopes: Scopes, value: ast.expr, calls: int) -> bool:
+def _same_anywhere(scopes: Scopes, value: ast.expr, calls: int, function: ast.FunctionDef, name: str) -> bool:
     """Whether a value means the same in the function as where it is called: a literal, or a name of the whole text."""
     if isinstance(value, ast.Constant):
         return True
     if isinstance(value, ast.Name) and value in scopes.keys:
+        other = {(of, stored) for of, stored in scopes.stores if of is function and stored != name}
         stores = scopes.stores.get(scopes.keys[value], [])
-        return scopes.keys[value][0] is scopes.tree and all(
-            isinstance(s, (ast.FunctionDef, ast.ClassDef)) for s in stores
-        )
+        still = all(isinstance(s, (ast.FunctionDef, ast.ClassDef)) for s in stores) or settled(scopes, value)
+        return scopes.keys[value][0] is scopes.tree and still and (function, value.id) not in other
     if isinstance(value, ast.Lambda):
         return calls == 1 and free_of_names(scopes, value)
     return isinstance(value, ast.Tuple) and literal(value) and calls == 1

@@ -338,7 +338,9 @@ def thunk(text: str) -> str | None:
             continue
         plain = isinstance(statement, ast.Expr) and not ast.unparse(function.args)
         value = statement.value if plain or isinstance(statement, ast.Return) else None  # type: ignore[attr-defined]
-        handed = isinstance(scopes.parents[loads[0]], (ast.Call, ast.keyword)) and not scopes.repeated(loads[0])
+        value = ast.Constant(None) if isinstance(statement, ast.Pass) else value
+        again = scopes.repeated(loads[0]) and not scopes.beside(function, loads[0])
+        handed = isinstance(scopes.parents[loads[0]], (ast.Call, ast.keyword)) and not again
         handed = handed and getattr(scopes.parents[loads[0]], "func", None) is not loads[0]
         if value is None or not handed or isinstance(value, (ast.Yield, ast.YieldFrom)) or len(written(value)) > 70:
             continue
@@ -346,6 +348,6 @@ def thunk(text: str) -> str | None:
             continue
         row = function.lineno
         changed = scopes.put({loads[0]: ast.Lambda(function.args, value)})
-        again = next(n for n in ast.walk(ast.parse(changed)) if isinstance(n, ast.FunctionDef) and n.lineno == row)
-        return without(changed, lines_of(again))
+        left = next(n for n in ast.walk(ast.parse(changed)) if isinstance(n, ast.FunctionDef) and n.lineno == row)
+        return without(changed, lines_of(left))
     return None

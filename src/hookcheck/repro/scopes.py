@@ -134,6 +134,23 @@ class Scopes:
         """Whether a statement is the only one of its block."""
         return not any(isinstance(b, list) and node in b and len(b) > 1 for b in vars(self.parents[node]).values())
 
+    def all_of(self, statement: ast.AST) -> ast.stmt:
+        """The condition or loop of which nothing would be left without a statement; else the statement."""
+        while self.alone(statement) and isinstance(self.parents[statement], (ast.If, ast.For)):
+            statement = self.parents[statement]
+        assert isinstance(statement, ast.stmt)
+        return statement
+
+    def beside(self, statement: ast.AST, node: ast.AST) -> bool:
+        """Whether a part is in a statement of the same block as another one, and in no loop in it."""
+        for above in self.above(node):
+            if isinstance(above, (ast.For, ast.While, *COMPREHENSIONS)):
+                return False
+            if isinstance(above, ast.stmt):
+                blocks = [b for b in vars(self.parents[above]).values() if isinstance(b, list) and above in b]
+                return any(statement in block for block in blocks)
+        return False
+
     def within(self, node: ast.AST, kind: type[ast.AST]) -> ast.AST | None:
         """The outermost part of that kind in which a part is."""
         result = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hookcheck.repro.cutting import cut, dropped
+from hookcheck.repro.entries import entry, keyed, unfilled
 from hookcheck.repro.fields import (
     attribute_put_in,
     hoisted,
     imported,
     made_of_class,
-    unfilled,
     unguarded,
     unpacked,
     unread,
@@ -24,9 +24,9 @@ from hookcheck.repro.turns import unrolled
 Rule = Callable[[str], "str | None"]
 
 RULES: tuple[Rule, ...] = (
-    unguarded, imported, unread, unrolled, yielded, cut, dropped, put_in,
-    undefaulted, specialised, hoisted, made_of_class, unpacked,
-    attribute_put_in, unfilled, plainer, placed, defined_ahead, spread, thunk, inlined,
+    unguarded, imported, unread, unrolled, yielded, cut, dropped, undefaulted, put_in,
+    specialised, hoisted, made_of_class, unpacked,
+    keyed, entry, attribute_put_in, unfilled, plainer, placed, defined_ahead, spread, thunk, inlined,
 )  # fmt: skip
 """Each gives a text that is simpler in one place, or None."""
 

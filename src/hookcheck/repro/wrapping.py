@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import textwrap
 import tokenize
 from collections.abc import Iterator
+
+from hookcheck.repro.editing import written
 
 WIDTH = 100
 STRING = re.compile(r'"[^"]*"')
@@ -31,6 +34,9 @@ def _line(line: str) -> list[str]:
         return textwrap.wrap(comment, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}# ")
     if comment and len(indent) + len(code) <= WIDTH:
         return [*above, indent + code]
+    apart_lines = _several(code)
+    if apart_lines:
+        return [*above, *(piece for part in apart_lines for piece in _line(f"{indent}{part}"))]
     closing = [(start, end) for start, end in pairs if CLOSES.fullmatch(code[end + 1 :]) and start < end - 1]
     opened = re.match(r"(?:if|elif|while|return|[\w, ]+ =) ", code)
     if not closing:
@@ -59,7 +65,11 @@ def _line(line: str) -> list[str]:
             return [*above, head, f"{indent}    {inside}", closed]
         places = [
             start,
-            *(place for place, depth in commas if start < place < end and depth == _depth(pairs, start)),
+            *(
+                place
+                for place, depth in commas
+                if start < place < end and depth == _depth(pairs, start) and not _of_lambda(code, place)
+            ),
             end,
         ]
         parts = [code[a + 1 : b].strip() for a, b in zip(places, places[1:])]
@@ -73,6 +83,23 @@ def _line(line: str) -> list[str]:
         lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}")]
         return [*above, head, *lines, closed]
     return [*above, *(f"{indent}{part}" for part in _split(code, "for|if", pairs))]  # inside of brackets
+
+
+def _several(code: str) -> list[str]:
+    """A statement for each of several names that are given values at once, of which none is read for another."""
+    try:
+        (statement,) = ast.parse(code).body
+    except (SyntaxError, ValueError):  # a part of a statement
+        return []
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        return []
+    names, values = statement.targets[0], statement.value
+    if not isinstance(names, ast.Tuple) or not isinstance(values, ast.Tuple) or len(names.elts) != len(values.elts):
+        return []
+    read = {node.id for node in ast.walk(values) if isinstance(node, ast.Name)}
+    if not all(isinstance(name, ast.Name) and name.id not in read for name in names.elts):
+        return []
+    return [f"{written(name)} = {written(value)}" for name, value in zip(names.elts, values.elts)]
 
 
 def _of_lambda(code: str, place: int) -> bool:
