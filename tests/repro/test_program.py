@@ -17,24 +17,15 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
 from hookcheck.programs import check as checks
 from hookcheck.programs.check import Check, NotOffered, NotRun
-from hookcheck.programs.facts import facts_of
+from hookcheck.programs.facts import WHOLE, facts_of
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
-from hookcheck.repro.program import (
-    FAILURE,
-    GIVEN,
-    OF_PLAIN,
-    PLAIN,
-    RAISED,
-    SILENT,
-    WARNS,
-    program_script,
-    stated,
-)
+from hookcheck.repro.program import GIVEN, may_hide, program_script
 from hookcheck.repro.wrapping import WIDTH, wrapped
+from hookcheck.repro.writing import FAILURE, NESTED, OF_PLAIN, PLAIN, RAISED, SILENT, TENSOR, WARNS, joined, stated
 
 from .cases import PROGRAMS, SCRIPTED, executed
 
@@ -149,6 +140,17 @@ def test_a_loop_that_is_too_long_stays_a_loop() -> None:
     assert ast.dump(ast.parse(f"{text}\n    pass")) == ast.dump(ast.parse(f"{loop}\n    pass"))
 
 
+def test_values_of_several_names_stand_on_lines_of_their_own() -> None:
+    line = f"first, second = {'f' * 50}(1), {'g' * 50}(2)"
+    assert wrapped(line) == f"first = {'f' * 50}(1)\nsecond = {'g' * 50}(2)"
+    assert wrapped(line.replace("(2)", "(first)")).startswith("first, second = (\n")
+
+
+def test_parameters_of_a_lambda_stay_together() -> None:
+    line = f"result = submit({'f' * 50}, lambda y, x: gradient(y, x), {'g' * 50})"
+    assert "\n    lambda y, x: gradient(y, x),\n" in wrapped(line)
+
+
 def test_items_that_hold_a_loop_stand_on_lines_of_their_own() -> None:
     call = 'check("each call has the gradients of one backward", bool(all(a == 3 * b for a, b in seen_of_both)), True)'
     text = wrapped(call)
@@ -181,6 +183,12 @@ def failing(check: Check) -> None:
     raise ValueError("no\nmore")
 
 
+def ending(check: Check) -> None:
+    """It ends with an exception."""
+    check.true("one", True)
+    raise ValueError("no")
+
+
 @pytest.mark.parametrize(
     ("act", "code", "words"),
     [
@@ -190,6 +198,66 @@ def failing(check: Check) -> None:
 )
 def test_exit_codes(act: Callable[..., Any], code: int, words: str) -> None:
     assert executed(program_script(_program(act))) == (code, words)
+
+
+def controlled(check: Check) -> None:
+    """One of two is not so."""
+    calls: list[str] = []
+    check.equal("none before", calls, [])
+    calls.append("a")
+    check.equal("one after", calls, ["b"])
+
+
+def in_turns(check: Check) -> None:
+    """One of four turns is not so."""
+    for name, value in (("a", 1), ("b", 1), ("c", 2), ("d", 1)):
+        check.equal(f"turn {name}", value, 1)
+
+
+@pytest.mark.parametrize(
+    ("act", "fact", "words"),
+    [
+        (controlled, "one after", "none before: expected [], observed []\none after: expected ['b'], observed ['a']\n"),
+        (in_turns, "turn c", "turn b: expected 1, observed 1\nturn c: expected 1, observed 2\n"),
+        (failing, "two", "one: expected True, observed True\ntwo: expected True, observed False\n"),
+    ],
+)
+def test_a_fact_has_a_control(act: Callable[..., Any], fact: str, words: str) -> None:
+    assert executed(program_script(_program(act), None, fact, executed)) == (1, words)
+
+
+def test_what_ends_otherwise_is_shown_as_a_whole() -> None:
+    text = program_script(_program(ending), None, WHOLE, executed)
+    assert executed(text) == (1, "one: expected True, observed True\nValueError: no\n")
+
+
+def test_a_program_whose_facts_vary_is_about_the_one_that_fails() -> None:
+    text = program_script(_program(failing), None, WHOLE, executed)
+    assert "try:" not in text
+    assert executed(text)[1].endswith("two: expected True, observed False\n")
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "plain", "hides"),
+    [
+        ("[((None,), ([3],))]", "[]", "", True),  # a sound torch gives tensors there
+        ("[((None,), ([3],))]", "[]", TENSOR, True),
+        ("[((None,), ([3],))]", "[]", NESTED, False),
+        ("[3]", "None", TENSOR, False),
+        ("{'a': [3]}", "{}", NESTED, True),
+        ("[3]", "[2]", "", False),
+        ("['a', 'b']", "['b']", "", False),
+        ("3", "None", "", False),
+    ],
+)
+def test_what_a_sound_torch_may_give_is_made_plain(expected: str, observed: str, plain: str, hides: bool) -> None:
+    assert may_hide("check.equal('a', seen, due)", expected, observed, plain) is hides
+    assert not may_hide("seen.append(grad.tolist())", expected, observed, plain)
+
+
+def test_statements_that_have_room_are_joined() -> None:
+    text = "f(\n    a,\n    b,\n)\nf(\n    a,  # why\n)"
+    assert joined(text) == "f(a, b)\nf(\n    a,  # why\n)"
 
 
 def test_a_torch_too_old(monkeypatch: pytest.MonkeyPatch) -> None:

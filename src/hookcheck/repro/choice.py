@@ -21,7 +21,7 @@ from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.probe.compiling import compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
-from hookcheck.programs.program import ALONE_LIMIT
+from hookcheck.programs.program import ALONE_HANG_LIMIT
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
 from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
 from hookcheck.repro.reduce import INVALID, one_step_away
@@ -105,7 +105,7 @@ def executed_alone(text: str) -> tuple[int | None, str]:
         path.write_text(text, encoding="utf-8")
         command = [sys.executable, "-W", "ignore", str(path), "--run"]  # it watches over itself without that word
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_LIMIT, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=ALONE_HANG_LIMIT / 2, check=False)
         except subprocess.TimeoutExpired:
             return None, "it hangs"
     return done.returncode, done.stdout

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hookcheck.repro.editing import written
 from hookcheck.repro.syntax import (
     CHECK,
     LEAVES,
@@ -37,31 +38,37 @@ GLOBAL = re.compile(r"\bregister_module_|\b_?set_\w+\(|\bmanual_seed\(|\bfresh\(
 """What acts on all of torch, whatever it is given."""
 
 
-def sliced(text: str, fact: str) -> str | None:
-    """Definitions of which one states ``fact``, with what matters to it alone; None where none does."""
-    text = _without_ends(text, fact)
+CLOSES = re.compile(r"\b_?destroy")
+"""What closes what does not end with the process: groups of processes."""
+
+
+def sliced(text: str, fact: str, beside: str = "") -> str | None:
+    """Definitions of which one states ``fact``, with what matters to it alone; None where none does.
+
+    What is stated ``beside`` it, ahead of it, stays where that needs nothing more.
+    """
+    text = _without_conditions(_without_ends(text, fact), fact)
     tree = ast.parse(text)
     aims = aims_of(tree, fact)
     if not aims:
         return None
     holding = holders(tree, aims)
+    others = aims_of(tree, beside) - aims if beside else frozenset()
     lines: set[int] = set()
     for function in tree.body:
-        if isinstance(function, ast.FunctionDef) and checks(function):
-            if function.name in holding:
-                lines |= Function(function, text, aims, holding).left_out()
-            else:
-                lines |= lines_of(function)
-    return used(without(text, lines))
+        if isinstance(function, ast.FunctionDef) and checks(function) and function.name in holding:
+            lines |= Function(function, text, aims, holding, others).left_out()
+    return used(without(text, lines), holding)
 
 
 def _without_ends(text: str, fact: str) -> str:
-    """The text without ``try`` and ``finally`` around the fact: a script ends with it."""
+    """The text without ``try`` and ``finally`` around the fact: a script ends with it, all that it opened aside."""
     while True:
         tree = ast.parse(text)
         aims = aims_of(tree, fact)
         ended = (n for n in ast.walk(tree) if isinstance(n, ast.Try) and not n.handlers and not n.orelse)
-        statement = next((n for n in ended if any(states(part, aims) for part in n.body)), None)
+        around = (n for n in ended if any(states(part, aims) for part in n.body))
+        statement = next((n for n in around if not CLOSES.search("\n".join(map(ast.unparse, n.finalbody)))), None)
         if statement is None:
             return text
         lines = text.split("\n")
@@ -70,8 +77,22 @@ def _without_ends(text: str, fact: str) -> str:
         text = "\n".join(lines)
 
 
-def used(text: str) -> str:
-    """The text without the definitions at its top that nothing after them uses; the last statement is used."""
+def _without_conditions(text: str, fact: str) -> str:
+    """The text with the fact by itself where it was the condition of what comes after it: a script ends with it."""
+    tree = ast.parse(text)
+    aims = aims_of(tree, fact)
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.If) and not n.orelse):
+        facts = [n for n in ast.walk(node.test) if isinstance(n, ast.Call) and is_fact(n) and n.lineno in aims]
+        if len(facts) == 1 and not any(states(part, aims) for part in node.body):
+            lines = text.split("\n")
+            lines[node.lineno - 1 : node.end_lineno] = [f"{' ' * node.col_offset}{written(facts[0])}"]
+            return _without_conditions("\n".join(lines), fact)
+    return text
+
+
+def used(text: str, holding: frozenset[str]) -> str:
+    """The text without the definitions at its top that nothing uses; the last statement is used, and what is
+    ``holding`` the fact."""
     while True:
         body = ast.parse(text).body
         names = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in body]
@@ -79,7 +100,7 @@ def used(text: str) -> str:
         for place, part in enumerate(body[:-1]):
             others = set[str]().union(*(names[i] for i in range(len(body)) if i != place))
             defined_names = defined(part)
-            if defined_names and not defined_names & others and not checks(part):
+            if defined_names and not defined_names & (others | holding):
                 unused |= lines_of(part)
         if not unused:
             return text
@@ -88,12 +109,16 @@ def used(text: str) -> str:
 
 @dataclass(frozen=True)
 class Function:
-    """A function in which facts are stated, of which ``aims`` matter; ``holding`` are functions in which these are."""
+    """A function in which facts are stated, of which ``aims`` matter; ``holding`` are functions in which these are.
+
+    Of the others those ``beside`` them stay that need nothing more.
+    """
 
     node: ast.FunctionDef
     text: str
     aims: frozenset[int]
     holding: frozenset[str]
+    beside: frozenset[int] = frozenset()
 
     @property
     def functions(self) -> set[str]:
@@ -130,11 +155,18 @@ class Function:
                     lines |= inner if aimed else set()
             else:
                 goes = not behind or (not met and self._of_result(statement))
+                if behind and self._stays(statement, needed, local):
+                    continue
                 if goes or not self._matters(statement, needed, local, related):
                     lines |= lines_of(statement)
                 else:
                     lines |= self._other_facts(statement)
         return lines, any(map(self._aimed, body))
+
+    def _stays(self, statement: ast.stmt, needed: set[str], local: set[str]) -> bool:
+        """Whether it states what is to stay, and touches nothing that would not be there otherwise."""
+        stated = _mere_fact(statement) and statement.lineno in self.beside
+        return stated and self._touched(statement, local) <= needed | {CHECK}
 
     def _other_facts(self, statement: ast.stmt) -> set[int]:
         """The lines of what is stated within a statement that matters, and changes nothing."""
@@ -176,10 +208,13 @@ class Function:
             return True
         if any(isinstance(node, LEAVES) for node in outside_of_functions(statement)):
             return True
-        fact = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and checked(statement.value)
+        call = statement.value if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+        fact = call is not None and checked(call)
         if fact and reads(statement):
             return False
         touched = self._touched(statement, local)
+        if call is not None and fact and not touched and called(call):  # what states others, of its own
+            return GLOBAL.search(self._source_of(called(call))) is not None
         if not fact and GLOBAL.search(ast.unparse(statement)):
             return True
         if isinstance(statement, ast.Expr) and touched <= self.functions:
@@ -193,6 +228,11 @@ class Function:
                 return bool(stored(statement) & needed)
         data = touched - self.functions
         return bool(set[str]().union(*(related[name] for name in data)) & needed)
+
+    def _source_of(self, name: str) -> str:
+        """The text of a function at the top."""
+        functions = (n for n in ast.parse(self.text).body if isinstance(n, ast.FunctionDef) and n.name == name)
+        return next(map(ast.unparse, functions), "")
 
     def _touched(self, statement: ast.stmt, local: set[str]) -> set[str]:
         """The local names in a statement, those in the functions that it names too; of a block those of its head."""

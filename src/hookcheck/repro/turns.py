@@ -27,8 +27,8 @@ from hookcheck.repro.syntax import (
     without,
 )
 
-HELPERS = frozenset({"torch", "nn", "plain", "raised", "failure", "warns", "silent"})
-"""What a script has at its top besides."""
+HELPERS = {"raised": "raises", "failure": "works", "warns": "warns", "silent": "silent"}
+"""What a script has at its top besides where its program states something by that."""
 
 TURNS = 20
 """So often something is left out of the turns of loops and calls."""
@@ -68,17 +68,32 @@ def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callab
         if not loops[skipped:]:
             return text
         loop = loops[skipped]
+        of = _items(loop)
+        key = loop.target.elts[0] if of and isinstance(loop.target, ast.Tuple) else loop.target
         lines = text.split("\n")
         indent = " " * loop.body[0].col_offset
         lines.insert(
-            comments_above(lines, loop.body[0].lineno) - 1, f'{indent}print("{TURN}", repr({written(loop.target)}))'
+            comments_above(lines, loop.body[0].lineno) - 1,
+            f'{indent}print("{TURN}", repr({written(key)}))',
         )
         turns = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
-        shorter = replaced(text, loop.iter, f"({turns[-1]},)") if turns and _literal(turns[-1]) else ""
+        last = f"({turns[-1]}, {of}[{turns[-1]}])" if turns and of else "".join(turns[-1:])
+        known = turns and _literal(turns[-1])
+        shorter = replaced(text, loop.iter, f"({last},)") if known else ""
         if shorter and shows(shorter):
             text = shorter
         else:
             skipped += 1
+
+
+def _items(loop: ast.For) -> str:
+    """The dict whose items a loop is over, however they are listed; empty where it is over something else."""
+    over = loop.iter
+    if isinstance(over, ast.Tuple) and len(over.elts) == 1 and isinstance(over.elts[0], ast.Starred):
+        over = over.elts[0].value
+    items = isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items"
+    pair = isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2
+    return written(over.func.value) if items and pair else ""  # type: ignore[attr-defined]
 
 
 TURN = "the turn is"
@@ -114,7 +129,6 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
         listed = _listed(loop, tree)
         if len(listed) > 1:
             yield from (replaced(text, loop.iter, f"({element},)") for element in listed)
-            return
     known = Foreknown(Scopes(text))
     for loop in (node for node in ast.walk(known.scopes.tree) if isinstance(node, ast.For)):
         if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name):
@@ -133,6 +147,22 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
         again = [n for n in calls if called(n.value) in of.stating | of.holding]  # type: ignore[arg-type]
         if len(again) > 1:
             yield from (without(text, lines_of(call)) for call in again)
+
+
+def two_turns(text: str, fact: str, shows: Callable[[str], bool]) -> Iterator[str]:
+    """The text with two turns of a loop that states the fact, of which the second alone ``shows`` it."""
+    tree = ast.parse(text)
+    for loop in _loops(tree, fact):
+        listed = [turn for turn in _listed(loop, tree) if not turn.startswith("*")]
+        shown = (i for i, e in enumerate(listed) if shows(replaced(text, loop.iter, f"({e},)")))
+        last = next(shown, None) if len(listed) > 1 else None
+        if last is not None:
+            nearest = sorted(range(len(listed)), key=lambda place: (abs(place - last), place))
+            yield from (replaced(text, loop.iter, f"({listed[i]}, {listed[last]})") for i in nearest[1 : NEAREST + 1])
+
+
+NEAREST = 6
+"""So many other turns are tried beside the one that shows it."""
 
 
 def _of_variants(scopes: Scopes) -> Iterator[str]:
@@ -169,7 +199,8 @@ def flat(text: str, name: str) -> str | None:
     locals_ = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     locals_ |= {n.name for n in nodes if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     inner = [node for part in function.body for node in ast.walk(part)]
-    taken = set[str]().union(*map(defined, body[:-1])) | HELPERS
+    taken = set[str]().union(*map(defined, body[:-1]), ("torch", "nn", "plain"))
+    taken |= {helper for helper, method in HELPERS.items() if f"check.{method}(" in text}
     if any(isinstance(n, needs) for n in nodes) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
         return None
     lines = text.split("\n")

@@ -1,0 +1,276 @@
+"""How definitions of a program become a script: its head, what it needs besides, its facts as calls of one function."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable
+
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
+from hookcheck.repro.alone import Alone
+from hookcheck.repro.editing import end, quoted, replaced, source, start
+from hookcheck.repro.heading import LACKS, header, since_guard
+from hookcheck.repro.links import links
+from hookcheck.repro.syntax import may_name
+from hookcheck.repro.wrapping import WIDTH, wrapped
+
+DIGITS = 5
+"""Digits that numbers are compared by: so many of what a program states are sure (`hookcheck.oracle.tolerance`)."""
+
+CHECK = """def check(name, observed, expected):
+    print(f"{name}: expected {expected}, observed {observed}")
+    if observed != expected:
+        raise SystemExit(1)"""
+
+TENSOR = """def plain(value):
+    return value.tolist() if isinstance(value, torch.Tensor) else value"""
+
+NESTED = """def plain(value):
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return value.tolist() if isinstance(value, torch.Tensor) else value"""
+
+PLAIN = f"""def plain(value):
+    if isinstance(value, torch.Tensor):
+        value = value.tolist()
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    if type(value) is dict:
+        return {{key: plain(item) for key, item in value.items()}}
+    return float(f"{{value:.{DIGITS}g}}") if type(value) in (int, float) else value"""
+
+OF_PLAIN = CHECK.replace("    print", "    observed, expected = plain(observed), plain(expected)\n    print")
+"""The check where tensors or rounded numbers are compared, in containers of any depth."""
+
+ROUNDED = re.compile(r"tensor\(|\d\.\d*[1-9]|\de[-+]?\d|\b(?:nan|inf)\b|Parameter containing")
+"""What shows, in what a script without it says, that `PLAIN` is needed: tensors, and numbers that are rounded."""
+
+RAISED = """def raised(act):
+    try:
+        act()
+    except BaseException as error:
+        return error"""
+
+FAILURE = """def failure(act):
+    try:
+        act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".partition("\\n")[0]"""
+
+WARNS = """def warns(name, category, act, says=""):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = act()
+    texts = [str(w.message) for w in caught if issubclass(w.category, category)]
+    check(name, any(says in text for text in texts), True)
+    return result"""
+
+SILENT = """def silent(name, act, says=""):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = act()
+    check(name, [str(w.message) for w in caught if says in str(w.message)], [])
+    return result"""
+
+RESULT = "\n    return result"
+"""The end of those that give what they do, where nobody asks for it."""
+
+STATED = {
+    "equal": "check({0}, {1}, {2})",
+    "true": "check({0}, bool({1}), True)",
+    "calls": "check({0}, {1}, {2})",
+    "order": "check({0}, list({1}), {2})",
+    "raises": "check({0}, type(raised({2})), {1})",
+    "works": "{1}()",
+    "warns": "warns({0}, {1}, {2})",
+    "silent": "silent({0}, {1})",
+}
+"""How a script states what a program states by the methods of `hookcheck.programs.check.Check`: of the arguments that
+are given by position."""
+
+SAYING = {
+    "raises": "check({0}, {3} in str(raised({2})), True)",
+    "warns": "warns({0}, {1}, {2}, {3})",
+    "silent": "silent({0}, {1}, {2})",
+}
+"""The same where what is said matters."""
+
+FAILS = "check({0}, failure({1}), None)"
+"""How it states that something works, where that is what it is about."""
+
+WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it may crash or hang
+    try:
+        done = subprocess.run([sys.executable, __file__, "--run"], timeout={ALONE_HANG_LIMIT})
+    except subprocess.TimeoutExpired:
+        sys.exit("the program hangs")
+    sys.exit("the program crashes or hangs" if done.returncode < 0 else done.returncode)
+with suppress(ImportError):  # one that waits for the processor does not hang: its own time counts, where it can
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_CPU, ({ALONE_LIMIT}, resource.getrlimit(resource.RLIMIT_CPU)[1]))"""
+
+
+class Written:
+    """How definitions of a program become a script."""
+
+    def __init__(self, program: Program, device: str, code: Alone) -> None:
+        """``code`` is what is left of the program's module."""
+        self.program, self.device, self.code = program, device, code
+
+    def script(self, text: str, fact: str, plain: str = PLAIN) -> str:
+        """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
+        program, name = self.program, self.program.judge.__name__
+        body = stated(text, fact)
+        helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
+        uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
+        for called, helper in uses.items():
+            if re.search(rf"\b{called}\(", body):
+                given = re.search(rf"\S *\b{called}\(", body)
+                helpers.append(helper if given else helper.replace("result = act", "act").replace(RESULT, ""))
+        everything = "\n".join([body, *helpers])
+        imports = {line for line in self.code.imports if "annotations" not in line and _needed(line, everything)}
+        imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
+        alone = {"from contextlib import suppress", "import subprocess", "import sys"}
+        imports |= alone if program.alone else set()
+        run = _run(f"def {name}(" in body, name, self.device, fact)
+        seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
+        blocks = [
+            _header(program),
+            _imports(imports),
+            *filter(None, ["\n".join(_guards(program, self.device))]),
+            *([WATCHED] if program.alone else []),
+            *(f"\n{helper}" for helper in helpers),
+            *(["\ntorch.manual_seed(0)"] if seeded else []),
+            f"\n{body}",
+            *([f"\n{run}"] if run else []),
+        ]
+        return wrapped(spaced(joined("\n\n".join(blocks)))) + "\n"
+
+
+def joined(text: str) -> str:
+    """The text with the statements on one line that have room there; what has comments in it stays."""
+    statements = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Expr, ast.Assign, ast.Return))]
+    for node in sorted(statements, key=lambda node: -node.lineno):
+        lines = text.split("\n")
+        several = lines[node.lineno - 1 : node.end_lineno]
+        line = f"{' ' * node.col_offset}{quoted(ast.unparse(node))}"
+        fits = len(line) <= WIDTH and "\n" not in line and "#" not in "".join(several)
+        if len(several) > 1 and fits and '"""' not in "".join(several):
+            lines[node.lineno - 1 : node.end_lineno] = [line]
+            text = "\n".join(lines)
+    return text
+
+
+def spaced(text: str) -> str:
+    """The text with two blank lines around definitions at its top, and at most one elsewhere."""
+    lines = text.strip("\n").split("\n")
+    body = ast.parse(text).body
+    starts = {}
+    for before, part in zip(body, body[1:]):
+        first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
+        while lines[first - 2].startswith("#"):
+            first -= 1
+        definition = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in (before, part))
+        starts[first] = 2 if definition else None
+    result: list[str] = []
+    for number, line in enumerate(lines, 1):
+        blank = starts.get(number)
+        if blank is not None:
+            while result and not result[-1]:
+                result.pop()
+            result += [""] * blank
+        if line or (result and result[-1] and not result[-1].endswith(":")):
+            result.append(line)
+    return "\n".join(result)
+
+
+_OF_DICTS = """    if type(value) is dict:
+        return {key: plain(item) for key, item in value.items()}
+"""
+
+
+def stated(text: str, fact: str = "") -> str:
+    """A program whose facts are calls of one function, ``check(name, observed, expected)``; ``fact`` it is about."""
+    while calls := [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _of_check(node)]:
+        first = sys.maxsize, 0
+        for call in sorted(calls, key=start, reverse=True):
+            if end(call) <= first:  # what is inside comes first
+                text, first = _rewritten(text, call, fact), start(call)
+    text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
+    text = re.sub(r"(\(\s*)check(?:,\s+|(?=\)))", r"\1", text)  # what hands its check on, or is handed it
+    return re.sub(r",\s+check(?=[,)])", "", text).replace("check.device", '"cpu"')
+
+
+def _rewritten(text: str, call: ast.Call, fact: str) -> str:
+    """The text with one call of the check written as a script does."""
+    assert isinstance(call.func, ast.Attribute)
+    name = call.func.attr
+    arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "says")]
+    known = SAYING if name in SAYING and len(arguments) > STATED[name].count("{") else STATED
+    about = name == "works" and bool(fact) and may_name(call, fact)
+    form = FAILS if about else known[name]
+    if name == "order" and isinstance(arguments[1], (ast.List, ast.ListComp)):
+        form = STATED["equal"]  # it is a list
+    written = form.format(*(_source(text, a, f"{{{i}}}()" in form) for i, a in enumerate(arguments)))
+    return replaced(text, call, written)
+
+
+def _of_check(call: ast.Call) -> bool:
+    of = call.func
+    return (
+        isinstance(of, ast.Attribute)
+        and isinstance(of.value, ast.Name)
+        and of.value.id == "check"
+        and of.attr in STATED
+    )
+
+
+def _source(text: str, argument: ast.expr, called: bool) -> str:
+    """An argument as it is written, on one line; in brackets where a lambda is called."""
+    line = " ".join(source(text, argument).split())
+    return f"({line})" if called and isinstance(argument, ast.Lambda) else line
+
+
+def _run(called: bool, name: str, device: str, fact: str) -> str:
+    """The lines that run the program, if its statements are not at the top; without a ``fact`` it may raise."""
+    act = [f"{name}()"] if called else []
+    if device != "cpu" and called:
+        act = [f'with torch.device("{device}"):', *(f"    {line}" for line in act)]
+    if fact or not called:
+        return "\n".join(act)
+    fails = ["except Exception as error:", '    print(f"{type(error).__name__}: {error}")', "    raise SystemExit(1)"]
+    return "\n".join(["try:", *(f"    {line}" for line in act), *fails])
+
+
+def _header(program: Program) -> str:
+    return header(program.statement.rstrip("."), next(iter(links(program.source)), "").partition("#")[0])
+
+
+def _needed(line: str, text: str) -> bool:
+    """Whether what an import binds is still used where types are gone."""
+    node = ast.parse(line).body[0]
+    assert isinstance(node, (ast.Import, ast.ImportFrom))
+    return any(re.search(rf"\b{(a.asname or a.name).partition('.')[0]}\b", text) for a in node.names)
+
+
+def _imports(lines: Iterable[str]) -> str:
+    """Import statements in the order of PEP 8, one a module: those of the standard library, and those of torch."""
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        module, _, name = line.partition(" import ")
+        names.setdefault(module if name else line, set()).update(filter(None, [name]))
+    merged = [
+        f"{module} import {', '.join(sorted(names_of))}" if names_of else module for module, names_of in names.items()
+    ]
+    ordered = sorted(merged, key=lambda line: (line.startswith("from"), line))
+    of_torch = [line for line in ordered if line.split()[1].partition(".")[0] == "torch"]
+    others = [line for line in ordered if line not in of_torch]
+    return "\n".join([*others, *([""] if others else []), *of_torch])
+
+
+def _guards(program: Program, device: str) -> list[str]:
+    """The lines that end a script where its torch lacks the API, or its machine the device."""
+    conditions = since_guard(program.since if device == "cpu" else max(program.since, "2.0"))
+    conditions += ["not torch.cuda.is_available()"] if device == "cuda" else []
+    return [f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})"] if conditions else []
