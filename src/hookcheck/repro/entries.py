@@ -75,9 +75,9 @@ def _one_entry(scopes: Scopes, before: ast.stmt, last: ast.stmt) -> str | None:
 
 
 def unfilled(text: str) -> str | None:
-    """The text with one dict that lacks the entries which nobody reads."""
+    """The text with one dict that lacks the entries which nobody reads; without it where one is left, and read once."""
     scopes = Scopes(text)
-    for key, _, value in scopes.given():
+    for key, statement, value in scopes.given():
         if not isinstance(value, ast.Dict) or not all(k is not None and literal(k) for k in value.keys):
             continue
         uses = _uses(scopes, key)
@@ -95,14 +95,22 @@ def unfilled(text: str) -> str | None:
         for store in stores:
             if not _given_keys(scopes, store) & read:
                 return _without(scopes, scopes.parents[store])
-        if not updates and not stores and all(isinstance(v, ast.Name) for v in value.values):
-            by_key = {ast.unparse(k): v for k, v in zip(value.keys, value.values) if k is not None}
-            settled = all(len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in value.values if v in scopes.keys)
-            loads = [scopes.parents[load] for load in scopes.loads.get(key, [])]
-            items = [n for n in loads if isinstance(n, ast.Subscript)]
-            if settled and items and len(items) == len(loads):
-                return scopes.put({n: copy.deepcopy(by_key[ast.unparse(n.slice)]) for n in items})
+        by_key = {ast.unparse(k): v for k, v in zip(value.keys, value.values) if k is not None}
+        loads = [scopes.parents[load] for load in scopes.loads.get(key, [])]
+        items = [n for n in loads if isinstance(n, ast.Subscript) and ast.unparse(n.slice) in by_key]
+        names = all(isinstance(v, ast.Name) for v in value.values)
+        settled = all(len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in value.values if v in scopes.keys)
+        once = len(items) == len(by_key) == 1 and not scopes.repeated(items[0]) and _only_made(value.values[0])
+        if not updates and not stores and len(items) == len(loads) > 0 and ((names and settled) or once):
+            changed = scopes.put({n: copy.deepcopy(by_key[ast.unparse(n.slice)]) for n in items})
+            return without_name(changed, statement, key[1]) if once else changed
     return None
+
+
+def _only_made(value: ast.expr) -> bool:
+    """Whether a value is the same where it is made later: it is a name, a literal or a function."""
+    made = isinstance(value, ast.Call) and ast.unparse(value.func) == "partial"
+    return made or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
 
 
 def _uses(scopes: Scopes, key: Key) -> tuple[set[str], list[ast.Dict], list[ast.Subscript]] | None:

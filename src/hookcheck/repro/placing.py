@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from hookcheck.repro.editing import written
 from hookcheck.repro.parameters import arguments_of, calls_of, names_of
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs
 from hookcheck.repro.syntax import dedented, lines_of, outside_of_functions, without
 
+LIFETIMES = re.compile(r"\bweakref\.|\bgc\.")
+"""What asks which objects are still there."""
+
 
 def placed(text: str) -> str | None:
-    """The text with the statements of one function where it is called, if that is in one place alone."""
+    """The text with the statements of one function where it is called, if that is in one place alone.
+
+    Not where it matters what is still there: what a function has in its names is freed when it ends.
+    """
+    if LIFETIMES.search(text):
+        return None
     scopes = Scopes(text)
     for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef)):
         calls, _ = calls_of(scopes, function)

@@ -160,8 +160,7 @@ def grad_modes(check: Check) -> None:
 def is_refused(check: Check, says: str, way: str, gradient: Gradient, checkpoint: Any) -> None:
     """States that a way of going backward is refused, and that a plain backward works after it."""
     with ThreadPoolExecutor(1) as thread:  # what a refusal may leave behind is the thread's
-        first = thread.submit(differentiated, gradient, checkpoint)
-        check.raises(says, RuntimeError, first.result, "heckpoint")
+        check.raises(says, RuntimeError, thread.submit(differentiated, gradient, checkpoint).result, "heckpoint")
         second = thread.submit(differentiated, lambda y, x: y.backward(), checkpoint)
         check.works(f"backward after {way} was refused", second.result)
 
