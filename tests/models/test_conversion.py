@@ -14,6 +14,8 @@ from torch import nn
 
 from hookcheck.errors import HookcheckError
 from hookcheck.models.conversion import check_conversion, inventory
+from hookcheck.programs.check import Check
+from hookcheck.programs.processes import process_group
 
 
 def look(*arguments: Any) -> None:
@@ -154,9 +156,7 @@ def test_fully_sharded() -> None:
     fsdp = pytest.importorskip("torch.distributed.fsdp")
     if not hasattr(fsdp, "fully_shard") or not torch.distributed.is_available():
         pytest.skip("this torch has no fully_shard")
-    store = torch.distributed.HashStore()
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    try:
+    with process_group(Check()):
         mesh = torch.distributed.init_device_mesh("cpu", (1,))
         net = nn.Sequential(nn.Linear(2, 2))
         net[0].register_forward_hook(look)
@@ -166,8 +166,6 @@ def test_fully_sharded() -> None:
         assert seen["forward", "0"] == "kept"
         assert seen["tensor", "0.weight"] == "left behind"
         del old
-    finally:
-        torch.distributed.destroy_process_group()
 
 
 def test_options_order_and_doubles_are_seen() -> None:
