@@ -17,8 +17,8 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.errors import HookcheckError
 from hookcheck.programs import check as checks
 from hookcheck.programs.check import Check, NotOffered, NotRun
-from hookcheck.programs.facts import WHOLE, facts_of
-from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
+from hookcheck.programs.facts import facts_of
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, WHOLE, Program
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare

@@ -6,7 +6,7 @@ import pytest
 
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import RAN
-from hookcheck.programs.facts import WHOLE
+from hookcheck.programs.program import WHOLE
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.program import program_script

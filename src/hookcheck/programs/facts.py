@@ -14,10 +14,7 @@ from hookcheck.errors import is_the_machines
 from hookcheck.probe.compiling import optimizers_preserved
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, text_of
-from hookcheck.programs.program import Program
-
-WHOLE, ENDS = "program", "the program ends"
-"""The subject of what befell a program as a whole, and what is expected of it."""
+from hookcheck.programs.program import ENDS, WHOLE, Program
 
 
 def facts_of(program: Program, device: str) -> list[Fact]:

@@ -25,6 +25,10 @@ ALONE_HANG_LIMIT = 240
 """Seconds that it may take by the clock: a program that waits takes no processor time."""
 
 
+WHOLE, ENDS = "program", "the program ends"
+"""The subject of what befell a program as a whole, and what is expected of it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Program(Clause):
     """A clause that is a program.

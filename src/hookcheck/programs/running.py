@@ -21,8 +21,8 @@ from hookcheck.contract.site import EQUAL, PROCESS, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.probe.run import release
 from hookcheck.programs.check import Fact, NotOffered, NotRun
-from hookcheck.programs.facts import ENDS, WHOLE, facts_of
-from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, PROGRAM, Program
+from hookcheck.programs.facts import facts_of
+from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, ENDS, PROGRAM, WHOLE, Program
 
 
 def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> CaseResult:

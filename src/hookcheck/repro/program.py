@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Optional
 
 from hookcheck.errors import HookcheckError
-from hookcheck.programs.facts import WHOLE
-from hookcheck.programs.program import Program
+from hookcheck.programs.program import WHOLE, Program
 from hookcheck.repro.alone import PACKAGE, alone
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
