@@ -109,8 +109,8 @@ def unfilled(text: str) -> str | None:
 
 def _only_made(value: ast.expr) -> bool:
     """Whether a value is the same where it is made later: it is a name, a literal or a function."""
-    made = isinstance(value, ast.Call) and ast.unparse(value.func) == "partial"
-    return made or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
+    is_partial = isinstance(value, ast.Call) and ast.unparse(value.func) == "partial"
+    return is_partial or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
 
 
 def _uses(scopes: Scopes, key: Key) -> tuple[set[str], list[ast.Dict], list[ast.Subscript]] | None:
