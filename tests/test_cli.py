@@ -394,13 +394,3 @@ def test_validate_tells_records_of_different_corpora(record: Path, tmp_path: Pat
     assert code == 1
     assert "they ran 2 different corpora" in out.splitlines()[-1]
     assert asked("validate", str(older))[0] == 0
-
-
-@pytest.mark.parametrize(("given", "columns"), [([], 80), ([], 44), (["--help"], 80)])
-def test_what_to_do_first_and_the_exit_codes_fit_a_narrow_terminal(
-    given: list[str], columns: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    text = runner().invoke(cli.main, given).stdout
-    assert max(map(len, text.splitlines())) <= columns
-    assert ("A reader that stops reading" if given else "hookcheck upgrade --from 2.6.0 --to 2.13.0") in text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from test_cli import asked, in_process
+from test_cli import asked, in_process, runner
+
+import hookcheck.cli as cli
 
 
 @pytest.mark.parametrize("stream", ["ascii", "iso8859-1", "utf-8"])
@@ -25,3 +27,13 @@ def test_a_table_that_is_too_wide_is_a_list_and_nothing_is_cut(columns: int, mon
     assert max(map(len, out.splitlines())) <= columns
     assert "AdaptiveLogSoftmaxWithLoss" in out  # in one piece, to be copied
     assert ("    state: covered" in out) == (columns == 40)
+
+
+@pytest.mark.parametrize(("given", "columns"), [([], 80), ([], 44), (["--help"], 80)])
+def test_what_to_do_first_and_the_exit_codes_fit_a_narrow_terminal(
+    given: list[str], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    text = runner().invoke(cli.main, given).stdout
+    assert max(map(len, text.splitlines())) <= columns
+    assert ("A reader that stops reading" if given else "hookcheck upgrade --from 2.6.0 --to 2.13.0") in text

@@ -18,8 +18,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.checkpointing import CHECKPOINT, NON_REENTRANT, tool, variants
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.checkpoints import CHECKPOINT, NON_REENTRANT, tool, variants
 from hookcheck.programs.nets import leaf
 from hookcheck.programs.program import program
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.checkpointing import (
+from hookcheck.programs.check import Check
+from hookcheck.programs.checkpoints import (
     CHECKPOINT,
     NON_REENTRANT,
     REENTRANT,
@@ -20,7 +21,6 @@ from hookcheck.programs.chapters.checkpointing import (
     scales,
     variants,
 )
-from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 
 BACKWARD = f"torch.nn.Module.register_full_backward_hook; {CHECKPOINT}"

@@ -17,7 +17,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.checkpointing import (
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.checkpoints import (
     CHECKPOINT,
     NON_REENTRANT,
     THROUGH,
@@ -27,7 +28,6 @@ from hookcheck.programs.chapters.checkpointing import (
     tool,
     variants,
 )
-from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.nets import net
 from hookcheck.programs.program import program
 
