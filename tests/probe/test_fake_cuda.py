@@ -21,7 +21,7 @@ from hookcheck.topology.families import FAMILIES
 
 LEFT_OUT = {
     "compiled": "the compiler has fake tensors of its own",
-    "tensor-class": "few classes and layouts have fake tensors",
+    "tensor-class": "few classes and layouts have fake tensors; networks of other families that hold one are left out",
 }
 
 LACKING = {

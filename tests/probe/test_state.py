@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from hookcheck.hooks.kinds import KINDS
-from hookcheck.probe.run import observe
+from hookcheck.probe.run import observe, release
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import Built
 from hookcheck.topology.model import Topology
@@ -17,10 +18,14 @@ from hookcheck.topology.values import values
 
 from .test_run import topology
 
+parametrize: Any = import_module("torch.nn.utils.parametrize") if release(torch.__version__) >= (1, 9) else None
+
 
 def state() -> dict[str, Any]:
     """Everything of the process that a case could change."""
     tables = {name: value for name, value in vars(torch_module).items() if name.startswith("_global_")}
+    if parametrize:
+        tables.update({name: value for name, value in vars(parametrize).items() if name.startswith("_cache")})
     return {
         **{name: dict(value) if isinstance(value, dict) else value for name, value in tables.items()},
         **{f"identity of {name}": id(value) for name, value in tables.items() if isinstance(value, dict)},
@@ -33,6 +38,9 @@ def state() -> dict[str, Any]:
 
 def spoil() -> None:
     """What no case should do."""
+    if parametrize:
+        parametrize._cache[(0, "weight")] = torch.zeros(1)
+        parametrize._cache, parametrize._cache_enabled = {}, 1
     torch_module.register_module_forward_hook(lambda *_: None)
     torch_module.register_module_forward_pre_hook(lambda *_: None)
     torch_module.register_module_full_backward_hook(lambda *_: None)

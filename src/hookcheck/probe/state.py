@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
 
-_GLOBAL = {name: value for name, value in vars(torch_module).items() if name.startswith("_global_")}
-_TABLES = [value for value in _GLOBAL.values() if isinstance(value, dict)]
-_FLAGS = [name for name, value in _GLOBAL.items() if not isinstance(value, dict)]
+_GLOBAL: dict[str, Any] = {"_global_": torch_module}
+with suppress(ImportError):  # torch has it since 1.9
+    _GLOBAL["_cache"] = import_module("torch.nn.utils.parametrize")
+_VARIABLES = [(module, name) for start, module in _GLOBAL.items() for name in vars(module) if name.startswith(start)]
 
 
 @contextmanager
@@ -18,22 +21,22 @@ def preserved() -> Iterator[None]:
     """On leaving, even by an exception, puts back what a case may have changed in the process.
 
     That is: every global hook table and flag of ``torch.nn.modules.module`` (the flag of the global hook family is
-    sticky: torch itself never resets it), grad mode, default dtype, and the random state of CPU and CUDA devices. What
-    a module keeps (its hook family is as sticky) needs no care, since every case builds modules of its own.
+    sticky: torch itself never resets it), the cache of parametrized weights (an error within ``cached`` must not leave
+    it on), grad mode, default dtype, and the random state of CPU and CUDA devices. What a module keeps (its hook family
+    is as sticky) needs no care, since every case builds modules of its own.
     """
-    tables = [*map(dict, _TABLES)]
-    flags = [getattr(torch_module, name) for name in _FLAGS]
+    held = [getattr(*variable) for variable in _VARIABLES]
+    contents = [dict(value) if isinstance(value, dict) else None for value in held]
     grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.default_generator.get_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        for table, content in zip(_TABLES, tables):
-            if table != content:  # other modules of torch hold the table itself, so its content is what goes back
-                table.clear()
-                table.update(content)
-        for name, flag in zip(_FLAGS, flags):
-            setattr(torch_module, name, flag)
+        for (module, name), value, content in zip(_VARIABLES, held, contents):
+            setattr(module, name, value)
+            if content is not None and value != content:
+                value.clear()  # other modules of torch hold the table itself, so its content is what goes back
+                value.update(content)
         if torch.is_grad_enabled() is not grad:
             torch.set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:
