@@ -26,8 +26,7 @@ Release = tuple[int, int]
 
 def offered(since: Release) -> bool:
     """Whether this torch has what came with that release."""
-    major, minor = torch.__version__.split(".")[:2]
-    return (int(major), int(minor)) >= since
+    return tuple(map(int, torch.__version__.split(".")[:2])) >= since
 
 
 def quantization() -> Any:

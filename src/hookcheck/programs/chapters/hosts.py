@@ -287,7 +287,8 @@ def the_way_back_leaves_no_hook(check: Check) -> None:
         net = rows()
         for group in GROUPS:
             hooked(net, group)
-        before, parts = [*tables(net)], _own_parts(net[0])
+        parts = _own_parts(net[0])
+        before = [*tables(net)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             change.there(net[0])
@@ -295,7 +296,8 @@ def the_way_back_leaves_no_hook(check: Check) -> None:
         after = [*tables(net)]
         stayed = [number for number, hook in enumerate(before) if hook in after]
         check.order(f"{name}: hooks that there were", stayed, [*range(len(before))])
-        check.order(f"{name}: hooks besides", [type(hook).__name__ for hook in after if hook not in before], [])
+        besides = [type(hook).__name__ for hook in after if hook not in before]
+        check.order(f"{name}: hooks besides", besides, [])
         check.equal(f"{name}: class and parts", _own_parts(net[0]), parts)
         check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
 

@@ -6,9 +6,10 @@ holds what its backward needs until it is dropped, and hooks that refer to it ar
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -43,106 +44,43 @@ KINDS = {
 """The kinds of hooks that have a handle: on what and by which function they are registered."""
 
 
-@cache
-def squared() -> Any:
-    """The class of a module that multiplies its input's square by a weight; one class, so that none is left behind."""
-
-    class Squared(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.weight = nn.Parameter(torch.tensor([3.0]))
-
-        def forward(self, x: Any) -> Any:
-            return self.weight * x * x
-
-    return Squared
-
-
-class Scene:
-    """A module that multiplies its input's square by a weight, a leaf, and a hook of one kind on them.
-
-    Everything is noted: the hook, what its closure holds, the module, and every tensor that passes. Nothing of it
-    refers to the scene.
-    """
-
-    def __init__(self, kind: str, note: Note, raising: bool = False) -> None:
-        """Makes it, with the hook not registered; one that is ``raising`` raises `Refused`."""
-        self.owner, self.name = KINDS[kind]
-        self.x = torch.tensor([2.0], requires_grad=True)
-        self.net, self.y, self.handle = squared()(), None, None
-        self.calls = calls = Calls()
-
-        def hook(*args: Any) -> None:
-            calls.count += 1
-            for thing in tensors(args):
-                note("tensor that the hook got", thing)
-            if raising:
-                raise Refused
-
-        self.hook: Any = hook
-        for name, thing in (("module", self.net), ("input", self.x), ("hook", hook), ("its closure", calls)):
-            note(name, thing)
-        note("weight", self.net.weight)
-        self.note = note
-
-    @property
-    def on(self) -> Any:
-        """What the hook is registered on."""
-        if self.owner == SEVERAL:
-            return torch.autograd.graph
-        node = getattr(self.y, "grad_fn", None)
-        return {MODULE: self.net, GLOBAL: torch.nn.modules.module, LEAF: self.x, OUTPUT: self.y, NODE: node}[self.owner]
-
-    def register(self) -> None:
-        """Registers the hook."""
-        add = getattr(self.on, self.name)
-        self.handle = add((self.y, self.x * 5), self.hook) if self.owner == SEVERAL else add(self.hook)
-
-    def forward(self) -> Scene:
-        """Calls the module, with the hook registered before or after it as it must be."""
-        early = self.owner in (MODULE, GLOBAL, LEAF)
-        if early:
-            self.register()
-        self.y = self.net(self.x)
-        self.note("output", self.y)
-        if not early:
-            self.register()
-        return self
-
-    def backward(self, **kwargs: Any) -> Scene:
-        """Runs backward of the output's square: that its cotangent is part of the graph is what makes cycles."""
-        (self.y * self.y).backward(**kwargs)
-        return self
-
-    def reset(self) -> Scene:
-        """Drops the gradients that backward wrote: with ``create_graph`` they refer to the graph, as is documented."""
-        self.x.grad = self.net.weight.grad = None
-        return self
-
-    def second(self) -> None:
-        """Runs backward of a gradient."""
-        (gradient,) = torch.autograd.grad(self.y * self.y, self.x, create_graph=True)
-        self.note("gradient", gradient)
-        gradient.backward()
-
-
-class Calls:
-    """How often a hook was called."""
-
-    count = 0
+EARLY = (MODULE, GLOBAL, LEAF)
+"""What is there before the module is called: a hook on it is registered ahead of the call, others after it."""
 
 
 class Refused(Exception):
     """What a hook raises."""
 
 
-def tensors(thing: Any) -> Iterator[Any]:
-    """The tensors in tuples and lists of any depth; tensors alone can be weakly referred to."""
-    if isinstance(thing, torch.Tensor):
-        yield thing
-    elif isinstance(thing, (tuple, list)):
-        for item in thing:
-            yield from tensors(item)
+def net_and_input() -> tuple[Any, Any]:
+    """A module, and an input of it that requires grad."""
+    return nn.Linear(1, 1), torch.tensor([[2.0]], requires_grad=True)
+
+
+def hook_that_notes(note: Note, calls: Counter[str]) -> Callable[..., None]:
+    """A hook that counts its calls, and notes every tensor that it gets; tensors alone can be weakly referred to."""
+
+    def hook(*args: Any) -> None:
+        calls["hook"] += 1
+        for given in args:
+            for part in given if isinstance(given, (tuple, list)) else [given]:
+                if isinstance(part, torch.Tensor):
+                    note("tensor that the hook got", part)
+
+    return hook
+
+
+def call_hooked(kind: str, net: Any, x: Any, hook: Callable[..., None]) -> tuple[Any, Any]:
+    """What a module gives for the square of ``x``, and the handle of a hook of one kind, registered before or after."""
+    owner, register = KINDS[kind]
+    if owner in EARLY:
+        on = {MODULE: net, GLOBAL: torch.nn.modules.module, LEAF: x}[owner]
+        handle = getattr(on, register)(hook)
+        return net(x * x), handle
+    y = net(x * x)
+    if owner == SEVERAL:
+        return y, getattr(torch.autograd.graph, register)((y, x * 5), hook)
+    return y, getattr({OUTPUT: y, NODE: y.grad_fn}[owner], register)(hook)
 
 
 def kinds(*owners: str) -> list[str]:
@@ -169,15 +107,27 @@ def restored() -> Iterator[None]:
         yield
 
 
-def nothing_survives(check: Check, act: Callable[[Scene], object], says: str, raising: bool = False) -> None:
-    """States of each kind of hook that nothing of a scene is left after ``act`` when the scene is gone."""
+Act = Callable[[Any, Any, Any], object]
+"""What is done with a module, its input and its output."""
+
+
+def nothing_survives(check: Check, act: Act, says: str) -> None:
+    """States of each kind of hook that nothing is left of a module, its input, its output and the hook after ``act``
+    when they are dropped."""
     for kind in kinds():
 
         def play(note: Note, kind: str = kind) -> None:
-            scene = Scene(kind, note, raising)
-            act(scene)
-            if scene.owner == GLOBAL and scene.handle is not None:
-                scene.handle.remove()
+            net, x = net_and_input()
+            calls = Counter[str]()
+            hook = hook_that_notes(note, calls)
+            y, handle = call_hooked(kind, net, x, hook)
+            for name, thing in (("module", net), ("weight", net.weight), ("input", x), ("output", y)):
+                note(name, thing)
+            for name, of in (("hook", hook), ("its closure", calls)):
+                note(name, of)
+            act(net, x, y)
+            if KINDS[kind][0] == GLOBAL:
+                handle.remove()
 
         with restored():
             check.equal(f"{kind}, {says}", survivors(play), [])
@@ -187,33 +137,64 @@ def nothing_survives(check: Check, act: Callable[[Scene], object], says: str, ra
 def nothing_is_kept_after_a_backward(check: Check) -> None:
     """When a module, its input and its output are dropped after a backward, they are freed with the hook and every
     tensor that it got."""
-    nothing_survives(check, lambda scene: scene.forward().backward(), "after a backward")
+    nothing_survives(check, run_backward, "after a backward")
 
 
 @program("LT-02", PROMISE, since="1.7", source=SOURCE)
 def nothing_is_kept_without_a_backward(check: Check) -> None:
     """So they are if no backward was run, or one that retains the graph."""
-    nothing_survives(check, lambda scene: scene.forward(), "without a backward")
-    nothing_survives(check, lambda scene: scene.forward().backward(retain_graph=True), "retained")
+    nothing_survives(check, lambda net, x, y: None, "without a backward")
+    nothing_survives(check, lambda net, x, y: (y * y).backward(retain_graph=True), "retained")
+
+
+def run_backward(net: Any, x: Any, y: Any) -> None:
+    """Runs backward of the output's square: that its cotangent is part of the graph is what makes cycles."""
+    (y * y).backward()
+
+
+def differentiate(net: Any, x: Any, y: Any) -> None:
+    """Runs backward of a gradient."""
+    torch.autograd.grad(y * y, x, create_graph=True)[0].backward()
+
+
+def create_graph(net: Any, x: Any, y: Any) -> None:
+    """Runs a backward whose gradients have a graph, and drops what it wrote: that refers to it, as is documented."""
+    (y * y).backward(create_graph=True)
+    x.grad = None
+    net.zero_grad(set_to_none=True)
 
 
 @program("LT-03", PROMISE, since="1.7", source=f"{SOURCE}; torch.autograd.grad")
 def nothing_is_kept_of_a_graph_of_gradients(check: Check) -> None:
     """So they are if a gradient was differentiated, or made with ``create_graph`` and dropped."""
-
-    nothing_survives(check, lambda scene: scene.forward().second(), "differentiated")
-    nothing_survives(check, lambda scene: scene.forward().backward(create_graph=True).reset(), "reset")
+    nothing_survives(check, differentiate, "differentiated")
+    nothing_survives(check, create_graph, "reset")
 
 
 @program("LT-04", PROMISE, since="1.7", source=SOURCE)
 def nothing_is_kept_after_an_exception(check: Check) -> None:
     """So they are if the hook raised."""
+    for kind in kinds():
 
-    def refused(scene: Scene) -> None:
-        with suppress(Refused):
-            scene.forward().backward()
+        def play(note: Note, kind: str = kind) -> None:
+            net, x = net_and_input()
+            calls = Counter[str]()
+            noting = hook_that_notes(note, calls)
 
-    nothing_survives(check, refused, "after it raised", raising=True)
+            def hook(*args: Any) -> None:
+                noting(*args)
+                raise Refused
+
+            for name, thing in (("module", net), ("weight", net.weight), ("input", x)):
+                note(name, thing)
+            for name, of in (("hook", hook), ("its closure", calls)):
+                note(name, of)
+            with restored(), suppress(Refused):
+                y, _ = call_hooked(kind, net, x, hook)
+                note("output", y)
+                run_backward(net, x, y)
+
+        check.equal(f"{kind}, after it raised", survivors(play), [])
 
 
 @program("LT-05", PROMISE, since="1.7", source=SOURCE)
@@ -223,11 +204,16 @@ def a_removed_hook_is_freed(check: Check) -> None:
         alive: list[Any] = []
 
         def play(note: Note, kind: str = kind, alive: list[Any] = alive) -> None:
-            scene = Scene(kind, note)
-            scene.forward().backward()
-            check.true(f"{kind} was called", scene.calls.count > 0)
-            scene.handle.remove()
-            alive.extend([scene.net, scene.x, scene.handle] + [scene.y] * (scene.owner in (OUTPUT, NODE, SEVERAL)))
+            net, x = net_and_input()
+            calls = Counter[str]()
+            hook = hook_that_notes(note, calls)
+            for name, of in (("hook", hook), ("its closure", calls)):
+                note(name, of)
+            y, handle = call_hooked(kind, net, x, hook)
+            run_backward(net, x, y)
+            check.true(f"{kind} was called", calls["hook"] > 0)
+            handle.remove()
+            alive.extend([net, x, handle] if KINDS[kind][0] in EARLY else [net, x, handle, y])
 
         with restored():
             left = survivors(play)
@@ -241,16 +227,16 @@ def a_hook_that_stays_keeps_no_tensors(check: Check) -> None:
         alive: list[Any] = []
 
         def play(note: Note, kind: str = kind, alive: list[Any] = alive) -> None:
-            scene = Scene(kind, note)
-            alive.extend([scene.net, scene.hook])
-            scene.forward().backward()
-            scene.net.zero_grad()
-            scene.net.weight.grad = None
-            alive.append(scene.handle)
+            net, x = net_and_input()
+            y, handle = call_hooked(kind, net, x, hook_that_notes(note, Counter()))
+            note("input", x)
+            note("output", y)
+            run_backward(net, x, y)
+            net.zero_grad(set_to_none=True)
+            alive.extend([net, handle])
 
         with restored():
-            expected = {"hook", "its closure", "module", "weight"}
-            check.equal(f"{kind}, tensors", [name for name in survivors(play) if name not in expected], [])
+            check.equal(f"{kind}, tensors", survivors(play), [])
             alive[-1].remove()
 
 
@@ -261,30 +247,39 @@ def a_handle_keeps_nothing(check: Check) -> None:
         handles: list[Any] = []
 
         def play(note: Note, kind: str = kind, handles: list[Any] = handles) -> None:
-            scene = Scene(kind, note)
-            scene.forward().backward()
-            handles.append(scene.handle)
+            net, x = net_and_input()
+            calls = Counter[str]()
+            hook = hook_that_notes(note, calls)
+            y, handle = call_hooked(kind, net, x, hook)
+            for name, thing in (("module", net), ("weight", net.weight), ("input", x), ("output", y)):
+                note(name, thing)
+            for name, of in (("hook", hook), ("its closure", calls)):
+                note(name, of)
+            run_backward(net, x, y)
+            handles.append(handle)
 
         check.equal(f"{kind}, what its handle keeps", survivors(play), [])
         check.works(f"{kind}, removed afterwards", handles[0].remove)
+
+
+def step(kind: str, act: Act) -> None:
+    """Registers a hook, calls a module, does something with what comes of it, and removes the hook."""
+    net, x = net_and_input()
+    y, handle = call_hooked(kind, net, x, lambda *args: None)
+    act(net, x, y)
+    handle.remove()
 
 
 @program("LT-08", PROMISE, since="1.7", source=SOURCE)
 def objects_do_not_grow_in_number(check: Check) -> None:
     """Iterations that register a hook, run forward and backward, with ``create_graph`` or without, and remove the hook
     leave no objects behind."""
-
-    def ignore(name: str, thing: Any) -> None:
-        pass
-
-    def iteration(kind: str, create_graph: bool) -> None:
-        scene = Scene(kind, ignore)
-        scene.forward().backward(create_graph=create_graph).reset().handle.remove()
-
     for kind in kinds():
-        for name, create_graph in (("more objects", False), ("more objects with create_graph", True)):
-            with restored():
-                check.equal(f"{kind}, {name}", growth(partial(iteration, kind, create_graph)), {})
+        with restored():
+            check.equal(f"{kind}, more objects", growth(lambda kind=kind: step(kind, run_backward)), {})
+        with restored():
+            says = f"{kind}, more objects with create_graph"
+            check.equal(says, growth(lambda kind=kind: step(kind, create_graph)), {})
 
 
 @program("LT-09", PROMISE, since="1.10", source="torch.autograd.graph.saved_tensors_hooks")
@@ -293,16 +288,16 @@ def hooks_for_saved_tensors_keep_nothing(check: Check) -> None:
     one."""
 
     def play(note: Note, backward: bool) -> None:
-        calls = Calls()
+        calls = Counter[str]()
 
         def pack(tensor: Any) -> Any:
-            calls.count += 1
+            calls["hooks"] += 1
             packed = tensor.detach()
             note("packed", packed)
             return packed
 
         def unpack(packed: Any) -> Any:
-            calls.count += 1
+            calls["hooks"] += 1
             return packed
 
         x = torch.tensor([2.0], requires_grad=True)
@@ -312,7 +307,7 @@ def hooks_for_saved_tensors_keep_nothing(check: Check) -> None:
             note(name, thing)
         if backward:
             y.backward()
-        check.true("hooks were called" if backward else "pack was called", calls.count > 2)
+        check.true("hooks were called" if backward else "pack was called", calls["hooks"] > 2)
 
     check.equal("left after a backward", survivors(partial(play, backward=True)), [])
     check.equal("left without a backward", survivors(partial(play, backward=False)), [])
