@@ -191,9 +191,6 @@ def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> N
     assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
 
 
-LONG = {"HO-02": 81, "LT-03": 109, "LT-08": 170}
-"""Programs that need more than 60 lines, those on lifetimes on torch 1.8; and how many."""
-
 QUICK = [program.id for program in SCRIPTED if not program.alone]
 
 
@@ -211,5 +208,5 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     varying = (dict(entry.when).get("fact", ()) for entry in load() if entry.varies and id in entry.clauses)
     assert words.strip().split("\n")[-1].startswith((fact, *chain(*varying))) or fact == WHOLE
     lines = text.rstrip("\n").split("\n")
-    assert len(lines) <= LONG.get(id, 60)
+    assert len(lines) <= 60
     assert max(map(len, lines)) <= 100

@@ -151,7 +151,8 @@ class _Room:
             end = part.end_lineno or part.lineno
             empty = isinstance(part, ast.ImportFrom) and not lines[end].strip()  # what sets imports apart
             gone |= set(range(part.lineno, end + 1 + empty))
-        return "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in gone)
+        text = "\n".join(lines[n - 1] for n in range(first, last + 1) if n not in gone)
+        return text.replace("  # fmt: skip", "")
 
 
 def _own_imports(node: ast.stmt) -> list[ast.ImportFrom]:

@@ -86,14 +86,20 @@ def _no_method(scopes: Scopes, of: ast.ClassDef, name: str) -> bool:
     return known and not read and not named and not name.startswith("_") and name not in CALLED
 
 
-LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial"))
+LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial", "vars"))
 """What is called to look something up, or to make a function or a class."""
 
 
 def _idle(value: ast.expr, making: frozenset[str] = LOOKING) -> bool:
     """Whether it does nothing to work an expression out, but to call what makes something."""
     acts = (n for n in ast.walk(value) if isinstance(n, (ast.Call, ast.Yield, ast.Subscript, ast.BinOp)))
+    acts = (n for n in acts if not (isinstance(n, ast.Subscript) and _attributes(n.value)))
     return isinstance(value, ast.Lambda) or all(isinstance(n, ast.Call) and ast.unparse(n.func) in making for n in acts)
+
+
+def _attributes(value: ast.expr) -> bool:
+    """Whether it gives the attributes of something."""
+    return isinstance(value, ast.Call) and ast.unparse(value.func) == "vars"
 
 
 def _making(scopes: Scopes) -> frozenset[str]:

@@ -153,18 +153,27 @@ def _torchs(scopes: Scopes, node: ast.AST) -> bool:
     return of is not None and bool(of.bases)
 
 
-KEEPS = re.compile(r"\b(?:restored|preserved)\(\)")
-"""What leaves all as it was: a script ends."""
+KEEPS = re.compile(r"\b(?:restored|preserved|young)\(\)")
+"""What leaves all as it was, or only saves time: a script ends."""
+
+
+HUSHED, HUSHES = "warnings.catch_warnings()", "warnings.simplefilter('ignore')"
+"""What keeps warnings from being shown: a script may show them."""
 
 
 def unguarded(text: str) -> str | None:
-    """The text without one context that only leaves all of torch as it was."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.With) and all(KEEPS.fullmatch(ast.unparse(item.context_expr)) for item in node.items):
+    """The text without one context that only leaves all of torch as it was, or that only hushes warnings."""
+    for node in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.With)):
+        hushes = ast.unparse(node.body[0]) == HUSHES and len(node.body) > 1 and [*map(_context, node.items)] == [HUSHED]
+        if hushes or all(KEEPS.fullmatch(_context(item)) for item in node.items):
             lines = text.split("\n")
-            inner = dedented(lines[node.body[0].lineno - 1 : node.end_lineno])
+            inner = dedented(lines[node.body[hushes].lineno - 1 : node.end_lineno])
             return "\n".join([*lines[: node.lineno - 1], *inner, *lines[node.end_lineno or 0 :]])
     return None
+
+
+def _context(item: ast.withitem) -> str:
+    return ast.unparse(item.context_expr)
 
 
 def unread(text: str) -> str | None:

@@ -118,7 +118,10 @@ def spread(text: str) -> str | None:
     for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef) and n.args.kwarg is not None):
         calls, _ = calls_of(scopes, function)
         returned = function.body[0]
-        if not calls or len(function.body) > 1 or not isinstance(returned, ast.Return) or returned.value is None:
+        if not calls or len(function.body) > 1 or not isinstance(returned, (ast.Return, ast.Expr)):
+            continue
+        done = isinstance(returned, ast.Expr) and not all(isinstance(scopes.parents[call], ast.Expr) for call in calls)
+        if returned.value is None or done:
             continue
         names = names_of(function)
         more = function.args.kwarg.arg  # type: ignore[union-attr]

@@ -17,18 +17,35 @@ LIFETIMES = re.compile(r"\bweakref\.|\bgc\.")
 def placed(text: str) -> str | None:
     """The text with the statements of one function where it is called, if that is in one place alone.
 
-    Not where it matters what is still there: what a function has in its names is freed when it ends.
+    Not where it is asked what is still there: what a function has in its names is freed when it ends.
     """
-    if LIFETIMES.search(text):
-        return None
     scopes = Scopes(text)
+    asking = _asking(scopes)
     for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef)):
         calls, _ = calls_of(scopes, function)
-        if len(calls) == 1:
+        if len(calls) == 1 and (scopes.scope(calls[0]) not in asking or not _holds(scopes, function)):
             changed = _placed(scopes, function, calls[0])
             if changed is not None:
                 return changed
     return None
+
+
+def _holds(scopes: Scopes, function: ast.FunctionDef) -> bool:
+    """Whether a function has anything in its names but functions."""
+    stores = (stores for (scope, _), stores in scopes.stores.items() if scope is function)
+    return any(not isinstance(node, ast.FunctionDef) for nodes in stores for node in nodes)
+
+
+def _asking(scopes: Scopes) -> set[ast.AST]:
+    """The text and the functions in which it is asked which objects are still there, by themselves or by a call."""
+    functions = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.FunctionDef)]
+    asking: set[ast.AST] = {f for f in functions if LIFETIMES.search(ast.unparse(f))}
+    while True:
+        names = {f.name for f in functions if f in asking}
+        calling = {f for f in functions if any(getattr(n, "id", "") in names for n in ast.walk(f))}
+        if calling <= asking:
+            return asking | ({scopes.tree} if asking or LIFETIMES.search(scopes.text) else set())
+        asking |= calling
 
 
 def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | None:
@@ -85,12 +102,16 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
             ahead.append(f"{another} = {written(value)}")
     others = mine - set(given)
     free = {n.id for value in renamed.values() for n in ast.walk(value) if isinstance(n, ast.Name)}
+    alike = set[str]()
+    if isinstance(returned, ast.Tuple) and isinstance(statement, ast.Assign):  # what has its name where it comes too
+        given_to = pairs(statement.targets[0], returned)
+        alike = {written(of) for of, value in given_to if written(of) == written(value)} & others - free
     same = ""
     if isinstance(returned, ast.Name) and returned.id in others and target.isidentifier():
         same, renamed[returned.id] = returned.id, ast.Name(target, ast.Load())
     if same and (target in others - {same} or target in free):
         return None
-    for name in (others - {same}) & (taken | free):
+    for name in (others - {same} - alike) & (taken | free):
         renamed[name] = ast.Name(f"{function.name}_{name}".strip("_"), ast.Load())
     if {value.id for name, value in renamed.items() if isinstance(value, ast.Name) and value.id != name} & set(given):
         return None
@@ -101,9 +122,7 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
     if isinstance(statement, ast.With):
         lines = _around_body(scopes.text, statement, lines)
     elif target:
-        lines = (
-            lines[:-1] if same else [*lines[:-1], assigned(target, lines[-1][len("return ") :])] if _one(lines) else []
-        )
+        lines = lines[:-1] if same else [*lines[:-1], _assigned(statement, lines[-1], alike)] if _one(lines) else []
         if not lines:
             return None
     elif isinstance(last, ast.Return) and isinstance(statement, ast.Expr):
@@ -113,7 +132,8 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
         lines = lines if "(" in lines[-1] else lines[:-1]
     text = scopes.text.split("\n")
     indent = " " * statement.col_offset
-    inner = [f"{indent}{line}" if line else line for line in lines]
+    apart = [""] if lines and lines[0].startswith("def ") and not text[statement.lineno - 2].endswith(":") else []
+    inner = [*apart, *(f"{indent}{line}" if line else line for line in lines)]
     text[statement.lineno - 1 : statement.end_lineno] = inner or [f"{indent}pass"]
     changed = "\n".join(text)
     again = next(n for n in ast.parse(changed).body if isinstance(n, ast.FunctionDef) and n.name == function.name)
@@ -183,6 +203,7 @@ def _deferred(scopes: Scopes, node: ast.AST, function: ast.AST, loops: bool = Fa
 def _body_lines(scopes: Scopes, function: ast.FunctionDef, renamed: dict[str, ast.expr]) -> list[str] | None:
     """The lines of a function's body, at the left edge, with other names; what it returns is on one line."""
     new: dict[ast.expr, ast.expr] = {}
+    renamed = {name: value for name, value in renamed.items() if written(value) != name}
     for (scope, name), nodes in scopes.loads.items():
         if scope is function and name in renamed:
             new.update((node, renamed[name]) for node in nodes)
@@ -291,6 +312,16 @@ def _around_body(text: str, statement: ast.With, lines: list[str]) -> list[str]:
         else:
             result.append(line)
     return result
+
+
+def _assigned(statement: ast.stmt, returned: str, alike: set[str]) -> str:
+    """A statement that gives its names what a function returned, but for those that have it already."""
+    assert isinstance(statement, ast.Assign)
+    target, value = statement.targets[0], ast.parse(returned[len("return ") :], mode="eval").body
+    given = [(of, each) for of, each in pairs(target, value) if written(of) not in alike]
+    if alike and given:
+        return f"{', '.join(written(of) for of, _ in given)} = {', '.join(written(each) for _, each in given)}"
+    return assigned(written(target), written(value))
 
 
 def assigned(target: str, value: str) -> str:
