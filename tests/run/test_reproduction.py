@@ -10,6 +10,7 @@ from tests.repro.cases import LINEAR
 from hookcheck.contract.verdict import Deviation
 from hookcheck.record.model import Counterexample, public_version
 from hookcheck.record.writing import write
+from hookcheck.report.address import slug
 from hookcheck.report.archive import Archive, read_folder
 from hookcheck.report.causes import Cause, Example
 from hookcheck.report.drawing import report
@@ -61,16 +62,34 @@ def test_what_cannot_be_shown_here_leaves_no_file(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("*.*")]
 
 
-def test_a_script_of_another_network_is_not_shown(tmp_path: Path) -> None:
-    path = tmp_path / "GI-01" / "legacy-linear-last-node.py"
-    path.parent.mkdir()
+def kept_script(folder: Path, name: str = "legacy-linear-last-node") -> Path:
+    path = folder / "GI-01" / f"{name}.py"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(f"# torch 2.6.0: hookcheck repro {identify(LINEAR)} --clause GI-01 --kind backward\nimport torch\n")
-    assert script_of(cause(), tmp_path).endswith("import torch\n")
-    assert script_of(cause(topology="0" * 16), tmp_path) == ""
+    return path
+
+
+def test_a_script_of_an_entry_stays_though_records_show_it_on_another_network(tmp_path: Path) -> None:
+    path = kept_script(tmp_path)
+    later = cause(topology="0" * 16)
+    assert script_of(later, tmp_path) == script_of(cause(), tmp_path) != ""
     assert script_of(cause("another"), tmp_path) == ""
-    drop_others([cause()], tmp_path)
+    drop_others([later], tmp_path)
     assert path.exists()
-    drop_others([cause(topology="0" * 16)], tmp_path)
+    assert missing(archived(tmp_path / "records", "2.6.0"), [later], tmp_path, "2.6.0") == ([], [])
+    drop_others([cause("another")], tmp_path)
+    assert not path.exists()
+
+
+def test_what_no_entry_explains_is_shown_by_its_own_network_alone(tmp_path: Path) -> None:
+    path = kept_script(tmp_path, slug("wrong shape"))
+    unexplained = replace(cause(), ledger=None)
+    assert script_of(unexplained, tmp_path) != ""
+    other = replace(cause(topology="0" * 16), ledger=None)
+    assert script_of(other, tmp_path) == ""
+    drop_others([unexplained], tmp_path)
+    assert path.exists()
+    drop_others([other], tmp_path)
     assert not path.exists()
 
 
@@ -92,3 +111,14 @@ def test_the_page_of_a_clause_shows_what_is_kept(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "clauses" / "BW-01.html").read_text()
     assert "print(&#39;&lt;it&gt;&#39;)" in page
     assert "seen to fail on torch 2.6.0" in page
+
+
+def test_a_page_says_where_its_script_is_of_another_network(tmp_path: Path) -> None:
+    write(record("2.6.0", [case("aaaa", "backward", [deviation(ledger="linear-bias")])]), tmp_path / "records")
+    folder = kept_in(tmp_path / "records")
+    path = folder / "BW-01" / "linear-bias.py"
+    path.parent.mkdir(parents=True)
+    for network, words in (("aaaa", "reduced and seen"), ("bbbb", "reduced from another network and seen")):
+        path.write_text(f"# torch 2.6.0: hookcheck repro {network} --clause BW-01 --kind backward\nprint('it')\n")
+        report(tmp_path / "records", tmp_path, reproduce=reproductions(folder))
+        assert f"{words} to fail on torch 2.6.0" in (tmp_path / "site" / "clauses" / "BW-01.html").read_text()

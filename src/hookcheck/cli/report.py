@@ -22,7 +22,8 @@ def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     Pages show a script for each cause, which needs torch alone. Those of networks are kept in the folder scripts/
     beside the records. With --scripts those that are missing are made, on the torch that is installed, of what shows
     there: each network is reduced, and its script seen to fail. That takes seconds for each; when it is cut off, it
-    goes on where it was the next time.
+    goes on where it was the next time. What is there is shown from then on, without --scripts too, as long as its cause
+    is: what needs another release is made once the command has run on one that shows it.
     """
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.collector import paused_until_exit

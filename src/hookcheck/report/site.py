@@ -124,7 +124,7 @@ class _Site:
         )
 
     def cause(self, cause: Cause) -> dict[str, Any]:
-        places = sorted(cause.cases)
+        places, script, copied = sorted(cause.cases), self.view.script(cause), command(cause)
         return {
             "cause": cause,
             "anchor": address.slug(cause.name),
@@ -135,8 +135,9 @@ class _Site:
             "seen": self.view.name(self.runs[cause.example.place]),
             "entry": self.view.entries.get(cause.ledger or ""),
             "drawing": self.view.drawing(cause),
-            "command": command(cause),
-            "script": self.view.script(cause),
+            "command": copied,
+            "script": script,
+            "same_network": script.partition("\n")[0].endswith(copied),
         }
 
     def judged(self, clause: PlannedClause, rows: list[Row]) -> str:

@@ -48,12 +48,16 @@ def _of_program(program: Program) -> str:
 
 
 def script_of(cause: Cause, folder: Path) -> str:
-    """The script of a cause in ``folder``; empty where there is none, or one of another network."""
+    """The script of a cause in ``folder``; empty where there is none.
+
+    A script that was seen to show an entry of the ledger stays, though a later record has a smaller network of it. What
+    no entry explains is known by the way alone in which it deviates, as other faults may: only its own network will do.
+    """
     try:
         text = _file(cause, folder).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
-    return text if text.partition("\n")[0].endswith(_origin(cause)) else ""
+    return text if cause.ledger or text.partition("\n")[0].endswith(_origin(cause)) else ""
 
 
 def _file(cause: Cause, folder: Path) -> Path:
