@@ -182,15 +182,64 @@ def test_support_tells_what_does_not_hold_first_and_of_the_newest_release_before
     assert {row["kind"] for row in rows} > {"full_backward", "full-backward-hooks"}
     assert not any(row["last"].startswith("1.") for row in rows)
     assert "2.0.1" in {row["since"] for row in lines("support", "--until", "2.0.1")}
-    _, out, _ = asked("support", "full_backward", "--since", "2.0", "--format", "pretty")
-    assert "statements hold without exception" in " ".join(out.split())
-    newest = rows[0]["last"]
-    assert out.rstrip().endswith(f"of these are of older releases alone: --since {newest} leaves them out")
-    _, out, _ = asked("support", "full_backward", "--since", newest, "--format", "pretty")
-    assert "older releases" not in out
     assert asked("support", "--since", "two")[2] == (
         "hookcheck: error: 'two' is no version of torch; write one as 2.6.0\n"
     )
+
+
+def drawn(*arguments: str) -> list[str]:
+    """The paragraphs of what `hookcheck support` draws, each on one line, in their sections."""
+    _, out, _ = asked("support", *arguments, "--format", "pretty")
+    return [" ".join(part.split()) for part in out.replace("\n      ", " ").splitlines()]
+
+
+def sections(*arguments: str) -> dict[str, list[str]]:
+    """The paragraphs of an overview by their heading, the first of all by an empty one."""
+    heading = ""
+    out: dict[str, list[str]] = {heading: []}
+    paragraphs = drawn(*arguments)
+    for before, text in zip(["", *paragraphs], paragraphs):
+        if not before and text and out[""]:
+            heading = text
+            out[heading] = []
+        elif text:
+            out[heading].append(text)
+    return out
+
+
+def test_many_statements_have_an_overview_of_what_is_not_as_promised() -> None:
+    rows = lines("support", "full_backward", "--since", "2.0")
+    newest = [row for row in rows if row["otherwise_after"] is None]
+    parts = sections("full_backward")
+    holding = sum(row["state"] == "holds" for row in newest)
+    assert f"of {len(newest)} statements {holding} hold" in " ".join(parts[""])
+    named = {text.split()[0] for text in parts["not as promised"]}
+    assert named == {r["clause"] for r in newest if r["state"] in ("fails", "partial") and r["class"] != "claim"}
+    assert parts["not as promised"][0].split(": ")[1].startswith("wrong values")
+    assert all("." in text for text in parts["not as promised"])
+    assert len(drawn("full_backward")) < len(newest)
+
+
+def test_support_tells_what_changed_since_a_release_and_by_which_causes() -> None:
+    changed = sections("full_backward", "--since", "2.0")["changed since 2.0"]
+    (warned,) = (text for text in changed if text.startswith("BF-13"))
+    assert "2.8.0: came: new warning (kwargs-only-warning)" in warned
+    (mended,) = (text for text in changed if text.startswith("BS-04"))
+    assert mended.startswith("BS-04 holds since 2.2.2.")
+    assert "2.2.2: now holds, before partial; gone: " in mended
+    assert not any(text.startswith("LB-06") for text in changed)  # as in 1.8.0
+    until = sections("full_backward", "--since", "2.3", "--until", "2.4.1")
+    assert until[""][0].startswith("torch 2.4.1: ")
+    assert not any(text.startswith("BF-13") for text in until.get("changed since 2.3", []))
+
+
+def test_support_lists_all_where_that_is_asked_for_or_few() -> None:
+    listed = drawn("full_backward", "--since", "2.0", "--all")
+    assert sum(": holds " in text for text in listed) == sum(
+        row["state"] == "holds" for row in lines("support", "full_backward", "--since", "2.0")
+    )
+    assert drawn("full_backward", "--clause", "BW-12")[0].startswith("BW-12 full_backward: holds since 1.9.1")
+    assert drawn("--since", "99") == ["nothing is said of that: `hookcheck support` tells what was run"]
 
 
 def test_support_is_written_from_the_records(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command
 from hookcheck.cli.index import index
 from hookcheck.cli.names import one_of
-from hookcheck.cli.output import Row, entries, fields, show, watched, wrapped
+from hookcheck.cli.output import Row, entries, fields, show, watched
 from hookcheck.cli.records import programs_of
 from hookcheck.errors import HookcheckError
 
@@ -36,7 +36,7 @@ _SCHEMAS = [
     fields(file=("string", "a file that --write has written")),
 ]
 FEW = 12
-"""Up to so many statements are all shown; of more, those that hold are counted."""
+"""Up to so many statements are all shown; of more there is an overview."""
 
 _ORDER = ("fails", "partial", "changed", "unknown", "not offered", "holds")
 
@@ -55,6 +55,7 @@ _ORDER = ("fails", "partial", "changed", "unknown", "not offered", "holds")
     "--until", metavar="VERSION", shell_complete=completing.releases,
     help="Only what is said of this release or older ones.",
 )  # fmt: skip
+@click.option("--all", "whole", is_flag=True, help="List all statements with their causes, on a terminal too.")
 @click.option("--write", is_flag=True, help="Write support.json and changes.md from the records instead.")
 @REPORTS
 def support(
@@ -62,15 +63,18 @@ def support(
     clauses: tuple[str, ...],
     since: str | None,
     until: str | None,
+    whole: bool,
     write: bool,
     reports: Path,
     shape: str,
 ) -> None:
-    """Tell what holds for hook kinds, since and until which release of torch; what does not hold comes first, on the
-    newest release before others.
+    """Tell what holds for hook kinds, since and until which release of torch.
 
-    KIND is a hook kind, with the programs that register it, or a chapter; without one, all are told. The answer comes
-    from support.json in the folder of reports, or from the one that comes with hookcheck.
+    KIND is a hook kind, with the programs that register it, or a chapter; without one, all are told. Where that are
+    many statements, an overview says how it is on the newest release: what changed (with --since), what is not as
+    promised, and how many hold; --all lists them, as JSON lines do: what does not hold first, on the newest release
+    before others. The answer comes from support.json in the folder of reports, or from the one that comes with
+    hookcheck.
     """
     if write:
         rows: list[Row] = [{"file": str(path)} for path in _written(reports)]
@@ -82,7 +86,8 @@ def support(
     for id in clauses:
         one_of(id, data["clauses"], "clause")
     rows = [row for row in _rows(data, kinds, since, until) if not clauses or row["clause"] in clauses]
-    show(rows, shape, lambda: _drawn(rows))
+    few = whole or len(rows) <= FEW
+    show(rows, shape, lambda: _drawn(rows) if few else _overview(statements(data), rows, since, until))
 
 
 def support_data(reports: Path) -> Mapping[str, Any]:
@@ -138,14 +143,17 @@ def _version(text: str | None) -> Any:
 
 
 def _drawn(rows: list[Row]) -> str:
-    shown = [row for row in rows if row["state"] != "holds" or len(rows) <= FEW]
-    items = ((f"{r['clause']} {r['kind']}: {r['state']} {_period(r)}", _text(r)) for r in shown)
-    holding = len(rows) - len(shown)
-    rest = f"{holding:,} statements hold without exception; `hookcheck explain CLAUSE` tells each of one clause"
-    past = [row for row in shown if row["otherwise_after"] is not None]
-    of_past = f"{len(past):,} of these are of older releases alone: --since {shown[0]['last']} leaves them out"
-    over = len(past) > FEW and len(past) < len(shown)
-    return "\n".join(filter(None, [entries(items), wrapped(rest) if holding else "", wrapped(of_past) if over else ""]))
+    drawn = entries((f"{r['clause']} {r['kind']}: {r['state']} {_period(r)}", _text(r)) for r in rows)
+    return drawn or "nothing is said of that: `hookcheck support` tells what was run"
+
+
+def _overview(every: Iterable[Row], rows: list[Row], since: str | None, until: str | None) -> str:
+    """The clauses and hook kinds of ``rows`` on one page, with the statements on older releases among ``every``."""
+    from hookcheck.cli.overview import courses, overview
+
+    asked = {(row["clause"], row["kind"]) for row in rows}
+    those = [row for row in every if (row["clause"], row["kind"]) in asked]
+    return overview([*courses(those, since, until)], since, until)
 
 
 def _period(row: Row) -> str:
