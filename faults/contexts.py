@@ -169,7 +169,7 @@ def broken(name: str, what: str) -> AbstractContextManager[None]:
 
 def broken_for(name: str, takes: Callable[[torch.Tensor], bool]) -> AbstractContextManager[None]:
     """Has modules that are given a tensor of which that holds go past their hooks, inside of the context of that name
-    and nowhere else."""
+    and nowhere else; or, where that lasts, from the time on that it is made."""
 
     def make(original: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -178,7 +178,10 @@ def broken_for(name: str, takes: Callable[[torch.Tensor], bool]) -> AbstractCont
 
         return call
 
-    return _inside(name, lambda: replaced(torch.nn.Module, "_call_impl", make))
+    def fault() -> AbstractContextManager[None]:
+        return replaced(torch.nn.Module, "_call_impl", make)
+
+    return _inside(name, fault) if name in OWNERS else _from_then_on(name, fault)
 
 
 def _inside(name: str, fault: Callable[[], AbstractContextManager[None]]) -> AbstractContextManager[None]:
@@ -217,16 +220,20 @@ def broken_within(outer: str, inner: str, what: str) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def broken_from_then_on(name: str, what: str) -> Iterator[None]:
+def broken_from_then_on(name: str, what: str) -> AbstractContextManager[None]:
     """Has that go wrong from the time on that the context of that name is made."""
+    return _from_then_on(name, WITHIN[what])
+
+
+@contextmanager
+def _from_then_on(name: str, fault: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     with ExitStack() as open_now:
 
         def make(original: Any) -> Any:
             def asked(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
                 if not broken_now:
-                    broken_now.append(open_now.enter_context(WITHIN[what]()))
+                    broken_now.append(open_now.enter_context(fault()))
                 return result
 
             return asked

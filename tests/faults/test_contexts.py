@@ -59,6 +59,11 @@ def inside(name: str) -> Topology:
     return run(NET, *((Within(name, (CALLED,)), FROM_Y) if wraps == CALL else (Within(name, (CALLED, FROM_Y)),)))
 
 
+def of_class(topology: Topology, tensor: str) -> Topology:
+    """The network, given a tensor of that class."""
+    return replace(topology, inputs=(replace(topology.inputs[0], tensor=tensor), *topology.inputs[1:]))
+
+
 def kinds(name: str, what: str) -> tuple[str, ...]:
     """The hook kinds that this must be seen with; in some contexts no backward hook of a module is called at all."""
     if name in WITHOUT_BACKWARD:
@@ -125,7 +130,7 @@ def test_a_fault_in_a_mode_within_a_mode_is_seen(outer: str, inner: str, what: s
 def test_a_context_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: str, tensor: str) -> None:
     """It shows on a network with such a tensor, and on none without."""
     plain = inside(name)
-    classed = replace(plain, inputs=(replace(plain.inputs[0], tensor=tensor), *plain.inputs[1:]))
+    classed = of_class(plain, tensor)
     assert not refused(classed, name)
     if unavailable(classed, None):
         pytest.skip(f"torch {torch.__version__} has no {name}, or no such tensor")
@@ -134,6 +139,24 @@ def test_a_context_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: st
         with broken_for(name, OF_CLASS[tensor]):
             assert deviations(plain, kind) == of_plain
             assert deviations(classed, kind) - before, kind
+
+
+@pytest.mark.parametrize("name", ["compile_eager", "compile_aot_eager", "module_compile", "after_compile"])
+@pytest.mark.parametrize("tensor", ["negative view", "large strides"])
+def test_torch_compile_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: str, tensor: str) -> None:
+    """It shows on a network with such a tensor, and on none without, nor where nothing is compiled."""
+    plain = inside(name)
+    classed, uncompiled = (of_class(topology, tensor) for topology in (plain, run(NET, CALLED, FROM_Y)))
+    assert not refused(classed, name)
+    if unavailable(classed, None):
+        pytest.skip(f"torch {torch.__version__} has no {name} of such tensors, or does not compile here")
+    for kind in ("forward", "full_backward"):
+        before = {topology: sound(topology, kind) for topology in (uncompiled, plain, classed)}
+        after = {}
+        for topology in before:
+            with broken_for(name, OF_CLASS[tensor]):
+                after[topology] = deviations(topology, kind)
+        assert [topology for topology in before if after[topology] - before[topology]] == [classed], kind
 
 
 def test_contexts_that_are_sound_show_nothing() -> None:

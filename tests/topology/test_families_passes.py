@@ -255,6 +255,13 @@ def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) ->
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     *((context, name, lambda t, name=name: name in inside(t)) for names in OFFERED.values() for name in names),
     *((context, f"{a} within {b}", lambda t, pair=(b, a): pair in nesting(t)) for a in MODES for b in MODES),
+    *((compiled, name, lambda t, name=name: name in tensor_classes(t))
+      for name, each in TENSORS.items() if 2 in each.ranks),
+    *((compiled, f"{name} {place}", lambda t, name=name, is_there=is_there: name in inside(t) and is_there(t))
+      for name in COMPILING for place, is_there in (
+        ("of a class that is given", lambda t: bool(t.inputs[0].tensor)),
+        ("of a class that is a parameter", lambda t: bool(t.classes)),
+        ("of a class that is made", lambda t: bool(tensor_classes(t)) and not t.inputs[0].tensor and not t.classes))),
     (frozen_parameters, "all", lambda t: set(t.frozen) == set(parameter_shapes(t))),
     (frozen_parameters, "one", lambda t: len(t.frozen) == 1 < len(parameter_shapes(t))),
     (frozen_parameters, "biases alone", lambda t: {n.endswith("bias") for n in t.frozen} == {True}),
@@ -393,6 +400,8 @@ def test_every_class_of_tensors_is_in_contexts_in_the_corpus_and_every_context_a
     }
 
 
-def test_no_network_is_in_a_context_that_refuses_its_tensors() -> None:
-    classed = (*read(conformance_folder() / "corpus", "context"), *drawn(context.topologies))
+@pytest.mark.parametrize("family", [context, compiled], ids=label)
+def test_no_network_is_in_a_context_that_refuses_its_tensors(family: ModuleType) -> None:
+    classed = (*read(conformance_folder() / "corpus", label(family)), *drawn(family.topologies))
+    assert any(tensor_classes(t) for t in classed)
     assert not any(refused(t, name) for t in classed if tensor_classes(t) for name in inside(t))

@@ -140,6 +140,15 @@ def test_a_context_may_take_complex_numbers_later(dtype: str, needed: tuple[str,
     assert needs(replace(SMALL, main=(replace(CALLED, through="ddp"),), dtype=dtype)) == needed
 
 
+@pytest.mark.parametrize(
+    ("tensor", "needed"),
+    [("", ("2.1", "after_compile")), ("large strides", ("2.9", "after_compile on tensors of classes"))],
+)
+def test_a_context_may_take_classes_of_tensors_later(tensor: str, needed: tuple[str, str]) -> None:
+    inputs = tuple(replace(each, tensor=tensor) for each in SMALL.inputs)
+    assert needs(replace(SMALL, inputs=inputs, main=(replace(CALLED, through="after_compile"),))) == needed
+
+
 def test_what_a_topology_keeps_is_worked_out_once() -> None:
     asked = []
 

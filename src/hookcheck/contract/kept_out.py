@@ -37,7 +37,7 @@ KEPT_OUT: dict[str, KeptOut] = {
         clauses=("CP-03", "CP-02"),
         entries=("fastpath-linear-hooks", "pytorch-132700"),
     ),
-    "families.compiled.topologies MODULES": KeptOut("a module that torch.compile gives is called as the root"),
+    "families.compiled.WAYS MODULES": KeptOut("a module that torch.compile gives is called as the root"),
     "families.context.OFFERED COMPILING": KeptOut("the family compiled is about them; they are slow"),
     "families.context.fits TRANSFORMING": KeptOut(
         "vmap, DTensors and forward mode lack steps, which ones depends on the release, and say so aloud"

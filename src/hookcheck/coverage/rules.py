@@ -86,6 +86,9 @@ ONE = _layers(
 )
 """The groups whose forward has a single parameter."""
 
+OF_CLASSES = ("family=tensor-class", "family=context", "family=compiled")
+"""The families that have tensors of classes and layouts."""
+
 LAYER = ("layer group=*", "!layer group=container")
 
 RULES = (
@@ -240,8 +243,8 @@ RULES = (
         ("reuse=shared parameter",),
     ),
     ExclusionRule(
-        "dtypes are what mixed-dtype is about (tensor-class and context have complex views), others have two",
-        ("family=*", "!family=mixed-dtype", "!family=tensor-class", "!family=context"),
+        "dtypes are what mixed-dtype is about (families with classes of tensors have complex views), others have two",
+        ("family=*", "!family=mixed-dtype", *(f"!{each}" for each in OF_CLASSES)),
         ("dtype=*", "!dtype=float64", "!dtype=float32"),
     ),
     ExclusionRule("autocast leaves float64 alone, which is drawn in it", ("context=autocast",), ("dtype=float32",)),
@@ -262,8 +265,8 @@ RULES = (
         _other_groups(TRANSFORMED),
     ),
     ExclusionRule(
-        "classes and layouts of tensors are what tensor-class is about, and context has them as well",
-        ("family=*", "!family=tensor-class", "!family=context"),
+        "classes and layouts of tensors are what tensor-class is about, and context and compiled have them as well",
+        ("family=*", *(f"!{each}" for each in OF_CLASSES)),
         ("tensor=*", "!tensor=plain"),
     ),
     *(

@@ -26,8 +26,8 @@ class Context:
     ``replaces`` are the leaves in whose place it gives the network tensors of its own, of no class that those are of:
     ``parameters``, ``inputs``, or the ``differentiated`` ones of these, which require grad. ``repeats`` says that
     backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work in it, which is slow,
-    and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers, if
-    that is another.
+    and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers, and
+    ``classes_since`` that in which it takes tensors of classes and layouts, if those are others.
     """
 
     wraps: str
@@ -38,6 +38,7 @@ class Context:
     repeats: bool = False
     compiles: bool = False
     complex_since: str = ""
+    classes_since: str = ""
 
 
 COMPILED = """\
@@ -247,16 +248,30 @@ def replica(module):
     "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP, ("parameters", "differentiated")),
     "dual_inputs": Context(CALLER, "2.0", "with_tangents({net}, {args})", WITH_TANGENTS),
     # What is compiled is a function that calls the module: a compiled module is one more module, on which global hooks
-    # are called too, as torch warns.
-    "compile_eager": Context(CALLER, "2.1", "compiled({net}, 'eager')({args})", COMPILED, compiles=True),
-    "compile_aot_eager": Context(CALLER, "2.1", "compiled({net}, 'aot_eager')({args})", COMPILED, compiles=True),
-    "compile_module_eager": Context(CALLER, "2.1", "torch.compile({net}, backend='eager')({args})", compiles=True),
-    "compile_module_aot_eager": Context(
-        CALLER, "2.1", "torch.compile({net}, backend='aot_eager')({args})", compiles=True
+    # are called too, as torch warns. Until 2.9 most classes of tensors are unknown to it, with hooks and without: on
+    # 2.4.1 it raises, or warns of what it cannot trace, and on 2.1.2 and 2.2.2 what was compiled before is one more
+    # module for hooks on all.
+    "compile_eager": Context(
+        CALLER, "2.1", "compiled({net}, 'eager')({args})", COMPILED, compiles=True, classes_since="2.9"
     ),
-    "module_compile": Context(CALLER, "2.2", "compiled_in_place({net})({args})", COMPILED, compiles=True),
-    "compiler_disable": Context(CALLER, "2.1", "uncompiled({net}, {args})", COMPILED, compiles=True),
-    "after_compile": Context(CALLER, "2.1", "after_compiling({net})({args})", COMPILED, compiles=True),
+    "compile_aot_eager": Context(
+        CALLER, "2.1", "compiled({net}, 'aot_eager')({args})", COMPILED, compiles=True, classes_since="2.9"
+    ),
+    "compile_module_eager": Context(
+        CALLER, "2.1", "torch.compile({net}, backend='eager')({args})", compiles=True, classes_since="2.9"
+    ),
+    "compile_module_aot_eager": Context(
+        CALLER, "2.1", "torch.compile({net}, backend='aot_eager')({args})", compiles=True, classes_since="2.9"
+    ),
+    "module_compile": Context(
+        CALLER, "2.2", "compiled_in_place({net})({args})", COMPILED, compiles=True, classes_since="2.9"
+    ),
+    "compiler_disable": Context(
+        CALLER, "2.1", "uncompiled({net}, {args})", COMPILED, compiles=True, classes_since="2.9"
+    ),
+    "after_compile": Context(
+        CALLER, "2.1", "after_compiling({net})({args})", COMPILED, compiles=True, classes_since="2.9"
+    ),
     # The compiler gives back the graph's function, as torch's backend "eager" does. Older releases have it too, and
     # raise for hooks on several tensors and retained gradients: seen on 2.4.1 and 2.6.0.
     "compiled_autograd": Context(RUN, "2.9", "compiled_autograd()", COMPILED_AUTOGRAD, compiles=True),

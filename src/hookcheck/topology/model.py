@@ -321,6 +321,9 @@ def needs(topology: Topology) -> tuple[str, str]:
             used.append(("1.10" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, _newest(step)) for step in steps]
     used += [(TENSORS[name].since, name) for name in tensor_classes(topology)]
+    if tensor_classes(topology):
+        around = ((CONTEXTS[name].classes_since, name) for name in inside(topology))
+        used += [(since, f"{name} on tensors of classes") for since, name in around if since]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
     ]

@@ -32,16 +32,19 @@ PLACES = ("input", "inside", "output")
 def topologies(draw: Draw) -> Topology:
     """A class, and where a tensor of it is."""
     name = draw(st.sampled_from([*TENSORS, SPARSE_GRADIENT]))
-    if name == SPARSE_GRADIENT:
-        return _embedded(draw)
+    return _embedded(draw) if name == SPARSE_GRADIENT else of_class(draw, name, TENSORS[name].ranks)
+
+
+def of_class(draw: Draw, name: str, ranks: tuple[int, ...]) -> Topology:
+    """A network with a tensor of that class, of one of the ``ranks``, in one of the places that it may have."""
     chosen = TENSORS[name]
     places = PLACES[:1] if chosen.leaf or chosen.constant else PLACES
     place = draw(st.sampled_from([*places, *(["parameter"] if chosen.parameter else [])]))
-    return _of_class(draw, name, chosen, place)
+    return _placed(draw, name, chosen, place, ranks)
 
 
-def _of_class(draw: Draw, name: str, tensor_class: TensorClass, place: str) -> Topology:
-    layer, shape = _first(draw, tensor_class, place == "parameter")
+def _placed(draw: Draw, name: str, tensor_class: TensorClass, place: str, ranks: tuple[int, ...]) -> Topology:
+    layer, shape = _first(draw, ranks)
     writer = Writer(draw, shape)
     value = writer.inputs[0]
     if place in ("inside", "output"):
@@ -83,15 +86,15 @@ def _of_class(draw: Draw, name: str, tensor_class: TensorClass, place: str) -> T
     )
 
 
-def _first(draw: Draw, tensor_class: TensorClass, parameter: bool) -> tuple[Layer, Shape]:
-    """The layer that a tensor of the class is for, and the shape of its input."""
-    if tensor_class.ranks == (4,):
+def _first(draw: Draw, ranks: tuple[int, ...]) -> tuple[Layer, Shape]:
+    """The layer that a tensor of one of these ranks is for, and the shape of its input."""
+    if ranks == (4,):
         layer, shape = draw(convolutions())
         return layer, shape
-    if tensor_class.ranks == (5,):
+    if ranks == (5,):
         channels = draw(st.integers(1, 2))
         return Conv3d(channels, 2, (2, 1, 2)), (2, channels, 3, 2, 2)
-    rank = draw(st.sampled_from(tensor_class.ranks))
+    rank = draw(st.sampled_from(ranks))
     shape = tuple(draw(st.lists(st.integers(2, 3), min_size=rank, max_size=rank)))
     return Linear(shape[-1], draw(st.integers(1, 3)), draw(st.booleans())), shape
 

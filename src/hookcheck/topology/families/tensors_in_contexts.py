@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hookcheck.topology.contexts import COMPILING
 from hookcheck.topology.families.tensor_class import SPARSE_GRADIENT
 from hookcheck.topology.model import Topology, tensor_classes
 from hookcheck.topology.tensors import TENSORS
@@ -33,6 +34,8 @@ WITHOUT_VIEWS = (*SPARSE, "MKLDNN", "nested", *JAGGED)
 OF_ONE_DTYPE = tuple(name for name, each in TENSORS.items() if each.dtype == "float32")
 WRAPPED = tuple(name for name, each in TENSORS.items() if each.wraps)
 VIEWS = ("negative view", "conjugate view")
+TRACING = ("compile_eager", "compile_aot_eager", "compile_module_eager", "compile_module_aot_eager", "module_compile")
+BY_AOT = tuple(name for name in TRACING if "aot" in name)
 ON_IMAGES = ("channels last", "channels last, 3-D")
 
 REFUSED = (
@@ -41,7 +44,11 @@ REFUSED = (
     ),
     Refusal("transforms ask for strides, which quantised tensors lack", ("vmap", "vjp"), ("quantised",)),
     Refusal("a DTensor holds strided tensors alone", ("dtensor",), (*WITHOUT_VIEWS, "quantised")),
-    Refusal("they are for convolutions, which these are not given", ("vmap", "dtensor", "dual_inputs"), ON_IMAGES),
+    Refusal(
+        "they are for convolutions, which these are not given",
+        ("vmap", "dtensor", "dual_inputs", *COMPILING),
+        ON_IMAGES,
+    ),
     Refusal("there is no rule for the function that makes it", ("vmap", "dtensor"), VIEWS, (MADE,)),
     Refusal(
         "an autograd.Function makes it, which says nothing of transforms",
@@ -82,6 +89,26 @@ REFUSED = (
         "a wrapper of a batched gradient holds numbers that a hook cannot read", ("is_grads_batched",), ("wrapper",)
     ),
     Refusal("the offsets that are made for it lie on the default device", ("meta_device",), JAGGED[1:], (MADE,)),
+    Refusal(
+        "the graph is traced again by way of __torch_dispatch__, in which these have no part",
+        BY_AOT,
+        (*WRAPPED, "wrapper", "MKLDNN"),
+    ),
+    Refusal(
+        "two functions make it, of which the graph makes one Node; a legacy hook is on the last Node",
+        BY_AOT,
+        (*VIEWS, "large strides"),
+        (MADE,),
+    ),
+    Refusal("a ragged size is a symbol, for which nothing stands there", TRACING, JAGGED),
+    Refusal(
+        "an autograd.Function makes it, whose forward is traced without what __torch_dispatch__ adds",
+        TRACING,
+        ("wrapper",),
+        (MADE,),
+    ),
+    Refusal("compiled autograd has no rule for hooks on wrappers, and says so", ("compiled_autograd",), ("wrapper",)),
+    Refusal("compiled autograd holds no nested tensors", ("compiled_autograd",), ("nested", *JAGGED)),
     Refusal(
         "what autocast casts depends on the release, and float64 alone is left as it is", ("autocast",), OF_ONE_DTYPE
     ),
