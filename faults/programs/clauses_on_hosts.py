@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -118,7 +120,7 @@ def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
     """Registering on a ScriptModule does nothing, and refuses nothing."""
     methods = vars(torch.jit.RecursiveScriptModule)
     owner = torch.jit.RecursiveScriptModule if name in methods else torch.jit.ScriptModule
-    return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE({}))
+    return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE(OrderedDict()))
 
 
 def _is_compiled(module: Any) -> bool:
@@ -183,6 +185,23 @@ def _is_scheduled(optimizer: Any) -> bool:
     return hasattr(optimizer.step, "_wrapped_by_lr_sched")
 
 
+def _is_of(name: str, optimizer: Any) -> bool:
+    """Whether an optimizer is of a class of that name; torch imports some of them late."""
+    return name in [kind.__name__ for kind in type(optimizer).__mro__]
+
+
+def _without_a_word(name: str) -> AbstractContextManager[None]:
+    """Registering a step pre-hook on an optimizer of a class of that name gives a handle and does nothing."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any) -> Any:
+            return HANDLE(OrderedDict()) if _is_of(name, self) else original(self, hook)
+
+        return register
+
+    return replaced(OPTIMIZER, "register_step_pre_hook", make)
+
+
 def _fault(
     what: str, patch: Callable[[], AbstractContextManager[None]], clause: str = "HO-03", since: str = "2.1"
 ) -> Fault:
@@ -238,6 +257,20 @@ FAULTS = (
         "HO-04",
     ),
     _fault("what loaded a state takes no step hooks", _loaded_without_hooks, "HO-04"),
+    _fault(
+        "a ZeroRedundancyOptimizer takes no step post-hooks",
+        _of_optimizers(partial(_is_of, "ZeroRedundancyOptimizer"), "register_step_post_hook"),
+        "HO-09",
+    ),
+    _fault(
+        "a ZeroRedundancyOptimizer is saved past its hooks",
+        _of_optimizers(partial(_is_of, "ZeroRedundancyOptimizer"), "register_state_dict_pre_hook"),
+        "HO-09",
+    ),
+    *(
+        _fault(f"a {name} loses step hooks without a word", partial(_without_a_word, name), "HO-09")
+        for name in ("PostLocalSGDOptimizer", "_NamedOptimizer")
+    ),
     _fault("an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "HO-07"),
     _fault(
         "an OptimizedModule forgets that a pre-hook was removed",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from hookcheck.probe.lazy import torch
@@ -92,3 +93,48 @@ OPTIMIZERS = {
     "unpickled": Kind(_copied(lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
 }
 """The hosts of optimizers by name."""
+
+
+def _distributed() -> Any:
+    return import_module("torch.distributed.optim")
+
+
+def _without_redundancy(optimizer: Any) -> Any:
+    """The same that keeps a share of the state in each process; it collects the shares before it gives its state."""
+    kind: Any = _distributed().ZeroRedundancyOptimizer
+
+    class Collecting(kind):
+        def state_dict(self) -> Any:
+            self.consolidate_state_dict()
+            return super().state_dict()
+
+    return Collecting(optimizer.param_groups, type(optimizer), **optimizer.defaults)
+
+
+def _averaging(optimizer: Any) -> Any:
+    """The optimizer in one that averages over processes from time to time, which is not yet."""
+    averagers: Any = import_module("torch.distributed.algorithms.model_averaging.averagers")
+    averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
+    return _distributed().PostLocalSGDOptimizer(optimizer, averager)
+
+
+def _named(optimizer: Any) -> Any:
+    """The same that saves its state by names of parameters."""
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    named = {str(number): one for number, one in enumerate(parameters)}
+    return _distributed()._NamedOptimizer(named, type(optimizer), **optimizer.defaults)
+
+
+WITHIN = dict.fromkeys(
+    ("OP-04", "OP-14", "OP-11: *optimizer_step*", "OP-18: *: hooks in two steps"),
+    "hooks on all optimizers meet the one within as well",
+)
+
+DISTRIBUTED = {
+    "ZeroRedundancyOptimizer": Kind(
+        _without_redundancy, but={**WITHIN, "OP-15": "a copy of it has no optimizer within, and takes no step"}
+    ),
+    "PostLocalSGDOptimizer": Kind(_averaging, but=WITHIN),
+    "_NamedOptimizer": Kind(_named, but=WITHIN),
+}
+"""The hosts of optimizers for several processes, by name; they are made in a process group."""

@@ -3,8 +3,8 @@
 The programs of the other chapters run unchanged, but what they make their modules or optimizers by gives something else
 (see `hookcheck.programs.hosting`): a module that is or was parametrized or normed, that is or was lazy, that is a copy,
 an average, fused, prepared to be quantised or converted, has its own methods, takes no hooks and says so, or that
-is compiled; an optimizer that is fused, a subclass, a copy, under schedulers. Each fact of theirs must be what it is on
-the plain one. What a host is meant to change is left out, with the reason.
+is compiled; an optimizer that is fused, a subclass, a copy, under schedulers, or for several processes. Each fact of
+theirs must be what it is on the plain one. What a host is meant to change is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from hookcheck.programs.chapters.torch_compile import dynamo, fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
-from hookcheck.programs.host_optimizers import OPTIMIZERS
+from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
 from hookcheck.programs.hosting import hosted, untrue
+from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import Program, program, programs
 
 CHAPTERS = (
@@ -32,6 +33,9 @@ CHAPTERS = (
     "copying", "serialization",
 )  # fmt: skip
 """The chapters on registering, removing, ordering, calls, state dicts and copies."""
+
+CHAPTERS_OF_OPTIMIZERS = ("optimizer-hooks", "optimizer-state-dict-hooks")
+"""Those on hooks of optimizers."""
 
 
 def is_meant(kind: Kind, *words: str) -> str | None:
@@ -82,6 +86,16 @@ def states(check: Check, all: Iterator[OnHost]) -> None:
         check.equal(f"{one.host}: {one.program}", sorted(one.findings), [])
 
 
+def states_each(check: Check, one: OnHost) -> None:
+    """States of a program on a host that all facts hold, or what each of the others is: some of its hooks may be lost
+    there, and others must not be."""
+    if not one.findings:
+        check.state(f"{one.host}: {one.program}", None)
+    for fact, finding in one.findings.items():
+        features = {"host": frozenset({one.host}), "program": frozenset({one.program})}
+        check.state(f"{one.host}: {one.program}: {fact}", finding, features)
+
+
 @program("HO-03", PIN, since="1.8", source="each clause's own")
 def clauses_hold_on_hosts_of_modules(check: Check) -> None:
     """What holds of hooks on plain modules holds on modules that were changed, changed back, copied or traced."""
@@ -91,7 +105,7 @@ def clauses_hold_on_hosts_of_modules(check: Check) -> None:
 @program("HO-04", PIN, since="2.0", source="each clause's own")
 def clauses_hold_on_hosts_of_optimizers(check: Check) -> None:
     """What holds of hooks on a plain optimizer holds on subclasses, on fused and foreach ones, and on copies."""
-    states(check, seen(check, OPTIMIZERS, ("optimizer-hooks", "optimizer-state-dict-hooks"), of_optimizers=True))
+    states(check, seen(check, OPTIMIZERS, CHAPTERS_OF_OPTIMIZERS, of_optimizers=True))
 
 
 @program("HO-07", PIN, since="2.1", source="each clause's own; pytorch#152740")
@@ -101,9 +115,12 @@ def clauses_hold_on_compiled_modules(check: Check) -> None:
     compiles in place."""
     for one in seen(check, COMPILED, CHAPTERS):
         dynamo().reset()  # up to 2.4 the cache of a function holds on to modules that are gone, and reads them
-        if not one.findings:
-            check.state(f"{one.host}: {one.program}", None)
-        for fact, finding in one.findings.items():
-            # each by itself: of the hooks of one program some are lost, and others must not be
-            features = {"host": frozenset({one.host}), "program": frozenset({one.program})}
-            check.state(f"{one.host}: {one.program}: {fact}", finding, features)
+        states_each(check, one)
+
+
+@program("HO-09", PIN, since="2.0", source="each clause's own; torch.optim.Optimizer.register_step_pre_hook")
+def clauses_hold_on_optimizers_of_processes(check: Check) -> None:
+    """What holds of hooks on a plain optimizer holds on those for several processes, in a process group of one."""
+    with process_group(check):
+        for one in seen(check, DISTRIBUTED, CHAPTERS_OF_OPTIMIZERS, of_optimizers=True):
+            states_each(check, one)
