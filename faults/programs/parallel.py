@@ -24,6 +24,17 @@ def _replicas_without_hooks() -> AbstractContextManager[None]:
     return replaced(torch.nn.Module, "_replicate_for_data_parallel", make)
 
 
+def _with_other_weights(original: Any) -> Any:
+    """What is wrapped gets parameters of the same numbers in the place of its own."""
+
+    def make(self: Any, module: Any, *args: Any, **options: Any) -> None:
+        for name, weight in module._parameters.items():
+            module._parameters[name] = torch.nn.Parameter(weight.detach())
+        original(self, module, *args, **options)
+
+    return make
+
+
 def _distributed() -> Any:
     return torch.nn.parallel.DistributedDataParallel
 
@@ -77,6 +88,12 @@ FAULTS = (
             lambda original: lambda self: {**original(self), "error_dict": {}},
         ),
         ("DS-08",),
+        kinds=(),
+    ),
+    Fault(
+        "DistributedDataParallel: a module gets other parameters, without hooks",
+        lambda: replaced(_distributed(), "__init__", _with_other_weights),
+        ("DS-26",),
         kinds=(),
     ),
 )

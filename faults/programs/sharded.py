@@ -78,7 +78,7 @@ FAULTS = (
         lambda: replaced(
             _fsdp(), "forward", lambda original: lambda self, *args, **kwargs: original(self, *args, **kwargs).detach()
         ),
-        ("DS-10",),
+        ("DS-10", "DS-28"),
         kinds=(),
     ),
     Fault(
@@ -124,7 +124,7 @@ FAULTS = (
     Fault(
         "fully_shard: post-accumulate hooks of shards are not called",
         _without_hooks_of_shards,
-        ("DS-25",),
+        ("DS-25", "DS-27"),
         kinds=(),
         since="2.7",
     ),

@@ -7,13 +7,16 @@ communication hooks of its own, ``hook(state, bucket)``, that reduce the gradien
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotRun
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import of_two, process_group
 from hookcheck.programs.program import program
 
@@ -150,6 +153,68 @@ def hooks_run_under_ddp(check: Check) -> None:
         expected = {"pre": 1.0, "forward": 2.0, "child": (3.0, 1.0), "root": (6.0, 1.0), "wrapper": (6.0, 1.0)}
         for name, value in {**expected, "tensor": 3.0}.items():
             check.order(f"calls: {name}", log.get(name, []), [value])
+
+
+OF_A_WEIGHT = ("register_hook", "register_post_accumulate_grad_hook")
+"""What registers hooks on a parameter."""
+
+
+def _noting_gradients(log: list[float]) -> Callable[[Any], None]:
+    """A hook that notes the gradient that it gets, or that of the parameter."""
+
+    def hook(tensor: Any) -> None:
+        log.extend(_of_this_process(tensor.grad if isinstance(tensor, nn.Parameter) else tensor))
+
+    return hook
+
+
+def _of_this_process(tensor: Any) -> list[float]:
+    """The numbers of a tensor; of a DTensor those that this process has."""
+    numbers: list[float] = getattr(tensor, "to_local", lambda: tensor)().tolist()
+    return numbers
+
+
+def _words_on_hooks(act: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What an act gives, and what it says of hooks in warnings or an exception; another exception is let out."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        try:
+            result = act()
+        except Exception as error:
+            if "hook" not in str(error):
+                raise
+            return None, [str(error)]
+    return result, [str(one.message) for one in said if "hook" in str(one.message)]
+
+
+def state_hooks_of_a_weight(check: Check, name: str, wrap: Callable[[Any], Any]) -> None:
+    """States that hooks on the parameter of a module that is wrapped, registered before or after, are called once in a
+    backward with its gradient; or that they are refused in words that speak of hooks."""
+    for kind in OF_A_WEIGHT:
+        for when in ("before", "after") if hasattr(torch.Tensor, kind) else ():
+            net, log = scale(), list[float]()
+            wrapper, words = (net, []) if when == "before" else _words_on_hooks(partial(wrap, net))
+            _, refused = _words_on_hooks(partial(getattr(net.w, kind), _noting_gradients(log)))
+            if when == "before":
+                wrapper, words = _words_on_hooks(partial(wrap, net))
+            if wrapper is not None:
+                wrapper(torch.tensor([3.0])).backward()
+                check.equal(f"{name}: gradient with {kind} {when}", _of_this_process(net.w.grad), [3.0])
+            check.order(f"{name}: calls with {kind} {when}", log, [] if words or refused else [3.0])
+
+
+def _replicated(net: Any) -> Any:
+    return import_module("torch.distributed._composable.replicate").replicate(net)
+
+
+@program("DS-26", PIN, since="1.8", source=f"{DISTRIBUTED}; torch.distributed._composable.replicate")
+def a_weight_keeps_its_hooks_in_ddp(check: Check) -> None:
+    """Hooks on a parameter are called once in a backward under DistributedDataParallel and under replicate, whether
+    they were registered before or after."""
+    with process_group(check):
+        state_hooks_of_a_weight(check, "DistributedDataParallel", nn.parallel.DistributedDataParallel)
+        if offered((2, 0)):
+            state_hooks_of_a_weight(check, "replicate", _replicated)
 
 
 @program("DS-22", PIN, since="1.8", source="pytorch#149938")

@@ -11,7 +11,7 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.parallel import scale
+from hookcheck.programs.chapters.parallel import scale, state_hooks_of_a_weight
 from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.processes import of_two, process_group
 from hookcheck.programs.program import program
@@ -252,3 +252,19 @@ def hooks_of_a_shard_meet_its_gradient(check: Check) -> None:
             expected = [("reduced", [value]), ("accumulated", SHARD, [total])]
             check.order(f"hooks in the backward of {value:g}", log, expected)
             check.equal(f"gradient after it, of {value:g}", net.w.grad.to_local(), [total])
+
+
+@program("DS-27", PIN, since="2.6", source=f"{FSDP2}; pytorch#129450")
+def a_weight_keeps_its_hooks_under_fully_shard(check: Check) -> None:
+    """Hooks on a parameter that were registered before or after fully_shard are called once in a backward, or they are
+    refused aloud: none is lost without a word."""
+    with process_group(check):
+        state_hooks_of_a_weight(check, "fully_shard", _sharded)
+
+
+@program("DS-28", PIN, since="1.13", source=f"{FSDP1}, 'use_orig_params'")
+def a_weight_keeps_its_hooks_in_fsdp(check: Check) -> None:
+    """Hooks on a parameter that were registered before or after FullyShardedDataParallel, which keeps the parameters
+    that there were, are called once in a backward, or they are refused aloud: none is lost without a word."""
+    with process_group(check):
+        state_hooks_of_a_weight(check, "FullyShardedDataParallel", _wrapped)
