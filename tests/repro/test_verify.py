@@ -36,11 +36,20 @@ def script(folder: Path, text: str) -> Path:
         ("import time; time.sleep(60)", SKIP, "still running after 2 s"),
     ],
 )
-def test_verdicts(text: str, verdict: str, why: str, tmp_path: Path) -> None:
-    outcome = here(script(tmp_path, text), "2.0.0", limit=2 if "sleep" in text else 60)
+@pytest.mark.parametrize("torch", ["2.0.0", "1.8.0"])
+def test_verdicts(text: str, verdict: str, why: str, torch: str, tmp_path: Path) -> None:
+    outcome = here(script(tmp_path, text), torch, limit=2 if "sleep" in text else 60)
     assert outcome.verdict == verdict
     assert outcome.why.startswith(why)
     assert bool(outcome.why) is bool(why)
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("", HOLDS), ("raise SystemExit('it differs')", SHOWS)])
+def test_a_script_ends_on_a_release_whose_engine_may_wait_for_ever(text: str, verdict: str, tmp_path: Path) -> None:
+    text = f"import atexit, time\natexit.register(time.sleep, 60)\nprint('seen', __name__)\n{text}"
+    outcome = here(script(tmp_path, text), "1.8.0", limit=30)
+    assert outcome.verdict == verdict
+    assert outcome.output.startswith("seen __main__")
 
 
 def test_flaky_ones_say_how_often(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from hookcheck.errors import HookcheckError
 from hookcheck.record.model import public_version
 from hookcheck.repro.environments import NoEnvironment, environment, release_named
+from hookcheck.repro.heading import release
 
 SHOWS, HOLDS, SKIP = "shows", "as documented", "skip"
 """The verdicts: the fault shows, it does not, or the script says nothing of that torch."""
@@ -102,7 +103,7 @@ def judged(path: Path, python: Path, torch: str, runs: int, limit: float) -> Ver
     """What a script says, run so often by a ``python``: the first skip ends it."""
     outcomes = []
     for _ in range(runs):
-        code, why, output = _run(path, python, limit)
+        code, why, output = _run(path, [str(python), "-I", *_ending(torch), str(path)], limit)
         if code not in (0, 1):
             return Verdict(torch, SKIP, why, output=output)
         outcomes.append((code, output))
@@ -111,13 +112,36 @@ def judged(path: Path, python: Path, torch: str, runs: int, limit: float) -> Ver
     return Verdict(torch, SHOWS if counts[1] else HOLDS, "", counts[1], runs, output)
 
 
-def _run(path: Path, python: Path, limit: float) -> tuple[int | None, str, str]:
+ENDING = """import os, runpy, sys, traceback
+sys.argv, code = sys.argv[1:], 0
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except SystemExit as end:
+    code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    print(end.code if isinstance(end.code, str) else "", end="", file=sys.stderr)
+except BaseException:
+    code = 1
+    traceback.print_exc()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)
+"""
+"""Runs a script and ends at once, without what torch does as a process ends: until 1.9 its engine waits there for a
+thread that Python may have ended already, and so for ever (`Engine::~Engine`)."""
+
+
+def _ending(torch: str) -> list[str]:
+    """What makes sure that a script ends on a release that may hang as its process ends."""
+    return ["-c", ENDING] if release(torch) < (1, 9) else []
+
+
+def _run(path: Path, command: list[str], limit: float) -> tuple[int | None, str, str]:
     """The exit code where it says something of torch, else None and why; and what the script printed."""
     settings = {**os.environ, "PYTHONHASHSEED": "0"}
     settings.pop("PYTHONPATH", None)
     try:
         done = subprocess.run(
-            [str(python), "-I", str(path)],
+            command,
             capture_output=True,
             encoding="utf-8",
             errors="replace",
