@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -157,6 +159,31 @@ def test_summary(folder: Path) -> None:
     assert "| BW-01 | It holds. | new warning | 1 | `hookcheck explain aaaa` |" in out
     write(of("2.9.0", case("aaaa", WRONG)), folder / "reports" / "records")
     assert asked("summary", "2.9.0")[0] == 0  # the ledger explains it
+
+
+def test_the_summary_of_a_run_that_was_cut_short_says_so_first_and_cannot_tell(folder: Path) -> None:
+    stopped = replace(of("2.9.0").footer, complete=False, stopped="interrupted")
+    for deviations, status in (((), 2), ((WARNED,), 1)):
+        whole = of("2.9.0", case("aaaa", *deviations))
+        path = str(write(replace(whole, footer=replace(stopped, counts=whole.footer.counts)), folder))
+        start = f"torch 2.9.0+cpu on cpu: the run was cut short (interrupted); so far {len(deviations)} new deviation"
+        code, out, err = asked("summary", path, "--format", "pretty")
+        assert (code, err) == (status, "")
+        assert " ".join(out.split()).startswith(start)
+        assert asked("summary", path, "--format", "markdown")[1].startswith(f"### {start}")
+        (row,) = lines("summary", path, code=status)
+        assert (row["complete"], row["stopped"]) == (False, "interrupted")
+
+
+def test_the_summary_of_a_record_without_an_end_is_refused(folder: Path) -> None:
+    path = write(of("2.9.0", case("aaaa")), folder)
+    whole = gzip.decompress(path.read_bytes()).decode().splitlines(keepends=True)
+    plain = folder / "torn.jsonl"
+    for content, message in ((whole[:-1], "there is no footer"), ([*whole[:-1], whole[-1][:9]], "cut in the middle")):
+        plain.write_text("".join(content))
+        code, out, err = asked("summary", str(plain))
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
 
 
 def test_a_badge_says_what_the_record_says(folder: Path) -> None:

@@ -14,11 +14,13 @@ def test_the_verdict_comes_first() -> None:
     spoiled = records()[1]
     first, *_ = summary(spoiled, 400)
     version = spoiled.header.torch.version
-    assert first == (
-        f"torch {version} on cpu: 2 new deviations (2 causes), 1 known deviation (1 cause), "
+    counts = (
+        "2 new deviations (2 causes), 1 known deviation (1 cause), "
         "1 cell conforming, 2 with nothing to judge, 2 crashed or timed out"
     )
-    assert "the run was cut short: interrupted by the user" in summary(spoiled, 400)
+    assert first == f"torch {version} on cpu: the run was cut short (interrupted by the user); so far {counts}"
+    whole = replace(spoiled, footer=replace(spoiled.footer, complete=True, stopped=""))
+    assert summary(whole, 400)[0] == f"torch {version} on cpu: {counts}"
 
 
 def test_a_cause_is_told_once_however_many_cells_it_makes_red() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli import completing
-from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, command
+from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command
 from hookcheck.cli.output import fields, show, width
 from hookcheck.cli.records import record_path
 
@@ -33,7 +33,10 @@ _SCHEMAS = [
 @click.argument("record", metavar="RECORD", shell_complete=completing.records)
 @REPORTS
 def summary(record: str, reports: Path, shape: str) -> int:
-    """Tell what one record says: a file, or the version of torch that it is of. Exit code 1 if anything is new."""
+    """Tell what one record says: a file, or the version of torch that it is of.
+
+    Exit code: 0 nothing is new, 1 something is, 2 that cannot be told, since the run was cut short before anything was.
+    """
     from hookcheck.record.reading import read
     from hookcheck.report.step import markdown_summary
     from hookcheck.report.summary import new_causes
@@ -57,4 +60,4 @@ def summary(record: str, reports: Path, shape: str) -> int:
     }
     text = markdown_summary(content) if shape == "markdown" else "\n".join(sentences(content, width()))
     show([row], "json" if shape == "json" else "pretty", lambda: text)
-    return DEVIATES if new else FINE
+    return DEVIATES if new else FINE if content.footer.complete else WRONG_INPUT

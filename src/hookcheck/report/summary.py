@@ -108,14 +108,13 @@ def _sentences(record: Record) -> Iterator[str]:
     silent = sum(cell.verdict in (NOT_RUN, NOT_OFFERED) for cell in cells)
     ended = sum(cell.verdict in (CRASHED, TIMED_OUT) for cell in cells)
     causes = new_causes(record)
+    cut_short = "" if footer.complete else f"the run was cut short ({footer.stopped}); so far "
     yield (
-        f"torch {header.torch.version} on {header.device}: {_many(new, 'new deviation')} "
+        f"torch {header.torch.version} on {header.device}: {cut_short}{_many(new, 'new deviation')} "
         f"({_many(len(causes), 'cause')}), {_many(len(deviating) - new, 'known deviation')} "
         f"({_many(len(entries), 'cause')}), {_many(conforming, 'cell')} conforming, {silent:,} with nothing to judge"
         + (f", {ended:,} crashed or timed out" if ended else "")
     )
-    if not footer.complete:
-        yield f"the run was cut short: {footer.stopped}"
     yield from _grouped(causes) if causes[CAUSES:] else map(_alone, causes)
     known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
     if known and not causes[CAUSES:]:
