@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for family in FAMILIES:
         write(tmp_path / "conformance" / "corpus", family, [LINEAR, SHARED] if family == "multi-node" else [])
     monkeypatch.setattr("hookcheck.suite.conformance_folder", lambda: tmp_path / "conformance")
+    monkeypatch.setattr("hookcheck.suite.published_reports", lambda: tmp_path / "published")
     monkeypatch.setattr("hookcheck.repro.report.collected", lambda: "PyTorch version: such")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -78,11 +79,10 @@ def test_ways_to_name_it(folder: Path) -> None:
     assert Path(rows[0]["folder"], "repro.py").exists()
 
 
-def _record(folder: Path, version: str) -> Path:
-
+def _record(folder: Path, version: str, reports: str = "reports") -> Path:
     record = record_with(LINEAR)
     header = replace(record.header, torch=replace(record.header.torch, version=version))
-    return write_record(replace(record, header=header), folder / "reports" / "records")
+    return write_record(replace(record, header=header), folder / reports / "records")
 
 
 def test_a_cell_of_a_record(folder: Path) -> None:
@@ -101,6 +101,12 @@ def test_a_program() -> None:
     row = json.loads(out)
     assert (row["folder"], row["clause"], row["kind"]) == ("BS-01", "BS-01", "backward-hook-structures")
     assert subprocess.run([sys.executable, "-I", "BS-01/repro.py"], capture_output=True, check=False).returncode == 1
+
+
+def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
+    _record(folder, str(torch.__version__), "published")
+    code, out, _ = asked("repro", "GI-01/multi-node/backward", "--runs", "1", "--format", "json")
+    assert (code, json.loads(out)["case"]) == (0, identify(LINEAR))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import click
 from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command, installed_torch
 from hookcheck.cli.output import echo, fields, saying, show
+from hookcheck.cli.records import records_by_version
 from hookcheck.errors import HookcheckError
 
 if TYPE_CHECKING:
@@ -131,9 +132,12 @@ def _in_record(name: str, path: Path | None, reports: Path) -> Wanted:
     version = str(torch.__version__)
     default = reports / "records" / record_name(version, "cpu")
     if path is None and not default.exists():
-        raise HookcheckError(
-            f"there is no record of torch {version} ({default}): name one with --record, or run the suite"
-        )
+        of_version = records_by_version(reports).get(public_version(version), [])
+        if len(of_version) != 1:
+            raise HookcheckError(
+                f"there is no record of torch {version} ({default}): name one with --record, or run the suite"
+            )
+        (default,) = of_version
     record = read_folded(path or default)
     of = record.header.torch.version
     if public_version(of) != public_version(version):
