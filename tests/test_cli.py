@@ -235,7 +235,7 @@ def test_validate(record: Path, folder: Path) -> None:
         (["explain", "full_bakward"], "did you mean full_backward"),
         (["list", "--kind", "sideward"], "unknown hook kind 'sideward'; choose from backward"),
         (["list", "--chapter", "forward-hook"], "unknown chapter 'forward-hook'; did you mean forward-hooks"),
-        (["summary", "2.6.0"], "'2.6.0' is no file, and no version with a record in reports/records"),
+        (["summary", "2.6.0"], "'2.6.0' is no file, and no version with a record: reports/records and hookcheck"),
         (["support", "full_bakward"], "unknown hook kind or chapter 'full_bakward'; did you mean full_backward"),
         (["support"], "there is no reports/support.json; write it with `hookcheck support --write`"),
         (["support", "--write"], "there is no record in reports/records"),

@@ -124,7 +124,7 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
     partial = write(replace(latest, footer=replace(latest.footer, complete=False, stopped="interrupted")), records)
     write(replace(latest, header=replace(latest.header, device="cuda")), records)
     for arguments, message in {
-        ("2.9.0", "2.1"): "no version with a record in reports/records, which has 2.9.0, 2.10.0, 2.11.0, 2.12.0; run",
+        ("2.9.0", "2.1"): "a record: reports/records and hookcheck itself have 2.9.0, 2.10.0, 2.11.0, 2.12.0; run",
         (
             "2.12.0",
             "2.9.0",
@@ -136,7 +136,7 @@ def test_what_cannot_be_compared_is_one_line(records: Path) -> None:
         ("2.9.0", str(partial)): "of a run that was cut short (interrupted)",
         ("2.9.0", "2.10.0", "--kinds", "sideways"): "unknown hook kind or chapter 'sideways'; choose from ",
         ("2.9.0", "2.10.0", "--only", "loud"): "'loud' is none of silent, not called",
-        ("2.9.0", "2.10.0", "--reports", "nowhere"): "which has none; run",
+        ("2.9.0", "2.10.0", "--reports", "nowhere"): "hookcheck itself have none; run",
     }.items():
         code, out, err = asked("diff", *arguments)
         assert (code, out, err.count("\n")) == (2, "", 1), arguments

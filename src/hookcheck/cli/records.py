@@ -52,7 +52,7 @@ def record_path(name: str, reports: Path) -> Path:
         raise HookcheckError(f"torch {name} has several records: name the file, {' or '.join(map(str, paths))}")
     known = ", ".join(in_order(by_version))
     raise HookcheckError(
-        f"{name!r} is no file, and no version with a record in {reports / 'records'}, which has "
+        f"{name!r} is no file, and no version with a record: {reports / 'records'} and hookcheck itself have "
         f"{known or 'none'}; run `pytest conformance/` on that torch, or name a record"
     )
 
