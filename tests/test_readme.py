@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from tests.committed import drawn_from_committed_records
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
@@ -18,6 +19,7 @@ from hookcheck.run.soak import ROUND
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_ci_runs_the_two_commands_of_the_readme() -> None:
@@ -30,6 +32,22 @@ def test_ci_runs_the_two_commands_of_the_readme() -> None:
 
 def test_every_command_is_in_the_readme() -> None:
     assert set(main.commands) == set(re.findall(r"\| `hookcheck ([\w-]+)", README))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_options_of_the_commands_on_a_page_are_there(page: Path) -> None:
+    """Of those alone that begin a line or stand in code; ``run`` hands what it does not know on to pytest."""
+    text = page.read_text(encoding="utf-8")
+    for name, rest in re.findall(r"(?:^|`|\$ )hookcheck ([a-z-]+)([^`\n|]*)", text, re.M):
+        if name in main.commands and name != "run":
+            options = {option for parameter in main.commands[name].params for option in parameter.opts}
+            assert set(re.findall(r"(?<= )--?[a-z][a-z-]*", rest.partition(" #")[0])) <= options, f"{name}{rest}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_files_that_a_page_links_to_are_there(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / link).exists(), link
 
 
 def test_the_profiles_are_as_the_readme_says() -> None:
