@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import click
 from packaging.version import Version
 
-from hookcheck.cli.output import Row, line, wrapped
+from hookcheck.cli.output import Row, line, wrapped, wrapped_head
 from hookcheck.contract.clause import CLAIM
 from hookcheck.contract.verdict import COSTS
 from hookcheck.report.prose import many
@@ -98,7 +97,7 @@ def _section(title: str, those: list[Course], steps: bool = False) -> Iterator[s
         said = f"{course.now['clause']} {_said(course.now)}", _short(course.now["statement"])
         alike.setdefault((*said, *(_steps(course) if steps else ())), {})[course.now["kind"]] = None
     if alike:
-        yield f"\n{click.style(title, bold=True)}"
+        yield f"\n{wrapped_head(title)}"
     for (head, statement, *path), kinds in alike.items():
         among = f" ({', '.join(kinds)})" if len(kinds) > 1 else ""
         yield wrapped(f"{head}{among}. {statement}", 0, 6)
@@ -147,6 +146,6 @@ def _listed(title: str, those: list[Course]) -> Iterator[str]:
         note = "" if course.now["causes"] else line(course.now["note"])
         by_note.setdefault(note, {})[course.now["clause"]] = None
     if by_note:
-        yield f"\n{click.style(title, bold=True)}"
+        yield f"\n{wrapped_head(title)}"
     for note, ids in by_note.items():
         yield wrapped(f"{', '.join(ids)}{f': {note}' if note else ''}", 0, 6)
