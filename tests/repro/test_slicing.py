@@ -82,6 +82,7 @@ def test_what_is_stated_beside_a_fact_stays_if_it_needs_nothing_more() -> None:
     assert 'check.equal("calls", log, ["hook"])' in text
     text = "def judge(check):\n    a = f()\n    b = g()\n    check.equal('b', b, 1)\n    check.equal('a', a, 2)"
     assert sliced(text, "a", "b") == "def judge(check):\n    a = f()\n    check.equal('a', a, 2)"
+    assert sliced(text, "a", "b", needed=True) == text
 
 
 def test_a_fact_that_is_a_condition_stands_by_itself() -> None:
@@ -123,6 +124,14 @@ def test_the_turn_that_shows_it() -> None:
 def test_a_turn_that_passes_beside_the_one_that_shows_it() -> None:
     (text,) = two_turns(LOOP, "fact 2", lambda candidate: "in ((2, g),)" in candidate)
     assert "for n, of in ((1, f), (2, g)):" in text
+
+
+def test_a_turn_beside_another_of_what_only_a_run_can_tell() -> None:
+    text = "def judge(check):\n    for n in names():\n        check.equal(f'fact {n}', n, 3)"
+    said = "the turn is 1\nthe turn is 2\nthe turn is 3\n"
+    texts = [*two_turns(text, "fact 3", lambda candidate: True, lambda candidate: said)]
+    assert [text.split("\n")[1] for text in texts] == ["    for n in (2, 3):", "    for n in (1, 3):"]
+    assert not [*two_turns(text, "fact 3", lambda candidate: True, lambda candidate: "the turn is <f>\n")]
 
 
 def test_the_turn_of_a_dict_that_takes_from_another() -> None:

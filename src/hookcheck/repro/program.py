@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Optional
 
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import WHOLE, Program
 from hookcheck.repro.alone import PACKAGE, alone
+from hookcheck.repro.contrast import STATES, contrasted, ended, moved, vain
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.simpler import simpler
@@ -83,41 +84,62 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     if short is None or not search.shows(short):
         return None
     controlled = (search.script(of, name) for of, name in _controls(search, text, short))
-    return next((script for script in controlled if script.count("\n") <= LONGEST), None) or search.script(short)
+    script = next((script for script in controlled if script.count("\n") <= LONGEST), None)
+    return script or _contrasted(search, short) or search.script(short)
+
+
+def _contrasted(search: Search, short: str) -> str | None:
+    """The script of a fact beside the same without a hook, or without a context, where it is so."""
+    for text, control in contrasted(search.short(short), search.fact):
+        beside = replace(search, control=control)
+        if beside.shows(text):
+            script = beside.plainest(text)
+            if script.count("\n") <= LONGEST:
+                return script
+    return None
 
 
 def _controls(search: Search, text: str, short: str) -> Iterator[tuple[str, str]]:
     """What of a program shows a fact and, ahead of it, another one that is so; and the name of that.
 
-    It is one that is stated on the way in any case, the nearest that asks for nothing besides, or that of another turn.
+    It is one that is stated on the way in any case, the nearest that asks for nothing besides, one right behind it,
+    that of another turn, or at last one that asks for more.
     """
     fact, run, written = search.fact, search.run, search.written
     alone = search.turned(short)
-    stated = search.stated(alone)
-    if stated:
-        yield alone, stated[-1]
+    yield from ((alone, name) for name in reversed(search.stated(alone)[-NEAR:]))
     whole = facts_of(run(written.script(text, ""))[1], fact)
     for name in list(dict.fromkeys(reversed(whole)))[:NEAREST]:
         beside = sliced(text, fact, name)
-        if beside and beside != short and Search(written, fact, run, name).shows(beside):
+        if beside and beside != short and replace(search, control=name).shows(beside):
             yield beside, name
-            return
+            break
+    for ahead in moved(text, fact):
+        name = next(reversed(search.stated(ahead)), "")
+        beside = sliced(ahead, fact, name) if name else None
+        if beside and replace(search, control=name).shows(beside):
+            yield beside, name
+            break
     if not written.program.alone:
-        for of in two_turns(short, fact, search.shows):
+        for of in two_turns(short, fact, search.shows, lambda candidate: search.ended(candidate)[1]):
             stated = search.stated(of)
             if stated:
-                yield of, stated[-1]
-                return
+                yield from ((of, name) for name in reversed(stated[-NEAR:]))
+                break
+    for name in list(dict.fromkeys(reversed(whole)))[:NEAR]:
+        beside = sliced(text, fact, name, needed=True)
+        if beside and replace(search, control=name).shows(beside):
+            yield beside, name
 
 
 NEAREST = 6
 """So many of the facts that are stated ahead of one are tried as its control."""
 
+NEAR = 2
+"""So many of them where each is tried to the end."""
+
 LONGEST = 60
 """So many lines a script has at most."""
-
-STATES = ": expected "
-"""What stands between the name of a fact and what is expected in what a script says."""
 
 
 def facts_of(said: str, fact: str) -> list[str]:
@@ -170,7 +192,9 @@ class Search:
         code, said = self.ended(text, plain)
         if not self.fact:
             return (code, _last(said)) == self.ends
-        if code != 1 or f"{self.fact}{STATES}" not in said or (self.control and f"{self.control}{STATES}" not in said):
+        if code != 1 or f"{self.fact}{STATES}" not in said:
+            return False
+        if self.control and (f"{self.control}{STATES}" not in said or vain(said, self.control, self.fact)):
             return False
         compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
         expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(", observed ")
@@ -179,7 +203,8 @@ class Search:
     def stated(self, text: str) -> list[str]:
         """The facts that are so ahead of the one that is not, if it shows."""
         code, said = self.ended(text)
-        return facts_of(said, self.fact) if code == 1 else []
+        names = facts_of(said, self.fact) if code == 1 else []
+        return [name for name in names if not vain(said, name, self.fact)]
 
     def changed(self, text: str, *changes: Change) -> str:
         """The text after the changes that leave it what it shows."""
@@ -199,11 +224,19 @@ class Search:
 
     def script(self, text: str, control: str = "") -> str:
         """The script of a text that shows it."""
-        search = Search(self.written, self.fact, self.run, control)
-        turned: tuple[Change, ...] = (search.turned, search._sliced, search._simpler)
-        short = search.changed(text, *turned, *turned, search._sliced, *search.smaller)
-        plain = next(plain for plain in ("", TENSOR, NESTED, PLAIN) if plain == PLAIN or search.shows(short, plain))
-        return self.written.script(short, self.fact, plain)
+        search = replace(self, control=control)
+        return search.plainest(search.short(text))
+
+    def short(self, text: str) -> str:
+        """The shortest text that shows it."""
+        turned: tuple[Change, ...] = (self.turned, self._sliced, self._simpler)
+        short = self.changed(text, *turned, *turned, self._sliced, *self.smaller)
+        return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
+
+    def plainest(self, text: str) -> str:
+        """The script of a text that shows it, with as little as it needs to compare."""
+        plain = next(plain for plain in ("", TENSOR, NESTED, PLAIN) if plain == PLAIN or self.shows(text, plain))
+        return self.written.script(text, self.fact, plain)
 
     def turned(self, text: str) -> str:
         """The text with what is done in turns done once."""

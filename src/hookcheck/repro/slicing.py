@@ -42,10 +42,10 @@ CLOSES = re.compile(r"\b_?destroy")
 """What closes what does not end with the process: groups of processes."""
 
 
-def sliced(text: str, fact: str, beside: str = "") -> str | None:
+def sliced(text: str, fact: str, beside: str = "", needed: bool = False) -> str | None:
     """Definitions of which one states ``fact``, with what matters to it alone; None where none does.
 
-    What is stated ``beside`` it, ahead of it, stays where that needs nothing more.
+    What is stated ``beside`` it, ahead of it, stays where that needs nothing more, or with that if it is ``needed``.
     """
     text = _without_conditions(_without_ends(text, fact), fact)
     tree = ast.parse(text)
@@ -54,6 +54,7 @@ def sliced(text: str, fact: str, beside: str = "") -> str | None:
         return None
     holding = holders(tree, aims)
     others = aims_of(tree, beside) - aims if beside else frozenset()
+    aims, others = (aims | others, frozenset()) if needed else (aims, others)
     lines: set[int] = set()
     for function in tree.body:
         if isinstance(function, ast.FunctionDef) and checks(function) and function.name in holding:

@@ -68,22 +68,25 @@ def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callab
         if not loops[skipped:]:
             return text
         loop = loops[skipped]
-        of = _items(loop)
-        key = loop.target.elts[0] if of and isinstance(loop.target, ast.Tuple) else loop.target
-        lines = text.split("\n")
-        indent = " " * loop.body[0].col_offset
-        lines.insert(
-            comments_above(lines, loop.body[0].lineno) - 1,
-            f'{indent}print("{TURN}", repr({written(key)}))',
-        )
-        turns = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
-        last = f"({turns[-1]}, {of}[{turns[-1]}])" if turns and of else "".join(turns[-1:])
-        known = turns and _literal(turns[-1])
-        shorter = replaced(text, loop.iter, f"({last},)") if known else ""
+        turns = _told(text, loop, said)
+        shorter = replaced(text, loop.iter, f"({turns[-1]},)") if turns else ""
         if shorter and shows(shorter):
             text = shorter
         else:
             skipped += 1
+
+
+def _told(text: str, loop: ast.For, said: Callable[[str], str]) -> list[str]:
+    """What a loop is over up to the turn that ends the script, by what a run of it says; only what can be written."""
+    of = _items(loop)
+    key = loop.target.elts[0] if of and isinstance(loop.target, ast.Tuple) else loop.target
+    lines = text.split("\n")
+    indent = " " * loop.body[0].col_offset
+    lines.insert(comments_above(lines, loop.body[0].lineno) - 1, f'{indent}print("{TURN}", repr({written(key)}))')
+    keys = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
+    if not all(map(_literal, keys)):
+        return []
+    return [f"({key}, {of}[{key}])" if of else key for key in keys]
 
 
 def _items(loop: ast.For) -> str:
@@ -149,9 +152,16 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
             yield from (without(text, lines_of(call)) for call in again)
 
 
-def two_turns(text: str, fact: str, shows: Callable[[str], bool]) -> Iterator[str]:
+def two_turns(
+    text: str, fact: str, shows: Callable[[str], bool], said: Callable[[str], str] = lambda text: ""
+) -> Iterator[str]:
     """The text with two turns of a loop that states the fact, of which the second alone ``shows`` it."""
     tree = ast.parse(text)
+    aims = aims_of(tree, fact)
+    for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For) and not _listed(n, tree) and states(n, aims)):
+        told = _told(text, loop, said)
+        for turn in reversed(told[:-1][-NEAREST:]):
+            yield replaced(text, loop.iter, f"({turn}, {told[-1]})")
     for loop in _loops(tree, fact):
         listed = [turn for turn in _listed(loop, tree) if not turn.startswith("*")]
         shown = (i for i, e in enumerate(listed) if shows(replaced(text, loop.iter, f"({e},)")))

@@ -131,6 +131,7 @@ class Written:
         everything = "\n".join([body, *helpers])
         imports = {line for line in self.code.imports if "annotations" not in line and _needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
+        imports |= {"from contextlib import nullcontext"} if "nullcontext(" in everything else set()
         alone = {"from contextlib import suppress", "import subprocess", "import sys"}
         imports |= alone if program.alone else set()
         run = _run(f"def {name}(" in body, name, self.device, fact)
