@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -15,12 +16,14 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen
 from hookcheck.repro.links import links
+from hookcheck.repro.network import in_parts
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Topology
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
+from hookcheck.topology.primitive import Array
 from hookcheck.topology.tree import Ref
 
 from .cases import ON_NETWORKS, executed
@@ -151,3 +154,24 @@ def test_long_lines_are_broken(line: str) -> None:
     broken = wrapped(line.strip())
     compile(broken, "wrapped", "exec")
     assert "#" in line or max(map(len, broken.split("\n"))) <= WIDTH
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (np.array([0.5, 2.25]), "torch.tensor([0.5, 2.25], requires_grad=True)"),
+        (
+            np.arange(8).reshape(2, 4) / 32 + 1,
+            "(torch.tensor([[32, 33, 34, 35], [36, 37, 38, 39]]) / 32).requires_grad_()",
+        ),
+        (np.full(5, 0.123456), "torch.tensor([0.123456, 0.123456, 0.123456, 0.123456, 0.123456], requires_grad=True)"),
+        (np.array([-0.0, *[1.53125] * 8]), f"torch.tensor([-0.0{', 1.53125' * 8}], requires_grad=True)"),
+    ],
+)
+def test_many_numbers_are_written_in_parts_of_one(array: Array, text: str) -> None:
+    written = in_parts(array, "", ", requires_grad=True")
+    assert written == text
+    tensor = eval(written, {"torch": torch})
+    assert tensor.is_leaf
+    assert tensor.requires_grad
+    assert tensor.tolist() == pytest.approx(array.tolist(), abs=0.0)

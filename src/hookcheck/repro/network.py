@@ -94,7 +94,7 @@ def _used(classes: str, body: str) -> list[str]:
 
 def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:
     names = list(parameter_shapes(topology))
-    lines = [f"    {attribute('net', name)}.copy_({tensor(numbers[name])})" for name in names]
+    lines = [f"    {attribute('net', name)}.copy_({in_parts(numbers[name])})" for name in names]
     return ["with torch.no_grad():", *lines] if lines else []
 
 
@@ -119,7 +119,9 @@ def _input(i: Input, array: Array, topology: Topology, kind: str) -> str:
     more = f", dtype=torch.{dtype}" if dtype not in ("", "float32") else ""
     if i.tensor:  # a leaf of its own class or layout, made of a dense tensor
         return as_leaf(i, _dense(i, array, kind, more))
-    return _dense(i, array, kind, more + (", requires_grad=True" if i.requires_grad else ""))
+    grad = ", requires_grad=True" if i.requires_grad else ""
+    of_numbers = kind == ITS_OWN or i.domain in WHOLE
+    return in_parts(array, more, grad) if of_numbers else _dense(i, array, kind, more + grad)
 
 
 def _dense(i: Input, array: Array, kind: str, more: str) -> str:
@@ -127,6 +129,23 @@ def _dense(i: Input, array: Array, kind: str, more: str) -> str:
         function = "torch.ones" if kind == ONES else "torch.randn"
         return f"{function}({', '.join(map(str, array.shape)) or '()'}{more})"
     return tensor(array, more)
+
+
+def in_parts(array: Array, more: str = "", grad: str = "") -> str:
+    """The same; where the numbers are many and each is a whole number of parts of one, those of `PARTS` of one."""
+    whole = array.astype(np.float64) * PARTS if array.dtype.kind == "f" else np.empty(0)
+    exact = (
+        np.isfinite(whole).all() and (whole == np.round(whole)).all() and not (np.signbit(whole) & (whole == 0)).any()
+    )
+    plain = tensor(array, f"{more}{grad}")
+    if len(plain) <= LONG or not whole.size or not exact:
+        return plain
+    text = f"torch.tensor({whole.astype(int).tolist()!r}{more}) / {PARTS}"
+    return f"({text}).requires_grad_()" if grad else text
+
+
+PARTS, LONG = 32, 60
+"""Numbers that are drawn are so many parts of one; from so many characters on that makes a tensor shorter."""
 
 
 def tensor(array: Array, more: str = "") -> str:
