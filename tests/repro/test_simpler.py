@@ -41,13 +41,18 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     ),
     "what that function asks for": (
         placed,
-        "def f():\n    x = g()\n\n\ndef h():\n    y = k()\n    f()\n    gc.collect()\n\n\nh()",
+        "def f():\n    x = g()\n\n\ndef h():\n    y = k()\n    f()\n    gc.collect()\n\n\nh()\nk()",
         None,
     ),
-    "a function with nothing to free": (
+    "a function that ends with the script": (
         placed,
-        "def f():\n    def x():\n        g()\n\n    return x\n\n\na = 1\nx = f()\ngc.collect()",
-        "a = 1\n\ndef x():\n    g()\n\ngc.collect()",
+        "def f():\n    def x():\n        g()\n\n    gc.collect()\n    h(x)\n\n\na = 1\nf()",
+        "a = 1\n\ndef x():\n    g()\n\ngc.collect()\nh(x)",
+    ),
+    "what a function defines and frees": (
+        placed,
+        "def f():\n    def x():\n        g()\n\n    return weakref.ref(x)\n\n\na = f()\nh(a)",
+        None,
     ),
     "statements that need keywords": (placed, "def f(**more):\n    g(more)\n\n\nf()", None),
     "an early return": (placed, "def f(a):\n    if a:\n        return 1\n    return 2\n\n\nx = f(b)", None),

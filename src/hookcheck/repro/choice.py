@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, KINDS
+from hookcheck.oracle.graph import Tensor
+from hookcheck.oracle.trace import trace
 from hookcheck.probe.compiling import compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
@@ -29,6 +31,7 @@ from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting
 from hookcheck.topology.model import Backward, Grad, Topology
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 NEIGHBOURS = 200
 """So many networks that are one step away are tried as a control."""
@@ -152,9 +155,22 @@ def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
 
 
 def _near(topology: Topology) -> Iterator[Topology]:
-    """Networks that differ in one step, those first whose backward starts at the output."""
+    """Networks that differ in one step, those first whose backward starts at the output, or another tensor of it."""
+    outputs: list[Ref] = []
+    with contextlib.suppress(*INVALID):
+        outputs = [Ref("y", path) for path in _tensors(trace(topology, values(topology)).names.get("y"))]
     for i, statement in enumerate(topology.main):
-        if isinstance(statement, (Backward, Grad)) and statement.outputs != (Ref("y"),):
-            changed = replace(statement, outputs=(Ref("y"),), cotangents=statement.cotangents[:1])
-            yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
+        if isinstance(statement, (Backward, Grad)):
+            for output in (output for output in outputs if statement.outputs != (output,)):
+                changed = replace(statement, outputs=(output,), cotangents=statement.cotangents[:1])
+                yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
     yield from one_step_away(topology)
+
+
+def _tensors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:
+    """Where the tensors are in what a call gives."""
+    if isinstance(value, Tensor):
+        yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (tuple, list)) else ()
+    for key, entry in entries:
+        yield from _tensors(entry, (*path, key))

@@ -17,23 +17,19 @@ LIFETIMES = re.compile(r"\bweakref\.|\bgc\.")
 def placed(text: str) -> str | None:
     """The text with the statements of one function where it is called, if that is in one place alone.
 
-    Not where it is asked what is still there: what a function has in its names is freed when it ends.
+    Not where it is asked what is still there: what a function has in its names is freed when it ends. The last one ends
+    with the script.
     """
     scopes = Scopes(text)
     asking = _asking(scopes)
     for function in (n for n in scopes.tree.body if isinstance(n, ast.FunctionDef)):
         calls, _ = calls_of(scopes, function)
-        if len(calls) == 1 and (scopes.scope(calls[0]) not in asking or not _holds(scopes, function)):
+        last = len(calls) == 1 and scopes.parents[calls[0]] is scopes.tree.body[-1]
+        if len(calls) == 1 and (last or scopes.scope(calls[0]) not in asking):
             changed = _placed(scopes, function, calls[0])
             if changed is not None:
                 return changed
     return None
-
-
-def _holds(scopes: Scopes, function: ast.FunctionDef) -> bool:
-    """Whether a function has anything in its names but functions."""
-    stores = (stores for (scope, _), stores in scopes.stores.items() if scope is function)
-    return any(not isinstance(node, ast.FunctionDef) for nodes in stores for node in nodes)
 
 
 def _asking(scopes: Scopes) -> set[ast.AST]:

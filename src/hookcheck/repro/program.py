@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Optional
 
 from hookcheck.errors import HookcheckError
@@ -83,53 +84,46 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     short = sliced(text, fact)
     if short is None or not search.shows(short):
         return None
-    controlled = (search.script(of, name) for of, name in _controls(search, text, short))
-    script = next((script for script in controlled if script.count("\n") <= LONGEST), None)
-    return script or _contrasted(search, short) or search.script(short)
+    scripts = _controlled(search, text, short)
+    return next((script for script in scripts if script.count("\n") <= LONGEST), None) or search.script(short)
 
 
-def _contrasted(search: Search, short: str) -> str | None:
-    """The script of a fact beside the same without a hook, or without a context, where it is so."""
-    for text, control in contrasted(search.short(short), search.fact):
-        beside = replace(search, control=control)
-        if beside.shows(text):
-            script = beside.plainest(text)
-            if script.count("\n") <= LONGEST:
-                return script
-    return None
+def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
+    """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
+    whole = facts_of(search.run(search.written.script(text, ""))[1], search.fact)
+    names = list(dict.fromkeys(reversed(whole)))
+    yield from (search.script(of, name) for of, name in _on_the_way(search, text, short, names[:NEAREST]))
+    for of, name in contrasted(search.short(short), search.fact):
+        beside = replace(search, control=name)
+        if beside.shows(of):
+            yield beside.plainest(of)
+    yield from (search.script(of, name) for of, name in _aside(search, text, short, names[:NEAR]))
 
 
-def _controls(search: Search, text: str, short: str) -> Iterator[tuple[str, str]]:
+def _on_the_way(search: Search, text: str, short: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """What of a program shows a fact and, ahead of it, another one that is so; and the name of that.
 
-    It is one that is stated on the way in any case, the nearest that asks for nothing besides, one right behind it,
-    that of another turn, or at last one that asks for more.
+    It is one that is stated on the way in any case, the nearest of ``names`` that asks for nothing besides, or one
+    right behind it.
     """
-    fact, run, written = search.fact, search.run, search.written
     alone = search.turned(short)
     yield from ((alone, name) for name in reversed(search.stated(alone)[-NEAR:]))
-    whole = facts_of(run(written.script(text, ""))[1], fact)
-    for name in list(dict.fromkeys(reversed(whole)))[:NEAREST]:
-        beside = sliced(text, fact, name)
-        if beside and beside != short and replace(search, control=name).shows(beside):
-            yield beside, name
-            break
-    for ahead in moved(text, fact):
-        name = next(reversed(search.stated(ahead)), "")
-        beside = sliced(ahead, fact, name) if name else None
-        if beside and replace(search, control=name).shows(beside):
-            yield beside, name
-            break
-    if not written.program.alone:
-        for of in two_turns(short, fact, search.shows, lambda candidate: search.ended(candidate)[1]):
+    besides = ((sliced(text, search.fact, name), name) for name in names)
+    yield from islice(search.showing((of, name) for of, name in besides if of != short), 1)
+    for ahead in moved(text, search.fact):
+        stated = search.stated(ahead)[-1:]
+        yield from search.showing((sliced(ahead, search.fact, name), name) for name in stated)
+
+
+def _aside(search: Search, text: str, short: str, names: list[str]) -> Iterator[tuple[str, str]]:
+    """The same of another turn, or of a fact of ``names`` that asks for more."""
+    if not search.written.program.alone:
+        for of in two_turns(short, search.fact, search.shows, lambda candidate: search.ended(candidate)[1]):
             stated = search.stated(of)
+            yield from ((of, name) for name in reversed(stated[-NEAR:]))
             if stated:
-                yield from ((of, name) for name in reversed(stated[-NEAR:]))
                 break
-    for name in list(dict.fromkeys(reversed(whole)))[:NEAR]:
-        beside = sliced(text, fact, name, needed=True)
-        if beside and replace(search, control=name).shows(beside):
-            yield beside, name
+    yield from search.showing((sliced(text, search.fact, name, needed=True), name) for name in names)
 
 
 NEAREST = 6
@@ -199,6 +193,10 @@ class Search:
         compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
         expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(", observed ")
         return plain == PLAIN or not (ROUNDED.search(compared) or may_hide(text, expected, observed, plain))
+
+    def showing(self, texts: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, str]]:
+        """Those of the texts that show it ahead of which the control is so that each has beside it."""
+        return ((of, name) for of, name in texts if of and replace(self, control=name).shows(of))
 
     def stated(self, text: str) -> list[str]:
         """The facts that are so ahead of the one that is not, if it shows."""
