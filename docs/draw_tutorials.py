@@ -68,7 +68,8 @@ def _read(terminal: int) -> str:
 
 
 def _without(said: str, folder: Path) -> str:
-    lines = (line.rstrip() for line in said.replace(f"{folder}/", "").splitlines())
+    # what a carriage return has written over, such as how far a run is, nobody sees at its end
+    lines = (line.rpartition("\r")[2].rstrip() for line in said.replace(f"{folder}/", "").rstrip("\n").split("\n"))
     return "".join(f"{line}\n" for line in lines)
 
 

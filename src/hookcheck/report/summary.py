@@ -1,13 +1,13 @@
 """The end of a run in at most 25 lines: the verdict first, then what is new, by cause, and what has no verdict.
 
-What torch lacks and what nobody can foretell is said where nothing is new.
+What torch lacks and what nobody can foretell is said where nothing is new; where much is, that alone.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -32,8 +32,11 @@ from hookcheck.report.signs import BY_COST
 CAUSES = 3
 """Up to so many new causes have a sentence each; more are listed by how they deviate."""
 
-GROUPS = 8
+GROUPS = 5
 """How many ways to deviate are listed, and of each how many clauses; the record and the report have them all."""
+
+_GLUE = "\N{NO-BREAK SPACE}"
+"""Between the words of a command, which stays on one line."""
 
 UNJUDGED = 3
 """How many of the clauses are listed that cannot judge some of the cases."""
@@ -94,7 +97,23 @@ def explored_faults(record: Record) -> int:
 
 def summary(record: Record, width: int) -> list[str]:
     """The lines to print, none longer than ``width`` characters."""
-    return [line for text in _sentences(record) for line in textwrap.wrap(text, max(width, 20), subsequent_indent="  ")]
+    return lines_of(_sentences(record), width)
+
+
+def lines_of(sentences: Iterable[str], width: int) -> list[str]:
+    """The lines of sentences, each with what goes on indented; what is to be copied stays whole."""
+    return [
+        line.replace(_GLUE, " ")
+        for text in sentences
+        for line in textwrap.wrap(
+            text, max(width, 20), subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    ]
+
+
+def copied(command: str) -> str:
+    """A command in a sentence: it is not broken over two lines."""
+    return command.replace(" ", _GLUE)
 
 
 def _sentences(record: Record) -> Iterator[str]:
@@ -115,17 +134,15 @@ def _sentences(record: Record) -> Iterator[str]:
         f"({_many(len(entries), 'cause')}), {_many(conforming, 'cell')} conforming, {silent:,} with nothing to judge"
         + (f", {ended:,} crashed or timed out" if ended else "")
     )
-    yield from _grouped(causes) if causes[CAUSES:] else map(_alone, causes)
+    many = bool(causes[CAUSES:])
+    yield from _grouped(causes) if many else map(_alone, causes)
     known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
-    if known and not causes[CAUSES:]:
-        counts = ", ".join(
-            f"{known[cost]:,} {BY_COST[cost].counted or BY_COST[cost].word}" for cost in COST_CLASSES if known[cost]
-        )
-        yield f"known deviations of cases, costliest first: {counts}"
+    if known and not many:
+        yield f"known deviations of cases, costliest first: {_costs(known)}"
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
     explored = _many(footer.explored, "new topology", "new topologies")
     yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
-    if said := statement(footer.explored, explored_faults(record)):
+    if (said := statement(footer.explored, explored_faults(record))) and not many:
         yield said
     unjudged_by = Counter(clause for case in record.cases for clause in case.unjudged)
     if unjudged_by and not causes:
@@ -133,10 +150,18 @@ def _sentences(record: Record) -> Iterator[str]:
         more = f", and {_many(len(unjudged_by) - UNJUDGED, 'more clause')}" if len(unjudged_by) > UNJUDGED else ""
         yield f"not judged, since nobody can foretell what is right: {most}{more}"
     collected = accounts(record.cases)
-    for outcome in (name for name in OUTCOMES if name != RAN and not (name == NOT_OFFERED and causes)):
+    told = (CRASHED, TIMED_OUT) if many else (NOT_RUN, CRASHED, TIMED_OUT) if causes else OUTCOMES
+    for outcome in (name for name in OUTCOMES if name != RAN and name in told):
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
         if reasons:
             yield _reasons(outcome, reasons)
+
+
+def _costs(counts: Mapping[str, int]) -> str:
+    """How many have each cost, the costliest first."""
+    return ", ".join(
+        f"{counts[cost]:,} {BY_COST[cost].counted or BY_COST[cost].word}" for cost in COST_CLASSES if cost in counts
+    )
 
 
 def _alone(cause: NewCause) -> str:
@@ -144,7 +169,7 @@ def _alone(cause: NewCause) -> str:
     return (
         f"new: {cause.clause}, {cause.gap}, in {_many(cause.cases, 'case')} "
         f"({some(cause.families, 'families', 2)}; {some(cause.kinds, 'hook kinds', 2)}); "
-        f"for one see: hookcheck explain {cause.topology}"
+        f"for one see: {copied(f'hookcheck explain {cause.topology}')}"
     )
 
 
@@ -156,10 +181,13 @@ def _grouped(causes: tuple[NewCause, ...]) -> Iterator[str]:
         (first, *others), more = group[:GROUPS], len(group) - GROUPS
         named = [f"{first.clause} in {_many(first.cases, 'case')}", *(f"{c.clause} in {c.cases:,}" for c in others)]
         yield f"new, {first.gap}: {', '.join(named)}" + (f", and {_many(more, 'more clause')}" if more > 0 else "")
-    if rest := sum(map(len, groups[GROUPS:])):
-        yield f"and {_many(rest, 'more new cause')}, which the record holds"
+    if rest := [cause for group in groups[GROUPS:] for cause in group]:
+        costs = _costs(Counter(COSTS[cause.gap] for cause in rest))
+        everything = copied("hookcheck summary RECORD --format json")
+        yield f"and {_many(len(rest), 'more new cause')} ({costs}); all: {everything}"
     widest = max(causes, key=lambda cause: cause.cases)
-    yield f"most cases show {widest.clause}, {widest.gap}; for one see: hookcheck explain {widest.topology}"
+    one = copied(f"hookcheck explain {widest.topology}")
+    yield f"most cases show {widest.clause}, {widest.gap}; for one see: {one}"
 
 
 def _unspecified(record: Record) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,9 +14,7 @@ from hookcheck.record.changes import MENDED
 from hookcheck.record.compare import Comparison, compare
 from hookcheck.record.model import Record, build_version
 from hookcheck.record.reading import read, record_files
-
-CAUSES = 1
-"""How many causes that are worse are told of each comparison; ``hookcheck diff`` has them all."""
+from hookcheck.report.summary import copied
 
 
 def baselines(named: Sequence[str], reports: Path, version: str, device: str) -> tuple[tuple[Path, Record], ...]:
@@ -52,18 +51,22 @@ def _path(name: str, by_version: dict[Version, Path], folder: Path) -> Path:
     return match
 
 
-def against(path: Path, before: Record, after: Record) -> Iterator[str]:
-    """A comparison in a few sentences: the verdict, the costliest of what is worse, and where to look."""
+def against(path: Path, before: Record, after: Record, written: Path, causes: int = 1) -> Iterator[str]:
+    """A comparison in a few sentences: the verdict, the costliest ``causes`` of what is worse, and where all of it is.
+
+    ``path`` is the file of the record before, unless what is after was ``written`` in its place.
+    """
     comparison = compare(before, after)
     worse = [group for group in comparison.groups if group.cause.worse]
     mended = sum(group.cause.status == MENDED for group in comparison.groups)
     of = f"torch {before.header.torch.version} ({before.header.started})"
-    listed = f"; all: hookcheck diff {path} RECORD" if worse[CAUSES:] else ""
+    command = copied(shlex.join(["hookcheck", "diff", str(path), str(written)]))
+    listed = f"; all: {command}" if worse[causes:] and path != written else ""
     yield f"against {of}: {_verdict(comparison)}, {mended} mended{listed}"
-    for group in worse[:CAUSES]:
+    for group in worse[:causes]:
         cause = group.cause
         what = ", ".join(filter(None, [cause.clause, cause.gap, cause.reason]))
-        one = f"for one see: hookcheck explain {group.example.topology}"
+        one = f"for one see: {copied(f'hookcheck explain {group.example.topology}')}"
         yield f"{cause.status}: {what}, in {group.cases:,} case{'s' * (group.cases != 1)}; {one}"
 
 

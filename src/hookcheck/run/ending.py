@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,14 +13,17 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.record.model import Record
 
 
-def compared(baselines: Iterable[tuple[Path, Record]], record: Record, width: int) -> list[str]:
-    """What is new against the baselines, in lines of ``width``; a run of few cells against what they were."""
+def compared(baselines: Iterable[tuple[Path, Record]], record: Record, written: Path, width: int) -> list[str]:
+    """What is new against the baselines, in lines of ``width``; the record of the run was ``written`` there.
+
+    Where the summary tells many new causes, no comparison tells one of them again.
+    """
+    from hookcheck.report.summary import CAUSES, lines_of, new_causes
     from hookcheck.run.baseline import against
 
-    sentences = (against(path, before, record) for path, before in baselines)
-    return [
-        line for texts in sentences for text in texts for line in textwrap.wrap(text, width, subsequent_indent="  ")
-    ]
+    causes = 0 if new_causes(record)[CAUSES:] else 1
+    sentences = (against(path, before, record, written, causes) for path, before in baselines)
+    return [line for texts in sentences for line in lines_of(texts, width)]
 
 
 def tables(record: Record, width: int, colours: bool) -> str:

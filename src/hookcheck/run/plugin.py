@@ -317,7 +317,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.write(tables(content, tw.fullwidth, tw.hasmarkup))
         for line in summary(content, tw.fullwidth):
             terminalreporter.line(line)
-        for line in compared(config.stash.get(BASELINES, ()), content, tw.fullwidth):
+        for line in compared(config.stash.get(BASELINES, ()), content, Path(path), tw.fullwidth):
             terminalreporter.line(line)
         terminalreporter.line(f"record: {path}")
     if any(not content.footer.complete for content, _ in config.stash[RECORDS]):
