@@ -17,6 +17,7 @@ from hookcheck.report.archive import Archive, UnreadableFile, archive
 from hookcheck.report.drawing import report
 from hookcheck.report.site import site
 from hookcheck.report.view import SiteView
+from hookcheck.run.reproduction import kept_in, reproductions
 
 from .pages import Document, documents
 from .samples import CLAUSES, case, deviation, record, records
@@ -206,7 +207,8 @@ def test_no_text_of_a_record_becomes_markup_or_leaves_the_folder() -> None:
 
 @pytest.mark.slow
 def test_the_committed_records_make_a_site_that_is_small(tmp_path: Path) -> None:
-    front, summary = report(ROOT / "reports" / "records", tmp_path, load())
+    records = ROOT / "reports" / "records"
+    front, summary = report(records, tmp_path, load(), reproductions(kept_in(records)))
     files = [path for path in (tmp_path / "site").rglob("*") if path.is_file()]
     sizes = {path.relative_to(tmp_path): path.stat().st_size for path in files}
     assert front.stat().st_size < 200_000
