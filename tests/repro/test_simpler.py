@@ -25,6 +25,7 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "an unread name": (dropped, "n = None\nf()", "f()"),
     "an act that nobody reads": (dropped, "n = f()\ng()", None),
     "attributes that nobody reads": (dropped, 'n = [*vars(a)["b"]]\nf()', "f()"),
+    "a handle that nobody reads": (dropped, "h = a.register_hook(f)\ng()", "a.register_hook(f)\ng()"),
     "an item that nobody reads": (dropped, 'n = a["b"]\nf()', None),
     "a parameter": (specialised, "def f(x, n):\n    return x + n\n\n\nf(a, 1)\nf(b, 1)", None),
     "a default": (undefaulted, "x = g()\n\n\ndef f(x=x):\n    return x\n\n\nh(f)", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from hookcheck.repro.folding import literal, without_name
 from hookcheck.repro.scopes import Scopes, pairs
@@ -67,11 +68,23 @@ def dropped(text: str) -> str | None:
             of = scopes.parents[statement]
             if isinstance(of, ast.Assign) and any(n is node and _idle(v) for n, v in pairs(statement, of.value)):
                 return without_name(text, of, name)
+        if isinstance(statement, ast.Assign) and _is_handle(statement):
+            lines = text.split("\n")
+            first = statement.lineno - 1
+            lines[first] = lines[first].replace(f"{name} = ", "", 1)
+            return "\n".join(lines)
         given = isinstance(statement, ast.Assign) and not isinstance(scope, ast.ClassDef)
         if given and isinstance(node, ast.Name) and _idle(statement.value, _making(scopes)):  # type: ignore[union-attr]
             whole = scopes.all_of(statement)  # type: ignore[arg-type]
             return without(text, lines_of(whole)) if not scopes.alone(whole) else None
     return None
+
+
+def _is_handle(statement: ast.Assign) -> bool:
+    """Whether a statement gives the handle of a hook a name, and does nothing else with it."""
+    call, (target, *others) = statement.value, statement.targets
+    named = isinstance(target, ast.Name) and not others and isinstance(call, ast.Call)
+    return named and re.search(r"\bregister_\w+$", ast.unparse(call.func)) is not None  # type: ignore[attr-defined]
 
 
 CALLED = frozenset(("forward", "backward", "setup_context", "get_extra_state", "set_extra_state", "reset_parameters"))
