@@ -156,6 +156,19 @@ def test_long_lines_are_broken(line: str) -> None:
     assert "#" in line or max(map(len, broken.split("\n"))) <= WIDTH
 
 
+def test_a_choice_is_broken_as_formatters_do() -> None:
+    name, other = "a fact that has a name of many words, as some have", "outside of register_full_backward_pre_hook"
+    assert wrapped(f'check("{name}" if hooked else "{other}", y, 2)').split("\n") == [
+        "check(",
+        f'    "{name}"',
+        "    if hooked",
+        f'    else "{other}",',
+        "    y,",
+        "    2,",
+        ")",
+    ]
+
+
 @pytest.mark.parametrize(
     ("array", "text"),
     [

@@ -82,7 +82,8 @@ def _line(line: str) -> list[str]:
         more = "," if len(parts) > 1 else ""
         lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}")]
         return [*above, head, *lines, closed]
-    return [*above, *(f"{indent}{part}" for part in _split(code, "for|if", pairs))]  # inside of brackets
+    words = "for|if" if re.search(r"\bfor ", STRING.sub("", outside)) else "if|else"
+    return [*above, *(f"{indent}{part}" for part in _split(code, words, pairs))]  # inside of brackets
 
 
 def _several(code: str) -> list[str]:
