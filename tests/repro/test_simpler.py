@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookcheck.repro.cutting import cut, dropped
+from hookcheck.repro.editing import quoted
 from hookcheck.repro.entries import entry, keyed, unfilled
 from hookcheck.repro.fields import attribute_put_in, hoisted, imported, unguarded, unpacked, unread
 from hookcheck.repro.folding import folded, put_in
@@ -190,6 +191,10 @@ def test_a_hook_is_defined_ahead_of_the_loop_that_registers_it() -> None:
 def test_a_module_is_imported_by_a_statement() -> None:
     text = 'a = getattr(import_module("torch.utils.checkpoint"), "checkpoint")\nb = import_module("torch.fx")'
     assert imported(text) == "from torch.utils.checkpoint import checkpoint as a\nfrom torch import fx as b"
+
+
+def test_a_function_that_python_3_9_writes_with_a_blank() -> None:
+    assert quoted("f(lambda : g('a'), 'b')") == 'f(lambda: g("a"), "b")'
 
 
 def test_a_rule_that_goes_too_far_is_left_out() -> None:

@@ -47,7 +47,8 @@ def written(node: ast.expr) -> str:
 
 def quoted(text: str) -> str:
     """The text with its strings in double quotes, where that changes no more of them."""
-    lines = text.replace("lambda :", "lambda:").split("\n")  # as Python 3.9 writes it
+    text = text.replace("lambda :", "lambda:")  # as Python 3.9 writes it
+    lines = text.split("\n")
     for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
         single = token.type == tokenize.STRING and token.string[0] == "'" and token.start[0] == token.end[0]
         if single and not {'"', "\\"} & set(token.string) and not token.string.startswith("'''"):
