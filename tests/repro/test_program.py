@@ -202,6 +202,14 @@ def test_exit_codes(act: Callable[..., Any], code: int, words: str) -> None:
 
 def controlled(check: Check) -> None:
     """One of two is not so."""
+    calls: list[str] = ["a"]
+    check.equal("one before", calls, ["a"])
+    calls.append("a")
+    check.equal("two after", calls, ["a", "b"])
+
+
+def empty_before(check: Check) -> None:
+    """One of two is not so, and that the other one is proves nothing."""
     calls: list[str] = []
     check.equal("none before", calls, [])
     calls.append("a")
@@ -217,7 +225,12 @@ def in_turns(check: Check) -> None:
 @pytest.mark.parametrize(
     ("act", "fact", "words"),
     [
-        (controlled, "one after", "none before: expected [], observed []\none after: expected ['b'], observed ['a']\n"),
+        (
+            controlled,
+            "two after",
+            "one before: expected ['a'], observed ['a']\ntwo after: expected ['a', 'b'], observed ['a', 'a']\n",
+        ),
+        (empty_before, "one after", "one after: expected ['b'], observed ['a']\n"),
         (in_turns, "turn c", "turn b: expected 1, observed 1\nturn c: expected 1, observed 2\n"),
         (failing, "two", "one: expected True, observed True\ntwo: expected True, observed False\n"),
     ],
