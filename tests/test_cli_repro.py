@@ -200,7 +200,7 @@ def test_verify(folder: Path) -> None:
     }  # fmt: skip
     Path("one.py").write_text("import time; time.sleep(60)\n", encoding="utf-8")
     code, out, _ = asked("verify", "one.py", "--limit", "1", "--format", "json")
-    assert code == 0
+    assert code == 2
     assert (json.loads(out)["verdict"], json.loads(out)["why"]) == ("skip", "still running after 1 s")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from hookcheck.cli import completing
-from hookcheck.cli.frame import DEVIATES, FINE, command
+from hookcheck.cli.frame import DEVIATES, FINE, WRONG_INPUT, command
 from hookcheck.cli.output import echo, fields, show, table
 
 VERDICT = fields(
@@ -49,7 +49,7 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
 
     It ends with 0 where torch is as documented, 1 where the fault shows, and 3 where torch or machine lack what it
     needs. Other releases than the one that is here run in environments of their own, which uv makes and which are
-    removed. Exit code: 1 if the fault shows on any.
+    removed. Exit code: 1 if the fault shows on any, 2 if it could not be told on any.
     """
     from hookcheck.errors import HookcheckError
     from hookcheck.repro import verify as scripts
@@ -73,4 +73,5 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
     rows = [{**vars(verdict)} for verdict in verdicts]
     drawn = [{"torch": v.torch, "verdict": v.text()} for v in verdicts]
     show(rows, shape, lambda: table(drawn, ("torch", "verdict")))
-    return DEVIATES if any(verdict.verdict == scripts.SHOWS for verdict in verdicts) else FINE
+    outcomes = {verdict.verdict for verdict in verdicts}
+    return DEVIATES if scripts.SHOWS in outcomes else FINE if scripts.HOLDS in outcomes else WRONG_INPUT
