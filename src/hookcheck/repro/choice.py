@@ -29,7 +29,7 @@ from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WA
 from hookcheck.repro.reduce import INVALID, one_step_away
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Backward, Grad, Topology
+from hookcheck.topology.model import Backward, Call, Grad, Topology, statements
 from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
@@ -144,7 +144,8 @@ def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
     if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
         yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
     classes = set(network(case.topology, ONES, "").classes)
-    for near in islice(_near(case.topology), NEIGHBOURS):
+    acting = _acts(case.topology)
+    for near in islice((near for near in _near(case.topology) if _acts(near) == acting), NEIGHBOURS):
         try:
             known = classes.issuperset(network(near, ONES, "").classes)
         except INVALID:
@@ -165,6 +166,12 @@ def _near(topology: Topology) -> Iterator[Topology]:
                 changed = replace(statement, outputs=(output,), cotangents=statement.cotangents[:1])
                 yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
     yield from one_step_away(topology)
+
+
+def _acts(topology: Topology) -> tuple[bool, bool]:
+    """Whether main calls the net, and goes back: where a hook is never due, nothing that it could be given is wrong."""
+    called = any(isinstance(act, Call) and not act.target for act in statements(topology))
+    return called, any(isinstance(act, (Backward, Grad)) for act in statements(topology))
 
 
 def _tensors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:
