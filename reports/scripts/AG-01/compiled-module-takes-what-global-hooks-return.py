@@ -1,0 +1,50 @@
+# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause AG-01 --kind acting_forward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""Linear: net.weight.grad is wrong."""
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+def scaled(value, factor):
+    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return factor * value if floating else value
+
+
+def run(experiment):
+    net = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0]]))
+    x = torch.tensor([1.0])
+
+    def acting(link, factor):
+        def hook(module, args, output):
+            return (
+                tuple(scaled(o, factor) for o in output)
+                if isinstance(output, tuple) and not hasattr(output, "_fields")
+                else scaled(output, factor)
+            )
+
+        return hook
+
+    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    for module in net.modules():
+        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
+        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+    if experiment:
+        torch.compile(net, backend="eager")(x).backward()
+    else:
+        net(x).backward()
+    return net.weight.grad[0, 0].item()
+
+
+expected = 0.25  # chain rule: Scale dx = number · v, then Linear dx = v W̄
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert abs(control - expected) <= 5e-04, "the control fails"
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -1,0 +1,35 @@
+# torch 2.15.0: hookcheck repro f235d36f727c4e44 --clause BN-01 --kind acting_full_backward_pre
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_pre_hook on a module of astensor: RuntimeError: Internal error: …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 2):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.nested.as_nested_tensor([*x])
+
+
+def run(hooked):
+    try:
+        net = Net()
+        x = torch.ones(1, 1, requires_grad=True)
+        if hooked:
+            net.register_full_backward_pre_hook(lambda *args: None)
+        net(x).backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

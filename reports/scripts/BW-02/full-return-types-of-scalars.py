@@ -1,0 +1,35 @@
+# torch 2.15.0: hookcheck repro 85ff09d65b20711c --clause BW-02 --kind acting_full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on a module of maxover: TypeError: constructor requires a …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.max(0, False)
+
+
+def run(hooked):
+    try:
+        net = Net()
+        x = torch.ones(1, requires_grad=True)
+        if hooked:
+            net.register_full_backward_hook(lambda *args: None)
+        net(x)[0].backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

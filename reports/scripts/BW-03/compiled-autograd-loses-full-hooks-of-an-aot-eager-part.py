@@ -1,0 +1,51 @@
+# torch 2.15.0: hookcheck repro 1ea9db957c49b58b --clause BW-03 --kind acting_full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on Linear: the hook is called never, not once."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    raise SystemExit(3)
+
+
+def compiled_autograd():
+    from torch._dynamo import compiled_autograd
+
+    return compiled_autograd._enable(lambda graph: graph.forward)
+
+
+def compiled(module, backend):
+    def call(*args):
+        return module(*args)
+
+    return torch.compile(call, backend=backend)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.Linear(1, 1)
+
+    def forward(self, x):
+        return compiled(self.m0, "aot_eager")(x)
+
+
+def run():
+    calls = []
+    net = Net()
+    x = torch.ones(1)
+    net.m0.register_full_backward_hook(torch.compiler.disable(lambda *args: calls.append(1)))
+    with compiled_autograd():
+        y = net(x)
+        y.backward()
+    return len(calls)
+
+
+expected = 1  # forward once, backward once
+experiment = run()
+print("experiment:", experiment)
+raise SystemExit(0 if experiment == expected else 1)

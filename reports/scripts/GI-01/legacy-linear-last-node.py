@@ -1,0 +1,27 @@
+# torch 2.15.0: hookcheck repro 554748f8ccbceff8 --clause GI-01 --kind backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_backward_hook on Linear: grad_input[0] has another shape than it should."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+
+def run(register):
+    calls = []
+    net = nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[-0.65625]]))
+    x = torch.tensor([-1.40625], requires_grad=True)
+    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    net(x).backward()
+    return tuple(calls[0][0].shape)
+
+
+expected = (1,)  # a gradient has the shape of its tensor
+control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)

@@ -1,0 +1,25 @@
+# torch 2.15.0: hookcheck repro 61b57ff87f0dba3c --clause GI-02 --kind backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_backward_hook on Linear: grad_input[0] is a Tensor, not None."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+
+def run(register):
+    calls = []
+    net = nn.Linear(1, 1, bias=False)
+    x = torch.ones(1)
+    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    net(x).backward()
+    return type(calls[0][0]).__name__
+
+
+expected = "NoneType"  # no gradient is computed there
+control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)

@@ -1,0 +1,63 @@
+# torch 2.15.0: hookcheck repro 3a19d9c32b99b7f1 --clause GO-01 --kind acting_full_backward_pre
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_module_full_backward_pre_hook on Linear: grad_output[0] is wrong."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.Linear(1, 1, bias=False)
+
+    def forward(self, x):
+        return self.m0(x)
+
+
+def scaled(value, factor):
+    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return factor * value if floating else value
+
+
+def run(experiment):
+    calls = []
+    net = Net()
+    with torch.no_grad():
+        net.m0.weight.copy_(torch.tensor([[1.0]]))
+    x = torch.tensor([1.0])
+
+    def acting(link, factors):
+        def hook(module, grad_output):
+            if link == 0 and module is net.m0:
+                calls.append(grad_output)
+            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_output))
+
+        return hook
+
+    torch.nn.modules.module.register_module_full_backward_pre_hook(
+        torch.compiler.disable(acting(0, (2.0, 0.5, 4.0)))
+    )
+    for module in net.modules():
+        module.register_full_backward_pre_hook(torch.compiler.disable(acting(2, (0.03125,))))
+        module.register_full_backward_pre_hook(
+            torch.compiler.disable(acting(1, (4.0,))), prepend=True
+        )
+    if experiment:
+        torch.compile(net, backend="eager")(x).backward()
+    else:
+        net(x).backward()
+    return calls[0][0][0].item()
+
+
+expected = 0.25  # chain rule: Linear dx = v W̄
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert abs(control - expected) <= 5e-04, "the control fails"
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

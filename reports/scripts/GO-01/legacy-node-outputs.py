@@ -1,0 +1,47 @@
+# torch 2.15.0: hookcheck repro 375ca7fc618e4469 --clause GO-01 --kind backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_backward_hook on a module: grad_output[1] has another shape than it should."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+
+class M1(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m1 = nn.Linear(2, 1, bias=False)
+
+    def forward(self, x):
+        h1 = x.unbind(0)
+        return (self.m1(h1[1]), h1)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m1 = M1()
+
+    def forward(self, x):
+        h2 = self.m1(x)
+        return (h2[1], h2[0])
+
+
+def run(register):
+    calls = []
+    net = Net()
+    with torch.no_grad():
+        net.m1.m1.weight.copy_(torch.tensor([[1.0, 2.0]]))
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
+    net(x)[1].backward()
+    return tuple(calls[0][1].shape)
+
+
+expected = (1,)  # a gradient has the shape of its tensor
+control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)

@@ -1,0 +1,35 @@
+# torch 2.15.0: hookcheck repro 8f6fb7d6842512d5 --clause OB-01 --kind multi_grad
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_multi_grad_hook on a module of asdense: RuntimeError: Internal error: …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 2):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.nested.to_padded_tensor(x, 0.0)
+
+
+def run(hooked):
+    try:
+        net = Net()
+        x = torch.nested.as_nested_tensor([*torch.ones(1, 1)]).requires_grad_()
+        if hooked:
+            torch.autograd.graph.register_multi_grad_hook([x], lambda grads: None)
+        net(x)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

@@ -1,0 +1,30 @@
+# torch 2.15.0: hookcheck repro ac5795f8279bbc75 --clause OB-01 --kind multi_grad
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_multi_grad_hook on Linear: RuntimeError: A leaf node was passed to …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(getattr(torch.autograd, "graph", None), "register_multi_grad_hook"):
+    raise SystemExit(3)
+
+
+def run(hooked):
+    try:
+        net = nn.Linear(1, 1, bias=False)
+        x = torch.ones(1)
+        if hooked:
+            torch.autograd.graph.register_multi_grad_hook([net.weight], lambda grads: None)
+        torch.autograd.grad(net(x), net.weight)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

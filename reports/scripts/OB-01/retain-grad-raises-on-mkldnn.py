@@ -1,0 +1,52 @@
+# torch 2.15.0: hookcheck repro 168c7fa67b25d458 --clause OB-01 --kind output_retain_grad
+# /// script
+# dependencies = ["torch"]
+# ///
+"""retain_grad on a module of asdense: RuntimeError: unsupported memory format option …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 8):
+    raise SystemExit(3)
+
+
+class M0(nn.Module):
+    def forward(self, x):
+        return x.to_mkldnn()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = M0()
+
+    def forward(self, x):
+        return self.m0(x).to_dense()
+
+
+def run(hooked):
+    try:
+        calls = []
+        net = Net()
+        x = torch.ones(1, requires_grad=True)
+        if hooked:
+
+            def watch(module, args, output):
+                if output.requires_grad:
+                    output.retain_grad()
+                    calls.append(output)
+
+            for module in net.modules():
+                module.register_forward_hook(watch)
+        net(x).backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

@@ -1,0 +1,42 @@
+# torch 2.15.0: hookcheck repro 14e4d1f2c8c62f90 --clause OB-01 --kind output_retain_grad
+# /// script
+# dependencies = ["torch"]
+# ///
+"""retain_grad on a module of astensor: RuntimeError: unsupported memory format option …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.to_sparse_csr()
+
+
+def run(hooked):
+    try:
+        calls = []
+        net = Net()
+        x = torch.ones(1, 1, requires_grad=True)
+        if hooked:
+
+            def watch(module, args, output):
+                if output.requires_grad:
+                    output.retain_grad()
+                    calls.append(output)
+
+            net.register_forward_hook(watch)
+        net(x).to_dense().backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

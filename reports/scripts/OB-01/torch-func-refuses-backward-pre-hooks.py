@@ -1,0 +1,58 @@
+# torch 2.15.0: hookcheck repro 088466b715701aa4 --clause OB-01 --kind full_backward_pre
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_pre_hook on MSELoss: RuntimeError: In order to use an …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_pre_hook"):
+    raise SystemExit(3)
+
+
+class ByVjp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, *leaves):
+        outputs, ctx.pull = torch.func.vjp(call, *leaves)
+        return (
+            tuple(each.detach() for each in outputs)
+            if isinstance(outputs, tuple)
+            else outputs.detach()
+        )
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        return (None, *ctx.pull(cotangents if len(cotangents) > 1 else cotangents[0]))
+
+
+def by_vjp(module, *args):
+    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    places = [i for i, arg in enumerate(args) if arg.requires_grad]
+
+    def call(*leaves):
+        given = dict(zip(places, leaves[len(names) :]))
+        inputs = tuple(given.get(i, arg) for i, arg in enumerate(args))
+        return torch.func.functional_call(module, dict(zip(names, leaves)), inputs)
+
+    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))
+
+
+def run(hooked):
+    try:
+        net = nn.MSELoss()
+        x = torch.ones((), requires_grad=True)
+        a = torch.ones(())
+        if hooked:
+            net.register_full_backward_pre_hook(lambda *args: None)
+        by_vjp(net, x, a)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

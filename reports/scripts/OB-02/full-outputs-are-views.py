@@ -1,0 +1,39 @@
+# torch 2.15.0: hookcheck repro a1897c19df9df7b3 --clause OB-02 --kind full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on a module of Linear: a hook that returns None changes g0[0]."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 10):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.Linear(1, 1)
+
+    def forward(self, x):
+        h0 = self.m0(x)
+        return (h0, h0)
+
+
+def run(hooked):
+    torch.manual_seed(0)
+    net = Net()
+    x = torch.randn(1)
+    if hooked:
+        net.register_full_backward_hook(lambda *args: None)
+    y = net(x)
+    torch.autograd.backward([y[0], y[1]], inputs=[y[0]])
+    g0 = (y[0].grad,)
+    return g0[0]
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+raise SystemExit(0 if torch.equal(experiment, control) else 1)

@@ -1,0 +1,37 @@
+# torch 2.15.0: hookcheck repro 5cdab0f560750903 --clause OB-04 --kind full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on a module of MSELoss: a hook that returns None changes x1.grad."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.MSELoss()
+
+    def forward(self, x0, x1, a0):
+        return (self.m0(x0, a0),)
+
+
+def run(hooked):
+    net = Net()
+    x0 = torch.ones((), requires_grad=True)
+    x1 = torch.ones((), requires_grad=True)
+    a0 = torch.ones(())
+    if hooked:
+        net.register_full_backward_hook(lambda *args: None)
+    net(x0, x1, a0)[0].backward()
+    return type(x1.grad).__name__
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+raise SystemExit(0 if experiment == control else 1)
