@@ -14,13 +14,14 @@ from torch import nn
 
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
-from hookcheck.repro.choice import chosen
+from hookcheck.repro.choice import chosen, controls
 from hookcheck.repro.links import links
 from hookcheck.repro.network import in_parts
+from hookcheck.repro.question import question
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Topology, statements
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.primitive import Array
@@ -86,6 +87,14 @@ def test_a_control_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(nn.Module, "register_full_backward_hook", nn.Module.register_backward_hook)
     with pytest.raises(AssertionError, match="the control fails"):
         executed(text)
+
+
+def test_a_control_calls_the_net_and_goes_back() -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    nets = [control.topology for control in controls(sighting, question(sighting)) if control.topology]
+    assert nets
+    for net in nets:
+        assert {type(act) for act in statements(net)} >= {Call, Backward}
 
 
 @pytest.mark.parametrize(

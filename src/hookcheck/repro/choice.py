@@ -54,7 +54,7 @@ def chosen(sighting: Sighting) -> Chosen:
         HookcheckError: none does.
     """
     why, asked = "no script shows it", question(sighting)
-    for control in _controls(sighting, asked):
+    for control in controls(sighting, asked):
         for way in _ways(control, asked):
             try:
                 text = script(sighting, asked, way)
@@ -131,7 +131,7 @@ def _ways(control: Control, asked: Question) -> Iterator[Way]:
             yield Way(control, numbers, everywhere)
 
 
-def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
+def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
     """What may pass, the plainest first; at last nothing at all."""
     case = sighting.case
     compared = asked.place in (ALIVE, WARNINGS) or (asked.place == VALUE and asked.relation == SAME)
@@ -145,12 +145,12 @@ def _controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
         yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
     classes = set(network(case.topology, ONES, "").classes)
     acting = _acts(case.topology)
-    for near in islice((near for near in _near(case.topology) if _acts(near) == acting), NEIGHBOURS):
+    for near in islice(_near(case.topology), NEIGHBOURS):
         try:
             known = classes.issuperset(network(near, ONES, "").classes)
         except INVALID:
             continue
-        if known:
+        if known and _acts(near) == acting:
             yield Control(topology=near)
     yield Control()
 
