@@ -1,0 +1,32 @@
+# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause FN-02 --kind acting_forward_pre
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_module_forward_pre_hook on Linear: it is given another module."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+def run(experiment):
+    calls = []
+    net = nn.Linear(1, 1, bias=False)
+    x = torch.ones(1)
+    torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(lambda module, args: calls.append(module is net))
+    )
+    if experiment:
+        torch.compile(net, backend="eager")(x)
+    else:
+        net(x)
+    return all(calls)
+
+
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control, "the control fails"
+raise SystemExit(0 if experiment else 1)

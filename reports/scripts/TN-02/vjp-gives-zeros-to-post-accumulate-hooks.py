@@ -1,0 +1,68 @@
+# torch 2.15.0: hookcheck repro c38e58600b1dfaf1 --clause TN-02 --kind post_accumulate
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_post_accumulate_grad_hook on a module of RMSNorm and Sigmoid: the hook is called …"""
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 4):
+    raise SystemExit(3)
+
+
+class ByVjp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, call, *leaves):
+        outputs, ctx.pull = torch.func.vjp(call, *leaves)
+        return (
+            tuple(each.detach() for each in outputs)
+            if isinstance(outputs, tuple)
+            else outputs.detach()
+        )
+
+    @staticmethod
+    def backward(ctx, *cotangents):
+        return (None, *ctx.pull(cotangents if len(cotangents) > 1 else cotangents[0]))
+
+
+def by_vjp(module, *args):
+    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    places = [i for i, arg in enumerate(args) if arg.requires_grad]
+
+    def call(*leaves):
+        given = dict(zip(places, leaves[len(names) :]))
+        inputs = tuple(given.get(i, arg) for i, arg in enumerate(args))
+        return torch.func.functional_call(module, dict(zip(names, leaves)), inputs)
+
+    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.RMSNorm((1,), 1e-05)
+        self.m1 = nn.Sigmoid()
+
+    def forward(self, x):
+        return self.m1(x)
+
+
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones((), requires_grad=True)
+    net.m0.weight.register_post_accumulate_grad_hook(lambda leaf: calls.append(leaf.grad.clone()))
+    if experiment:
+        by_vjp(net, x).backward()
+    else:
+        by_vjp(net, x)
+        torch.autograd.backward([])
+    return len(calls)
+
+
+expected = 0  # forward never, backward once
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)
