@@ -1,0 +1,49 @@
+# torch 1.8.0: hookcheck repro a2834d983e3a8b2d --clause AG-01 --kind acting_full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""a module of ELU and sum: x.grad is wrong."""
+
+import torch
+from torch import nn
+
+if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m0 = nn.ELU(inplace=True)
+
+    def forward(self, x):
+        return self.m0(x.sum())
+
+
+def scaled(value, factor):
+    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return factor * value if floating else value
+
+
+def run():
+    net = Net()
+    x = torch.tensor(1.0, requires_grad=True)
+
+    def acting(link, factors):
+        def hook(module, grad_input, grad_output):
+            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_input))
+
+        return hook
+
+    torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+    for module in net.modules():
+        module.register_full_backward_hook(acting(1, (4.0,)))
+        module.register_full_backward_hook(acting(2, (0.03125,)))
+    net(x).backward()
+    return x.grad.item()
+
+
+expected = 0.0625  # chain rule: ELU, then Sum
+experiment = run()
+print("experiment:", experiment)
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

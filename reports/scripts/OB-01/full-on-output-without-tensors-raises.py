@@ -1,0 +1,35 @@
+# torch 1.8.0: hookcheck repro 697c0639daf8945b --clause OB-01 --kind full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on a module of neg: RuntimeError: Module backward hook for …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return {"left": (-x)}
+
+
+def run(hooked):
+    try:
+        net = Net()
+        x = torch.ones((), requires_grad=True)
+        if hooked:
+            net.register_full_backward_hook(lambda *args: None)
+        net(x)["left"].backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

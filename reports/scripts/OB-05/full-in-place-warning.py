@@ -1,0 +1,30 @@
+# torch 1.8.0: hookcheck repro 39d28c7499ab81c6 --clause OB-05 --kind full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on Linear warns although the hook returns None: Output 0 of …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import warnings
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+def run(hooked):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        net = nn.Linear(1, 1, bias=False)
+        x = torch.ones(1)
+        if hooked:
+            net.register_full_backward_hook(lambda *args: None)
+        net(x).mul_(2.0)
+    return [str(w.message) for w in caught]
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+raise SystemExit(0 if not experiment or set(experiment) <= set(control) else 1)

@@ -1,0 +1,34 @@
+# torch 1.8.0: hookcheck repro 1d1ffc4a0c57c325 --clause P2-11 --kind backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_backward_hook on ReLU: grad_output[0] is wrong."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m1 = nn.ReLU()
+
+    def forward(self, x0, x1):
+        return torch.maximum(x0, self.m1(x1))
+
+
+def run():
+    calls = []
+    net = Net()
+    x0 = torch.tensor(1.0)
+    x1 = torch.tensor(1.0, requires_grad=True)
+    net.m1.register_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_output))
+    net(x0, x1).backward()
+    return calls[0][0].item()
+
+
+expected = 0.5  # chain rule: Maximum, then ReLU
+experiment = run()
+print("experiment:", experiment)
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

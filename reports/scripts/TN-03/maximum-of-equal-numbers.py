@@ -1,0 +1,38 @@
+# torch 1.8.0: hookcheck repro 1d1ffc4a0c57c325 --clause TN-03 --kind output_tensor
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_hook on a module of ReLU and maximum: the gradient is wrong."""
+# https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m1 = nn.ReLU()
+
+    def forward(self, x0, x1):
+        return torch.maximum(x0, self.m1(x1))
+
+
+def run():
+    calls = []
+    net = Net()
+    x0 = torch.tensor(1.0)
+    x1 = torch.tensor(1.0, requires_grad=True)
+
+    def watch(module, args, output):
+        output.register_hook(calls.append)
+
+    net.m1.register_forward_hook(watch)
+    net(x0, x1).backward()
+    return calls[0].item()
+
+
+expected = 0.5  # chain rule: Maximum, then ReLU
+experiment = run()
+print("experiment:", experiment)
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)
