@@ -52,21 +52,21 @@ def test_other_contexts_stay(head: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "instead", "name"),
+    ("text", "instead", "name"),
     [
         ("a = torch.nn.utils.weight_norm(b())", "b()", "without weight_norm"),
         ("a = f()\ny = a(lambda x: x, z)", "lambda of, *args: of(*args)", "without f"),
     ],
 )
-def test_what_is_made_another_way(made: str, instead: str, name: str) -> None:
-    ((changed, said),) = contrasted(f'{made}\ncheck.equal("n", y, 2)', "n")
+def test_what_is_made_another_way(text: str, instead: str, name: str) -> None:
+    ((changed, said),) = contrasted(f'{text}\ncheck.equal("n", y, 2)', "n")
     assert said == name
     assert f"if hooked else {instead}\n" in changed
 
 
-@pytest.mark.parametrize("made", ["a = f()\ny = a(z)", "a = f()\ny = a", "a = f(b)"])
-def test_what_is_used_otherwise_is_made_as_it_was(made: str) -> None:
-    assert not [*contrasted(f'{made}\ncheck.equal("n", y, 2)', "n")]
+@pytest.mark.parametrize("text", ["a = f()\ny = a(z)", "a = f()\ny = a", "a = f(b)"])
+def test_what_is_used_otherwise_is_made_as_it_was(text: str) -> None:
+    assert not [*contrasted(f'{text}\ncheck.equal("n", y, 2)', "n")]
 
 
 def test_a_name_that_is_not_written_out() -> None:

@@ -150,8 +150,8 @@ def _sentences(record: Record) -> Iterator[str]:
         more = f", and {_many(len(unjudged_by) - UNJUDGED, 'more clause')}" if len(unjudged_by) > UNJUDGED else ""
         yield f"not judged, since nobody can foretell what is right: {most}{more}"
     collected = accounts(record.cases)
-    told = (CRASHED, TIMED_OUT) if many else (NOT_RUN, CRASHED, TIMED_OUT) if causes else OUTCOMES
-    for outcome in (name for name in OUTCOMES if name != RAN and name in told):
+    named = (CRASHED, TIMED_OUT) if many else (NOT_RUN, CRASHED, TIMED_OUT) if causes else OUTCOMES
+    for outcome in (name for name in OUTCOMES if name != RAN and name in named):
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
         if reasons:
             yield _reasons(outcome, reasons)

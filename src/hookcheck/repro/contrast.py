@@ -42,13 +42,13 @@ Registration = Union[ast.Expr, ast.Assign]
 
 
 @dataclass(frozen=True)
-class Part:
+class Removal:
     """What a control does without: registrations, a context, or what a name is made with; and how that is said."""
 
     name: str
     registrations: tuple[Registration, ...] = ()
     context: ast.With | None = None
-    made: ast.Assign | None = None
+    assigned: ast.Assign | None = None
     instead: str = ""
 
 
@@ -61,19 +61,19 @@ def contrasted(text: str, fact: str) -> Iterator[tuple[str, str]]:
             yield changed, part.name
 
 
-def _parts(tree: ast.Module) -> Iterator[Part]:
+def _parts(tree: ast.Module) -> Iterator[Removal]:
     nodes = [*ast.walk(tree)]
     registering = [n for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) and _registers(n)]
     if registering:
-        yield Part("without hooks" if registering[1:] else "without a hook", tuple(registering))
+        yield Removal("without hooks" if registering[1:] else "without a hook", tuple(registering))
     for one in registering if registering[1:] else []:
-        yield Part(f"without {_called(one)}", (one,))
-    for made in (n for n in nodes if isinstance(n, ast.Assign)):
-        instead = _unchanged(made) or _handed_on(nodes, made)
+        yield Removal(f"without {_called(one)}", (one,))
+    for assigned in (n for n in nodes if isinstance(n, ast.Assign)):
+        instead = _unchanged(assigned) or _handed_on(nodes, assigned)
         if instead:
-            yield Part(f"without {_called(made)}", made=made, instead=instead)
+            yield Removal(f"without {_called(assigned)}", assigned=assigned, instead=instead)
     for context in (n for n in nodes if isinstance(n, ast.With) and len(n.items) == 1 and _enters(n.items[0])):
-        yield Part(f"outside of {_called(context)}", context=context)
+        yield Removal(f"outside of {_called(context)}", context=context)
 
 
 def _registers(statement: Registration) -> bool:
@@ -100,18 +100,18 @@ def _called(part: ast.AST) -> str:
     return str(re.findall(r"\w+", _function(call))[-1])
 
 
-def _unchanged(made: ast.Assign) -> str:
+def _unchanged(assigned: ast.Assign) -> str:
     """The module that one of torch's utilities changes; empty where none does."""
-    of = made.value
+    of = assigned.value
     if not isinstance(of, ast.Call) or not of.args or not UTILITIES.search(_function(of)):
         return ""
     return written(of.args[0])
 
 
-def _handed_on(nodes: list[ast.AST], made: ast.Assign) -> str:
+def _handed_on(nodes: list[ast.AST], assigned: ast.Assign) -> str:
     """A function that does no more than call one with what it is given, where that is what a name is used for."""
-    target = made.targets[0]
-    if not isinstance(target, ast.Name) or not isinstance(made.value, ast.Call):
+    target = assigned.targets[0]
+    if not isinstance(target, ast.Name) or not isinstance(assigned.value, ast.Call):
         return ""
     uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == target.id and n is not target]
     calls = [n for n in nodes if isinstance(n, ast.Call) and n.func in uses]
@@ -119,7 +119,7 @@ def _handed_on(nodes: list[ast.AST], made: ast.Assign) -> str:
     return "lambda of, *args: of(*args)" if calls and len(calls) == len(uses) and hands else ""
 
 
-def _twice(tree: ast.Module, text: str, fact: str, part: Part) -> str | None:
+def _twice(tree: ast.Module, text: str, fact: str, part: Removal) -> str | None:
     """The text with what is done in it done twice, without a part and with it."""
     aim, block = _aim(tree, fact), _acting(tree, fact)
     flag = next((flag for flag in FLAGS if not re.search(rf"\b{flag}\b", text)), "")
@@ -131,8 +131,8 @@ def _twice(tree: ast.Module, text: str, fact: str, part: Part) -> str | None:
         edits.append((node.lineno, lambda text: replaced(text, node, new)))
 
     put(aim, f'{written(aim)} if {flag} else "{part.name}"')
-    if part.made is not None:
-        put(part.made.value, f"{written(part.made.value)} if {flag} else {part.instead}")
+    if part.assigned is not None:
+        put(part.assigned.value, f"{written(part.assigned.value)} if {flag} else {part.instead}")
     if part.context is not None:
         row, head = part.context.lineno, part.context.items[0].context_expr
         line = f"{' ' * part.context.col_offset}context = {written(head)} if {flag} else nullcontext()"
