@@ -112,7 +112,7 @@ def _without_redundancy(optimizer: Any) -> Any:
 
 
 def _averaging(optimizer: Any) -> Any:
-    """The optimizer in one that averages over processes from time to time, which is not yet."""
+    """The optimizer in one that averages over processes, first after a hundred steps."""
     averagers: Any = import_module("torch.distributed.algorithms.model_averaging.averagers")
     averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
     return _distributed().PostLocalSGDOptimizer(optimizer, averager)

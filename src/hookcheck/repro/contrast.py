@@ -55,13 +55,13 @@ class Removal:
 def contrasted(text: str, fact: str) -> Iterator[tuple[str, str]]:
     """The text with its statements done twice, without a part of them and with it; and the name of the fact without."""
     tree = ast.parse(text)
-    for part in _parts(tree):
-        changed = _twice(tree, text, fact, part)
+    for removal in _removals(tree):
+        changed = _twice(tree, text, fact, removal)
         if changed is not None:
-            yield changed, part.name
+            yield changed, removal.name
 
 
-def _parts(tree: ast.Module) -> Iterator[Removal]:
+def _removals(tree: ast.Module) -> Iterator[Removal]:
     nodes = [*ast.walk(tree)]
     registering = [n for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) and _registers(n)]
     if registering:
@@ -119,7 +119,7 @@ def _handed_on(nodes: list[ast.AST], assigned: ast.Assign) -> str:
     return "lambda of, *args: of(*args)" if calls and len(calls) == len(uses) and hands else ""
 
 
-def _twice(tree: ast.Module, text: str, fact: str, part: Removal) -> str | None:
+def _twice(tree: ast.Module, text: str, fact: str, removal: Removal) -> str | None:
     """The text with what is done in it done twice, without a part and with it."""
     aim, block = _aim(tree, fact), _acting(tree, fact)
     flag = next((flag for flag in FLAGS if not re.search(rf"\b{flag}\b", text)), "")
@@ -130,14 +130,14 @@ def _twice(tree: ast.Module, text: str, fact: str, part: Removal) -> str | None:
     def put(node: ast.expr, new: str) -> None:
         edits.append((node.lineno, lambda text: replaced(text, node, new)))
 
-    put(aim, f'{written(aim)} if {flag} else "{part.name}"')
-    if part.assigned is not None:
-        put(part.assigned.value, f"{written(part.assigned.value)} if {flag} else {part.instead}")
-    if part.context is not None:
-        row, head = part.context.lineno, part.context.items[0].context_expr
-        line = f"{' ' * part.context.col_offset}context = {written(head)} if {flag} else nullcontext()"
+    put(aim, f'{written(aim)} if {flag} else "{removal.name}"')
+    if removal.assigned is not None:
+        put(removal.assigned.value, f"{written(removal.assigned.value)} if {flag} else {removal.instead}")
+    if removal.context is not None:
+        row, head = removal.context.lineno, removal.context.items[0].context_expr
+        line = f"{' ' * removal.context.col_offset}context = {written(head)} if {flag} else nullcontext()"
         edits.append((row, lambda text: _inserted(replaced(text, head, "context"), row, line)))
-    for one in (*part.registrations, *_of_handles(tree, part.registrations)):
+    for one in (*removal.registrations, *_of_handles(tree, removal.registrations)):
         edits.append((one.lineno, lambda text, one=one: _indented(text, lines_of(one), f"if {flag}:")))  # type: ignore[misc]
     text = "\n".join(text.split("\n")[: block[-1].end_lineno])
     for _, edit in sorted(edits, key=lambda edit: -edit[0]):  # what stands above is where it was

@@ -68,7 +68,7 @@ def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callab
         if not loops[skipped:]:
             return text
         loop = loops[skipped]
-        turns = _said_turns(text, loop, said)
+        turns = _turns_run(text, loop, said)
         shorter = replaced(text, loop.iter, f"({turns[-1]},)") if turns else ""
         if shorter and shows(shorter):
             text = shorter
@@ -76,7 +76,7 @@ def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callab
             skipped += 1
 
 
-def _said_turns(text: str, loop: ast.For, said: Callable[[str], str]) -> list[str]:
+def _turns_run(text: str, loop: ast.For, said: Callable[[str], str]) -> list[str]:
     """What a loop is over up to the turn that ends the script, by what a run of it says; only what can be written."""
     of = _items(loop)
     key = loop.target.elts[0] if of and isinstance(loop.target, ast.Tuple) else loop.target
@@ -159,9 +159,9 @@ def two_turns(
     tree = ast.parse(text)
     aims = aims_of(tree, fact)
     for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For) and not _listed(n, tree) and states(n, aims)):
-        turns_said = _said_turns(text, loop, said)
-        for turn in reversed(turns_said[:-1][-NEAREST:]):
-            yield replaced(text, loop.iter, f"({turn}, {turns_said[-1]})")
+        turns_run = _turns_run(text, loop, said)
+        for turn in reversed(turns_run[:-1][-NEAREST:]):
+            yield replaced(text, loop.iter, f"({turn}, {turns_run[-1]})")
     for loop in _loops(tree, fact):
         listed = [turn for turn in _listed(loop, tree) if not turn.startswith("*")]
         shown = (i for i, e in enumerate(listed) if shows(replaced(text, loop.iter, f"({e},)")))
