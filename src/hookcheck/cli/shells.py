@@ -58,6 +58,10 @@ end
 complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 
+    def format_completion(self, item: CompletionItem) -> str:
+        """One line, as the function reads it: click 8.4.0 and 8.4.1 print three (https://github.com/pallets/click/issues/3502)."""
+        return f"{item.type},{item.value}"
+
 
 for _shell in (_Bash, _Zsh, _Fish):
     add_completion_class(_shell)  # click finds them by their names
