@@ -116,9 +116,12 @@ class Finding:
             return joined(value) or "nothing"
         if isinstance(value, Gradients):
             entries = shown(value.entries)
-            return f"{entries}, which is {shown(value.names)}" if value.names else entries
+            return f"{entries}, which is {shown(value.names)}" if {*value.names} - {UNKNOWN, "None"} else entries
         return shown(value.value if isinstance(value, Rounded) else value)
 
+
+UNKNOWN = "unknown"
+"""What an entry is named that is no gradient which anything has."""
 
 _NOTHING: Mapping[Relation, str] = {RAISES: "no error", WARNS: "no warning"}
 """What None stands for in words, where it is not None."""
@@ -149,8 +152,8 @@ _BY_SITE: Mapping[tuple[SiteKind, Relation], tuple[str, str]] = {
 
 def _of_entry(observed: Gradients, expected: tuple[Any, ...], position: int) -> str:
     """How a wrong entry differs."""
-    name = observed.names[position] if observed.names else "unknown"
-    if not any(word in name for word in ("unknown", "input[", "output[")):
+    name = observed.names[position] if observed.names else UNKNOWN
+    if not any(word in name for word in (UNKNOWN, "input[", "output[")):
         return "parameter gradients mixed in"
     if position in observed.moved:
         return "wrong slots"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hookcheck.contract.clause import NOTHING, Judgement
-from hookcheck.contract.finding import Finding, Gradients
+from hookcheck.contract.finding import UNKNOWN, Finding, Gradients
 from hookcheck.contract.site import (
     ABSENT,
     ARGUMENT,
@@ -151,7 +151,7 @@ def as_copied(value: Any) -> Copy:
 
 def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
     if not isinstance(observed, np.ndarray):
-        return "unknown"
+        return UNKNOWN
     dtype = dtype_of(observed)
     cast = "" if dtype in case.expected.trace.dtypes else f" as {dtype}"
     candidates = [(name, array) for name, array in known.items() if array.size == observed.size]
@@ -163,4 +163,4 @@ def _name(case: Case, observed: Copy, known: Mapping[str, Array]) -> str:
             return f"{name} transposed{cast}"
         if case.alike(observed, array.reshape(observed.shape)):
             return f"{name} reshaped{cast}"
-    return "unknown"
+    return UNKNOWN
