@@ -8,7 +8,6 @@ import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ from hookcheck.programs.situations.fitting import REASONS, why_not
 from hookcheck.programs.situations.judge import finding, fitted, held
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.play import NAME
-from hookcheck.programs.situations.script import CHANGE_LINES, source
+from hookcheck.programs.situations.script import CHANGE_LINES
 from hookcheck.programs.situations.sites import LEFT_OUT, SITES
 
 HERE = release(torch.__version__)
@@ -190,28 +189,6 @@ def test_a_choice_is_simple_where_others_cover_it() -> None:
         twice,
         plain,
     ]
-
-
-@MODERN
-def test_a_script_is_silent_where_torch_does_as_it_must_and_says_where_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    situation = Situation(
-        "forward of net[0]", "input", True, "raises", "pickle with handles", "add", "with",
-        outer="dispatch mode", host="own methods", optimizer="with a scheduler", input="plain subclass",
-    )  # fmt: skip
-    steps = expected(acts(situation))
-    for changed, output in (
-        (steps, ""),
-        (
-            [*steps[:-1], (steps[-1][0], [("alive", "a")])],
-            "expected\n    ('alive', 'a')\n    observed\n    ('alive',)\n",
-        ),
-    ):
-        module = ModuleType("printed")
-        monkeypatch.setitem(sys.modules, "printed", module)  # where pickle looks for the classes
-        exec(source(situation, changed), vars(module))
-        assert capsys.readouterr().out == output
 
 
 def test_nothing_outlives_a_situation() -> None:

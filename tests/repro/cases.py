@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import sys
@@ -24,6 +25,7 @@ from hookcheck.record.model import (
     Torch,
     tally,
 )
+from hookcheck.repro.situations.script import reduces
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
@@ -46,14 +48,14 @@ PROGRAMS = {id: clause for id, clause in CLAUSES.items() if isinstance(clause, P
 
 MORE = {
     "interactions": "acts are drawn, and Hypothesis shrinks them",
-    "situations": "acts are those of a corpus, and a model of hookcheck says what they must have noted",
     "clauses-on-hosts": "programs of other chapters run on modules that are exchanged beneath them",
     "systems": "whole programs are held to the oracle, which is NumPy's",
     "WN-02": "the model is torchvision's",
 }
 """The chapters and programs that need more than torch, and for what."""
 
-SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys()]
+SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys() and not reduces(p)]
+"""The programs whose scripts are their own source; what is reduced has a script of what it shows alone."""
 
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 
@@ -285,3 +287,14 @@ def executed(script: str) -> tuple[int, str]:
         finally:
             del sys.modules[module.__name__]
     return 0, out.getvalue()
+
+
+def limits(text: str) -> None:
+    """A script is short, and needs torch and the standard library alone."""
+    lines = text.split("\n")
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 100
+    assert all(line == line.rstrip() for line in lines)
+    names = {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names}
+    assert {name.partition(".")[0] for name in names} <= {"torch", *getattr(sys, "stdlib_module_names", names)}
+    assert "hookcheck" not in text

@@ -3,9 +3,7 @@ mended."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -31,23 +29,12 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.model import Topology
 
 from .broken import CHANGES, NEW_CHANGES, REGISTRATIONS, broken, changed
-from .cases import BY_HAND, MIXED, ON_NETWORKS, executed
+from .cases import BY_HAND, MIXED, ON_NETWORKS, executed, limits
 
 REPORTS = Path(__file__).parents[2] / "reports"
 RECORD = REPORTS / "records" / record_name(str(torch.__version__), "cpu")
 DRAWN = 6
 """So many deviating cells of the record are drawn; with the slow tests one of each clause."""
-
-
-def limits(text: str) -> None:
-    """A script is short, and needs torch and the standard library alone."""
-    lines = text.split("\n")
-    assert len(lines) <= 60
-    assert max(map(len, lines)) <= 100
-    assert all(line == line.rstrip() for line in lines)
-    names = {alias.name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import) for alias in node.names}
-    assert {name.partition(".")[0] for name in names} <= {"torch", *getattr(sys, "stdlib_module_names", names)}
-    assert "hookcheck" not in text
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,7 @@ from hookcheck.repro.links import links
 from hookcheck.repro.program import program_script
 from hookcheck.repro.reduce import reduced
 from hookcheck.repro.sighting import Sighting, sightings, unable
+from hookcheck.repro.situations.script import reduces, situation_script
 from hookcheck.repro.verify import SHOWS, Verdict
 from hookcheck.repro.words import title
 from hookcheck.topology.codec import identify
@@ -173,8 +174,9 @@ def write(report: Report, folder: Path, records: Path) -> None:
     (folder / "issue.md").write_text(text, encoding="utf-8")
 
 
-def of_a_program(program: Program, device: str | None) -> Report:
-    """The report of what a program states first that is not so.
+def of_a_program(program: Program, device: str | None, cause: str = "") -> Report:
+    """The report of what a program states first that is not so, or first of the ``cause``: an entry of the ledger, or a
+    way to deviate that none explains.
 
     Raises:
         HookcheckError: it conforms on the torch at hand, or cannot run there.
@@ -184,11 +186,16 @@ def of_a_program(program: Program, device: str | None) -> Report:
     result = examine_program(program, known, device or (program.device if program.device != "any" else "cpu"))
     if result.outcome != RAN:
         raise HookcheckError(f"{program.id} is {result.outcome} on torch {torch.__version__}: {result.reason}")
-    if not result.deviations:
-        raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}: there is nothing to reproduce")
-    first = result.deviations[0]
-    script = program_script(program, device, first.subject, executed_alone if program.alone else executed)
-    entry = next((entry for entry in entries if entry.id == first.ledger), None)
+    seen = [d for d in result.deviations if cause in ("", d.ledger or d.gap)]
+    if not seen:
+        why = f", but for other causes than {cause}" if result.deviations else ""
+        raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}{why}: there is nothing to reproduce")
+    first = seen[0]
     heading = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"[:120]
+    if reduces(program):
+        heading, script = situation_script(program, first.subject, known, device or "cpu")
+    else:
+        script = program_script(program, device, first.subject, executed_alone if program.alone else executed)
+    entry = next((entry for entry in entries if entry.id == first.ledger), None)
     documentation = tuple(link for link in links(program.source) if "/issues/" not in link)
     return Report(heading, program, program.chapter, program.id, documentation, entry, script)

@@ -129,7 +129,7 @@ class Written:
                 given = re.search(rf"\S *\b{called}\(", body)
                 helpers.append(helper if given else helper.replace("result = act", "act").replace(RESULT, ""))
         everything = "\n".join([body, *helpers])
-        imports = {line for line in self.code.imports if "annotations" not in line and _needed(line, everything)}
+        imports = {line for line in self.code.imports if "annotations" not in line and is_needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
         imports |= {"from contextlib import nullcontext"} if "nullcontext(" in everything else set()
         alone = {"from contextlib import suppress", "import subprocess", "import sys"}
@@ -138,7 +138,7 @@ class Written:
         seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
         blocks = [
             _header(program),
-            _imports(imports),
+            imported(imports),
             *filter(None, ["\n".join(_guards(program, self.device))]),
             *([WATCHED] if program.alone else []),
             *(f"\n{helper}" for helper in helpers),
@@ -248,14 +248,14 @@ def _header(program: Program) -> str:
     return header(program.statement.rstrip("."), next(iter(links(program.source)), "").partition("#")[0])
 
 
-def _needed(line: str, text: str) -> bool:
+def is_needed(line: str, text: str) -> bool:
     """Whether what an import binds is still used where types are gone."""
     node = ast.parse(line).body[0]
     assert isinstance(node, (ast.Import, ast.ImportFrom))
     return any(re.search(rf"\b{(a.asname or a.name).partition('.')[0]}\b", text) for a in node.names)
 
 
-def _imports(lines: Iterable[str]) -> str:
+def imported(lines: Iterable[str]) -> str:
     """Import statements in the order of PEP 8, one a module: those of the standard library, and those of torch."""
     names: dict[str, set[str]] = {}
     for line in lines:

@@ -1,8 +1,8 @@
-"""A net, its hooks and their log, in words of torch alone: what a situation runs, and what its script begins with."""
+"""A net, its hooks and their log, in words of torch alone: what the lines of a situation run on."""
 
 from __future__ import annotations
 
-import copy  # noqa: F401 -- these three are for the lines that follow in a script
+import copy  # noqa: F401 -- these three are for the lines that follow
 import gc
 import pickle  # noqa: F401
 import weakref

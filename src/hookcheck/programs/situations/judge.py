@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import CALL, RAISES, Site
 from hookcheck.programs.check import text_of
 from hookcheck.programs.logs import difference
-from hookcheck.programs.situations.acts import Situation, acts
+from hookcheck.programs.situations.acts import Act, Situation, acts
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.corpus import read
 from hookcheck.programs.situations.fitting import LATER
@@ -49,10 +50,15 @@ def held(release: Release) -> tuple[Situation, ...]:
 
 
 def finding(situation: Situation) -> Finding | None:
-    """How torch deviates in a situation, of which `hookcheck.programs.situations.script` writes a script."""
-    steps = expected(acts(situation))
+    """How torch deviates in a situation, of which `hookcheck.repro.situations` writes a script."""
+    return deviation(situation, [*acts(situation)])
+
+
+def deviation(situation: Situation, acts: Sequence[Act]) -> Finding | None:
+    """How torch deviates during the first of ``acts`` during which hooks note something else."""
+    steps = expected(acts)
     try:
-        history = play(situation, [act for act, _ in steps])
+        history = play(situation, acts)
     except Exception as error:
         return Finding(Site(CALL, "setting the situation up"), RAISES, None, text_of(error))
     for (act, entries), observed in zip(steps, history):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import CodeType, ModuleType
 
@@ -50,6 +50,7 @@ def _module() -> Iterator[ModuleType]:
         yield module
     finally:
         for handle in vars(module).get("HANDLES", {}).values():
-            handle.remove()  # what is open must not outlive a situation that was cut off
+            with suppress(Exception):  # what is open must not outlive a situation that was cut off
+                handle.remove()
         del sys.modules[NAME]
         vars(module).clear()

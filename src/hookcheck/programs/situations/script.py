@@ -1,8 +1,11 @@
-"""What does a situation look like as PyTorch code? The lines that are run here, and that a script holds."""
+"""What does a situation look like as PyTorch code? The lines that are run, after those of the bench.
+
+What a report shows is shorter: see `hookcheck.repro.situations`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Situation, Trigger, Trouble
@@ -158,22 +161,3 @@ def registering(name: str, site: str, first: bool = False) -> str:
     if first:
         expression = f"{expression[:-1]}, prepend=True)"
     return f"HANDLES[{name!r}] = {expression}"
-
-
-def source(situation: Situation, steps: Sequence[tuple[Act, Sequence[object]]]) -> str:
-    """The whole script: it says where hooks note something else than what stands beside each act."""
-    head = BENCH.read_text(encoding="utf-8")
-    setting, *each = lines(situation, [act for act, _ in steps])
-    body = [*setting]
-    for part, (_, entries) in zip(each, steps):
-        body += [*part, f"expect({', '.join(map(repr, entries))})"]
-    return f"{head}\n\n{EXPECT}\n\n" + "\n".join(body) + "\n"
-
-
-EXPECT = '''\
-def expect(*entries):
-    """Says so where something else was noted."""
-    observed = noted()
-    if observed != [*entries]:
-        print("expected", *entries, "observed", *observed, sep="\\n    ")
-'''
