@@ -103,6 +103,17 @@ def test_a_program() -> None:
     assert subprocess.run([sys.executable, "-I", "BS-01/repro.py"], capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.slow
+def test_a_program_about_situations() -> None:
+    code, out, _ = asked("repro", "SI-02/program/situations", "--runs", "1", "--format", "json")
+    assert code == 0
+    row = json.loads(out)
+    assert (row["folder"], row["clause"], row["kind"]) == ("SI-02", "SI-02", "situations")
+    assert row["lines"] <= 60
+    assert row["title"].partition(",")[0] in Path("SI-02/issue.md").read_text(encoding="utf-8").partition("\n")[0]
+    assert subprocess.run([sys.executable, "-I", "SI-02/repro.py"], capture_output=True, check=False).returncode == 1
+
+
 def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
     _record(folder, str(torch.__version__), "published")
     code, out, _ = asked("repro", "GI-01/multi-node/backward", "--runs", "1", "--format", "json")

@@ -3,11 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 from tests.report.samples import case, deviation, record
 from tests.repro.cases import LINEAR
 
-from hookcheck.contract.verdict import Deviation
+from hookcheck.contract.verdict import PROGRAM, Deviation
 from hookcheck.record.model import Counterexample, public_version
 from hookcheck.record.writing import write
 from hookcheck.report.address import slug
@@ -122,3 +123,30 @@ def test_a_page_says_where_its_script_is_of_another_network(tmp_path: Path) -> N
         path.write_text(f"# torch 2.6.0: hookcheck repro {network} --clause BW-01 --kind backward\nprint('it')\n")
         report(tmp_path / "records", tmp_path, reproduce=reproductions(folder))
         assert f"{words} to fail on torch 2.6.0" in (tmp_path / "site" / "clauses" / "BW-01.html").read_text()
+
+
+def of_situations(ledger: str) -> Cause:
+    """A cause that a program about situations shows."""
+    seen = Deviation("SI-02", "a situation", "raised", "", "", ledger)
+    example = Example(PROGRAM, "situations", 0, seen, "SI-02", None)
+    return Cause("SI-02", ledger, (seen.gap,), ("situations",), (PROGRAM,), {0: 1}, example)
+
+
+def test_what_a_program_about_situations_shows_has_a_script_that_is_kept(tmp_path: Path) -> None:
+    archive = archived(tmp_path / "records", "2.6.0")
+    shown = of_situations("hooks-that-change-their-tables")
+    assert reproductions(tmp_path)(shown) == ""
+    assert missing(archive, [shown], tmp_path, "2.6.0") == ([shown], [])
+    path = tmp_path / "SI-02" / "hooks-that-change-their-tables.py"
+    path.parent.mkdir()
+    path.write_text("# torch 2.6.0: hookcheck repro SI-02\nimport torch\n")
+    assert reproductions(tmp_path)(shown) == path.read_text()
+    assert missing(archive, [shown], tmp_path, "2.6.0") == ([], [])
+
+
+@pytest.mark.slow
+def test_the_script_of_a_situation_is_made_once_it_was_seen_to_fail(tmp_path: Path) -> None:
+    first, other = write_scripts(tmp_path, of_situations("hooks-that-change-their-tables"), of_situations("none"))
+    assert 20 < first.lines <= 60
+    assert here(tmp_path / "SI-02" / "hooks-that-change-their-tables.py", VERSION).verdict == SHOWS
+    assert "but for other causes than none" in other.why

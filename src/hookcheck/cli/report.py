@@ -15,14 +15,14 @@ _SCHEMAS = [fields(file=("string", "a file that was written"))]
 @command("report", _SCHEMAS)
 @click.option("--records", type=click.Path(path_type=Path), default="reports/records", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path), default="reports", show_default=True)
-@click.option("--scripts", is_flag=True, help="First make the scripts of networks that are missing.")
+@click.option("--scripts", is_flag=True, help="First make the reduced scripts that are missing.")
 def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     """Draw site/ and compatibility.md from a folder of records; exit code 1 if a file is no sound record.
 
-    Pages show a script for each cause, which needs torch alone. Those of networks are kept in the folder scripts/
-    beside the records. With --scripts those that are missing are made, on the torch that is installed, of what shows
-    there: each network is reduced, and its script seen to fail. That takes seconds for each; when it is cut off, it
-    goes on where it was the next time. What is there is shown from then on, without --scripts too, as long as its cause
+    Pages show a script for each cause, which needs torch alone. Those of networks and situations are kept in the folder
+    scripts/ beside the records. With --scripts those that are missing are made, on the torch that is installed, of what
+    shows there: each is reduced, and its script seen to fail. That takes seconds for each; when it is cut off, it goes
+    on where it was the next time. What is there is shown from then on, without --scripts too, as long as its cause
     is: what needs another release is made once the command has run on one that shows it.
     """
     import hookcheck.clauses  # noqa: F401 -- declares the clauses

@@ -1,4 +1,4 @@
-"""The scripts that pages show for causes: of a program its own; of a network one that is reduced once, and kept."""
+"""The scripts that pages show for causes: of a program its own; of what is reduced one that is made once, and kept."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hookcheck.report.archive import Archive
 from hookcheck.report.causes import Cause
 from hookcheck.report.view import Reproduce, command
 from hookcheck.repro.program import program_script
+from hookcheck.repro.situations.script import reduces
 
 if TYPE_CHECKING:
     from hookcheck.topology.model import Topology
@@ -30,16 +31,24 @@ def kept_in(records: Path) -> Path:
 
 
 def reproductions(folder: Path) -> Reproduce:
-    """What gives the script of a cause, which needs torch alone; of a network that which is kept in ``folder``, if any.
+    """What gives the script of a cause, which needs torch alone; of what is reduced that which ``folder`` has, if any.
 
     It raises HookcheckError where a program needs more than torch.
     """
 
     def reproduction(cause: Cause) -> str:
         clause = CLAUSES.get(cause.clause)
-        return _of_program(clause) if isinstance(clause, Program) else script_of(cause, folder)
+        if isinstance(clause, Program) and not reduces(clause):
+            return _of_program(clause)
+        return script_of(cause, folder)
 
     return reproduction
+
+
+def _is_reduced(cause: Cause) -> bool:
+    """Whether the script of a cause is reduced: of a network, and of a program about situations."""
+    clause = CLAUSES.get(cause.clause)
+    return cause.example.family != PROGRAM or (isinstance(clause, Program) and reduces(clause))
 
 
 @cache
@@ -70,9 +79,9 @@ def _origin(cause: Cause) -> str:
 
 
 def missing(archive: Archive, causes: Iterable[Cause], folder: Path, torch: str) -> tuple[list[Cause], list[Cause]]:
-    """The causes on networks whose script ``folder`` lacks: those that ``torch`` shows, and those that it does not."""
+    """The causes whose reduced script ``folder`` lacks: those that ``torch`` shows, and those that it does not."""
     showing = {i for i, run in enumerate(archive.runs) if public_version(run.header.torch.version) == torch}
-    lacking = [cause for cause in causes if cause.example.family != PROGRAM and not script_of(cause, folder)]
+    lacking = [cause for cause in causes if _is_reduced(cause) and not script_of(cause, folder)]
     here = [cause for cause in lacking if showing.intersection(cause.cases)]
     return here, [cause for cause in lacking if cause not in here]
 
@@ -87,25 +96,19 @@ class Made:
 
 
 def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Iterator[Made]:
-    """Reduces the network of each cause on the ``torch`` at hand, and keeps its script, once it was seen to fail in a
+    """Reduces what shows each cause on the ``torch`` at hand, and keeps its script, once it was seen to fail in a
     process of its own.
 
     Raises:
         UnwritableReports: ``folder`` cannot be written.
     """
-    from hookcheck.repro.cells import Wanted
-    from hookcheck.repro.report import of_a_network, seen_to_show
-    from hookcheck.topology.codec import TopologyError, decode
+    from hookcheck.repro.report import seen_to_show
+    from hookcheck.topology.codec import TopologyError
 
     for cause in causes:
-        example = cause.example
         path = _file(cause, folder)
         try:
-            content = example.network.content if example.network else None
-            topology = decode(content) if content else _of_corpus(corpus, example.topology)
-            wanted = Wanted(topology, example.family, example.family, cause.clause, example.kind)
-            script = of_a_network(wanted, "cpu", cause=cause.name).script
-            text = f"# torch {torch}{_origin(cause)}\n{script}"
+            text = f"# torch {torch}{_origin(cause)}\n{_reduced(cause, corpus)}"
             unseen = path.with_suffix(".unseen")
             unseen.parent.mkdir(parents=True, exist_ok=True)
             unseen.write_text(text, encoding="utf-8")
@@ -117,6 +120,21 @@ def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Ite
             raise UnwritableReports(folder, error) from None
         else:
             yield Made(cause, text.count("\n"))
+
+
+def _reduced(cause: Cause, corpus: Path) -> str:
+    """The script of what shows a cause, reduced here."""
+    from hookcheck.repro.cells import Wanted
+    from hookcheck.repro.report import of_a_network, of_a_program
+    from hookcheck.topology.codec import decode
+
+    clause, example = CLAUSES[cause.clause], cause.example
+    if isinstance(clause, Program):
+        return of_a_program(clause, "cpu", cause.name).script
+    content = example.network.content if example.network else None
+    topology = decode(content) if content else _of_corpus(corpus, example.topology)
+    wanted = Wanted(topology, example.family, example.family, cause.clause, example.kind)
+    return of_a_network(wanted, "cpu", cause=cause.name).script
 
 
 def drop_others(causes: Iterable[Cause], folder: Path) -> None:
