@@ -56,7 +56,7 @@ class SceneWriter:
         used = "\n".join(_lines(body))
         if len(re.findall(r"\by\b", used)) == 2:
             body = [*_at_once(body)]
-        for name in ("steps", "state", "optimizer", "x"):  # those last that others are made from
+        for name in ("steps", "state", "optimizer", "x", "net"):  # those last that others are made from
             if len(re.findall(rf"\b{name}\b", used)) < 2:
                 body = [s for s in body if not (isinstance(s, str) and s.startswith(f"{name} = "))]
                 used = "\n".join(_lines(body))

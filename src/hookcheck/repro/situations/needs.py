@@ -16,6 +16,7 @@ from hookcheck.repro.bare import bare
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.situations.noting import NUMBERS
 from hookcheck.repro.situations.reduced import Scene
+from hookcheck.repro.wrapping import WIDTH
 from hookcheck.repro.writing import is_needed
 
 MODULES = ("copy", "gc", "pickle", "weakref")
@@ -102,8 +103,13 @@ def _imports(code: str) -> Iterator[str]:
 def registering(code: str) -> list[str]:
     """The lines that import what registers hooks on all modules or optimizers, in a run: not every torch has it."""
     names = sorted({*re.findall(r"(?<![.\w])register_(?:optimizer|module)_\w+(?=\()", code)})
-    modules = ["torch.optim.optimizer" if "optimizer" in name else "torch.nn.modules.module" for name in names]
-    return [f"from {module} import {name}" for module, name in zip(modules, names)]
+    lines: list[str] = []
+    for module, word in (("torch.nn.modules.module", "_module_"), ("torch.optim.optimizer", "_optimizer_")):
+        there = [name for name in names if word in name]
+        line = f"from {module} import {', '.join(there)}"
+        several = [f"from {module} import (", *(f"    {name}," for name in there), ")"]
+        lines += several if len(line) + 4 > WIDTH else [line] if there else []
+    return [*lines, ""] if lines else []
 
 
 def since(scene: Scene) -> Release:
