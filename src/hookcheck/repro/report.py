@@ -21,15 +21,14 @@ from hookcheck.programs.running import examine_program
 from hookcheck.record.model import public_version
 from hookcheck.repro import verify
 from hookcheck.repro.cells import Wanted
-from hookcheck.repro.choice import chosen, executed, executed_alone
+from hookcheck.repro.choice import chosen
 from hookcheck.repro.issue import collected, in_records, issue, prior_issues
 from hookcheck.repro.links import links
-from hookcheck.repro.program import program_script
 from hookcheck.repro.reduce import reduced
 from hookcheck.repro.sighting import Sighting, sightings, unable
-from hookcheck.repro.situations.script import reduces, situation_script
 from hookcheck.repro.verify import SHOWS, Verdict
 from hookcheck.repro.words import title
+from hookcheck.repro.writers import titled_script
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
 
@@ -191,11 +190,7 @@ def of_a_program(program: Program, device: str | None, cause: str = "") -> Repor
         why = f", but for other causes than {cause}" if result.deviations else ""
         raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}{why}: there is nothing to reproduce")
     first = seen[0]
-    heading = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"[:120]
-    if reduces(program):
-        heading, script = situation_script(program, first.subject, known, device or "cpu")
-    else:
-        script = program_script(program, device, first.subject, executed_alone if program.alone else executed)
+    heading, script = titled_script(program, device, first, known)
     entry = next((entry for entry in entries if entry.id == first.ledger), None)
     documentation = tuple(link for link in links(program.source) if "/issues/" not in link)
     return Report(heading, program, program.chapter, program.id, documentation, entry, script)

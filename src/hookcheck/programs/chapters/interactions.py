@@ -43,6 +43,15 @@ def matter(acts: Sequence[Act]) -> str:
     return f"{hooks}, {'some calls are without gradients' if ungraded else 'calls are with gradients'}"
 
 
+def about(fact: str, release: tuple[int, int]) -> list[tuple[Act, ...]]:
+    """The sequences that a fact of SM-01 is about, as a torch plays them."""
+    if fact != "drawn anew":
+        return [acts for acts in held(release) if matter(acts) == fact]
+    random = Random(1)
+    sorts = [(False, False), (True, False), (False, True), (True, True)] if release >= (1, 10) else [(False, False)]
+    return [drawn(random, release, *sorts[new % len(sorts)]) for new in range(NEW)]
+
+
 @program("SM-01", PROMISE, since="1.8", source=SOURCE)
 def acts_that_follow_one_another(check: Check) -> None:
     """After any acts, a call and a backward run the hooks that are registered then, in the documented order."""
