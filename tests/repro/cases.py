@@ -13,6 +13,7 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.verdict import CaseResult, Deviation
 from hookcheck.probe.state import preserved
+from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import Program
 from hookcheck.record.model import (
     CorpusFile,
@@ -278,7 +279,13 @@ def executed(script: str) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     module = ModuleType("reproduced")  # pickle looks up in its module what a script defines
     sys.modules[module.__name__] = module
-    with preserved(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warnings.catch_warnings():
+    with (
+        preserved(),
+        groups_closed(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
+    ):
         warnings.simplefilter("ignore")
         try:
             exec(compile(script, "<script>", "exec"), vars(module))

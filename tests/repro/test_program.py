@@ -25,7 +25,19 @@ from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
 from hookcheck.repro.program import GIVEN, may_hide, program_script
 from hookcheck.repro.wrapping import WIDTH, wrapped
-from hookcheck.repro.writing import FAILURE, NESTED, OF_PLAIN, PLAIN, RAISED, SILENT, TENSOR, WARNS, joined, stated
+from hookcheck.repro.writing import (
+    FAILURE,
+    NESTED,
+    OF_PLAIN,
+    PLAIN,
+    RAISED,
+    SILENT,
+    TENSOR,
+    WARNS,
+    joined,
+    stated,
+    without_guards,
+)
 
 from .cases import PROGRAMS, SCRIPTED, executed
 
@@ -321,3 +333,21 @@ def test_a_part_of_a_text_is_what_python_takes_for_it() -> None:
     parts = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.expr)]
     assert len(parts) > 6
     assert [source(text, part) for part in parts] == [ast.get_source_segment(text, part) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("text", "left", "since"),
+    [
+        ("if tuple(map(int, torch.__version__.split('.')[:2])) < (2, 7):\n    raise SystemExit(3)\nf()", "f()", "2.7"),
+        ("if not tuple(map(int, torch.__version__.split('.'))) >= (1, 9):\n    raise SystemExit(3)\nf()", "f()", "2.1"),
+        (
+            "with c:\n    if tuple(torch.__version__) < (2, 7):\n        raise SystemExit(3)\n    f()",
+            "with c:\n    f()",
+            "2.7",
+        ),
+        ("if a:\n    if tuple(torch.__version__) < (2, 7):\n        raise SystemExit(3)\n    f()", "", "2.1"),
+        ("if tuple(torch.__version__) < (2, 7):\n    f()", "", "2.1"),
+    ],
+)
+def test_a_release_that_is_needed_in_any_case_is_asked_for_at_the_top(text: str, left: str, since: str) -> None:
+    assert without_guards(text, "2.1") == (left or text, since)

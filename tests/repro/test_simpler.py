@@ -57,6 +57,23 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         None,
     ),
     "statements that need keywords": (placed, "def f(**more):\n    g(more)\n\n\nf()", None),
+    "the first argument of a call": (
+        placed,
+        "def f():\n    a = g()\n    h(a)\n    return a\n\n\nx = k(f(), 1)",
+        "def f():\n    a = g()\n    h(a)\n    return a\n\n\na = f()\nx = k(a, 1)",
+    ),
+    "another argument of a call": (placed, "def f():\n    a = g()\n    return a\n\n\nx = k(h(), f())", None),
+    "a context that goes on": (
+        placed,
+        "@contextmanager\ndef f(a):\n    try:\n        yield\n    except E:\n        a.g()\n    h(a)\n\n\n"
+        "with f(b):\n    k()",
+        "try:\n    k()\nexcept E:\n    b.g()\nh(b)",
+    ),
+    "a context in a loop": (
+        placed,
+        "@contextmanager\ndef f():\n    for _ in a:\n        yield\n\n\nwith f():\n    k()",
+        None,
+    ),
     "an early return": (placed, "def f(a):\n    if a:\n        return 1\n    return 2\n\n\nx = f(b)", None),
     "a generator": (yielded, "def f():\n    a = g()\n    yield a\n\n\nfor b in f():\n    h(b)", "a = g()\nb = a\nh(b)"),
     "a function": (thunk, "def f():\n    g(1)\n\n\nh(f)", "h(lambda: g(1))"),
@@ -64,9 +81,26 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "one turn": (unrolled, "for a, b in ((1, 2),):\n    f(a, b)", "a, b = 1, 2\nf(a, b)"),
     "an entry": (unfilled, 'd = {"a": f(), "b": g()}\nh(d["a"])', 'd = {"a": f()}\nh(d["a"])'),
     "the entry": (unfilled, 'd = {"a": partial(f)}\nh(d["a"])', "h(partial(f))"),
+    "the entry that is a dataclass": (
+        unfilled,
+        '@dataclass\nclass C:\n    a: int\n\n\nd = {"a": C(1)}\nh(d["a"])',
+        "@dataclass\nclass C:\n    a: int\n\n\nh(C(1))",
+    ),
     "the entry that a call gives": (unfilled, 'd = {"a": f()}\ng()\nh(d["a"])', None),
     "a dict that is handed on": (unfilled, 'd = {"a": f(), "b": g()}\nh(d)', None),
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
+    "a list that a hook fills": (unread, "d = []\n\ndef f(x):\n    d.append((x, 1))\n    g(x)", "def f(x):\n    g(x)"),
+    "a list that keeps things alive": (
+        unread,
+        "d = []\n\ndef f(x):\n    d.append(x)\n    g(x)\n\nw = weakref.ref(a)",
+        None,
+    ),
+    "options that are known": (lambda text: folded(text, "1.8"), 'f(1, **{"a": b}, c=d)', "f(1, a=b, c=d)"),
+    "a field that is asked for at once": (
+        unpacked,
+        "@dataclass\nclass C:\n    a: int\n    b: int = 2\n\n\nf(C(g).a)",
+        "f(g)",
+    ),
     "a context that undoes": (unguarded, "with restored():\n    f()", "f()"),
     "a context that hushes": (
         unguarded,
@@ -213,6 +247,13 @@ def test_the_turn_that_a_run_tells_by_its_key() -> None:
     text = "def judge(check):\n    for n, of in states().items():\n        check.equal(f'fact {n}', of(), 3)"
     shorter = one_turn(text, "fact b", lambda candidate: True, lambda candidate: "the turn is 'a'\nthe turn is 'b'\n")
     assert """n, of = "b", states()["b"]\n""" in shorter
+
+
+def test_the_turn_of_what_a_function_is_given_by_default() -> None:
+    text = "def sites(names=(1, 2)):\n    for name in names:\n        yield name\n\n\ndef judge(check):\n"
+    text += "    for n in sites():\n        check.equal(f'fact {n}', n, 3)"
+    shorter = one_turn(text, "fact 2", lambda candidate: "sites((2,))" in candidate)
+    assert "for n in sites((2,)):" in shorter
 
 
 def test_the_variant_that_shows_it() -> None:

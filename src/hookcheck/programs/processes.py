@@ -39,11 +39,26 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
         if distributed.get_world_size() > 1:
             raise NotRun("this process belongs to a process group already")
         _destroy()  # a network in DistributedDataParallel has left the group of one that it was in
-    store, timeout = store or distributed.HashStore(), timedelta(seconds=SECONDS)
-    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store, timeout=timeout)
+    waits = {} if store is None else {"timeout": timedelta(seconds=SECONDS)}
+    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits)
     try:
         yield
     finally:
+        _destroy()
+
+
+@contextmanager
+def groups_closed() -> Iterator[None]:
+    """Takes this process out of a group that it is in, and on leaving, of one that it came into meanwhile."""
+    _leave()
+    try:
+        yield
+    finally:
+        _leave()
+
+
+def _leave() -> None:
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
         _destroy()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import symtable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
@@ -50,8 +50,14 @@ def alone(module: str, name: str, given: dict[str, frozenset[str]]) -> Alone:
     Raises:
         ValueError: it needs two things of one name, or what cannot stand alone.
     """
-    collected = Alone()
-    _collect(module, name, given, collected, set())
+    return together([(module, name)], given)
+
+
+def together(wanted: Iterable[tuple[str, str]], given: dict[str, frozenset[str]]) -> Alone:
+    """The same of several names, each with its module."""
+    collected, seen = Alone(), set[tuple[str, int]]()
+    for module, name in wanted:
+        _collect(module, name, given, collected, seen)
     return collected
 
 

@@ -23,6 +23,7 @@ from hookcheck.oracle.trace import trace
 from hookcheck.probe.compiling import compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
+from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
 from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
@@ -86,6 +87,7 @@ def executed(text: str) -> tuple[int | None, str]:
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
     with (
         preserved(),
+        groups_closed(),
         _known(module),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(said),

@@ -100,17 +100,21 @@ def unfilled(text: str) -> str | None:
         items = [n for n in loads if isinstance(n, ast.Subscript) and ast.unparse(n.slice) in by_key]
         names = all(isinstance(v, ast.Name) for v in value.values)
         settled = all(len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in value.values if v in scopes.keys)
-        once = len(items) == len(by_key) == 1 and not scopes.repeated(items[0]) and _only_made(value.values[0])
+        once = len(items) == len(by_key) == 1 and not scopes.repeated(items[0]) and only_made(scopes, value.values[0])
         if not updates and not stores and len(items) == len(loads) > 0 and ((names and settled) or once):
             changed = scopes.put({n: copy.deepcopy(by_key[ast.unparse(n.slice)]) for n in items})
             return without_name(changed, statement, key[1]) if once else changed
     return None
 
 
-def _only_made(value: ast.expr) -> bool:
-    """Whether a value is the same where it is made later: it is a name, a literal or a function."""
-    is_partial = isinstance(value, ast.Call) and ast.unparse(value.func) == "partial"
-    return is_partial or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
+def only_made(scopes: Scopes, value: ast.expr) -> bool:
+    """Whether a value is the same where it is made later: a name, a literal, a function, or a dataclass of these."""
+    if not isinstance(value, ast.Call):
+        return isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
+    of = next((n for n in scopes.tree.body if getattr(n, "name", "") == ast.unparse(value.func)), None)
+    plain = isinstance(of, ast.ClassDef) and any(ast.unparse(d).startswith("dataclass") for d in of.decorator_list)
+    parts = (*value.args, *(keyword.value for keyword in value.keywords))
+    return ast.unparse(value.func) == "partial" or (plain and all(only_made(scopes, part) for part in parts))
 
 
 def _uses(scopes: Scopes, key: Key) -> tuple[set[str], list[ast.Dict], list[ast.Subscript]] | None:

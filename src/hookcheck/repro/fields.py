@@ -6,8 +6,10 @@ import ast
 import re
 
 from hookcheck.repro.editing import written
+from hookcheck.repro.entries import only_made
 from hookcheck.repro.folding import literal
 from hookcheck.repro.parameters import calls_of
+from hookcheck.repro.placing import LIFETIMES
 from hookcheck.repro.scopes import Scopes
 from hookcheck.repro.syntax import dedented, lines_of, without
 
@@ -68,6 +70,10 @@ def unpacked(text: str) -> str | None:
         values = {f.target.id: f.value for f in fields}  # type: ignore[union-attr]
         values.update(zip(values, call.args))
         values.update({k.arg or "": k.value for k in call.keywords})
+        asked = scopes.parents[call]
+        if isinstance(asked, ast.Attribute) and only_made(scopes, call):
+            field = values.get(asked.attr)
+            return None if field is None else without(scopes.put({asked: field}), lines_of(of))
         target = next((g for g in scopes.given() if g[2] is call), None)
         if target is None:
             continue
@@ -202,7 +208,21 @@ def _filling(scopes: Scopes, load: ast.Name) -> ast.stmt | None:
     above = scopes.parents[parent]
     if isinstance(parent, ast.Subscript) and isinstance(above, ast.Assign) and isinstance(above.value, ast.Name):
         return above if above.targets == [parent] and scopes.alone(above) is False else None
+    statement = scopes.parents.get(above)
+    appends = isinstance(parent, ast.Attribute) and parent.attr == "append" and isinstance(above, ast.Call)
+    if (
+        appends
+        and isinstance(above, ast.Call)
+        and isinstance(statement, ast.Expr)
+        and not LIFETIMES.search(scopes.text)
+    ):
+        mere = all(isinstance(n, MERE) for given in above.args for n in ast.walk(given))
+        return statement if mere and not scopes.alone(statement) else None
     return None
+
+
+MERE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Load)
+"""What does nothing where it is read."""
 
 
 LATE = re.compile(r'(?m)^( *)(\w+) = (?:getattr\()?import_module\("([\w.]+)"\)(?:, "(\w+)"\)|\.(\w+))?$')

@@ -153,6 +153,8 @@ def _reading(scopes: Scopes, load: ast.Name) -> bool:
     parent = scopes.parents[load]
     if isinstance(parent, ast.Attribute):
         return parent.attr in READING and isinstance(scopes.parents[parent], ast.Call)
+    if isinstance(parent, ast.keyword):
+        return parent.arg is None
     if isinstance(parent, ast.Call):
         return isinstance(parent.func, ast.Name) and parent.func.id in PURE and load is not parent.func
     if isinstance(parent, ast.Subscript):
@@ -301,6 +303,10 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         return ast.Subscript(alike, node.slice, node.ctx)
     if isinstance(node, ast.JoinedStr):
         return _merged(node)
+    if isinstance(node, ast.Call) and any(k.arg is None and _options(k.value) is not None for k in node.keywords):
+        options = [_options(k.value) if k.arg is None else [k] for k in node.keywords]
+        if None not in options:
+            return ast.Call(node.func, node.args, [k for each in options for k in each or ()])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
         return _applied(node.func, node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and ast.unparse(node.func.func) == "partial":
@@ -311,6 +317,13 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call) and _of_two(node):
         return ast.Attribute(node.args[0], node.args[1].value, ast.Load())  # type: ignore[attr-defined]
     return None
+
+
+def _options(given: ast.expr) -> list[ast.keyword] | None:
+    """The keyword arguments that a dict stands for which is written out; None where it is not."""
+    if not isinstance(given, ast.Dict) or not all(isinstance(k, ast.Constant) for k in given.keys):
+        return None
+    return [ast.keyword(str(k.value), v) for k, v in zip(given.keys, given.values) if isinstance(k, ast.Constant)]
 
 
 def same_entries(of: ast.expr) -> ast.expr | None:

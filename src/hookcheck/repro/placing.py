@@ -51,12 +51,14 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
     manages = [ast.unparse(d) for d in function.decorator_list] == ["contextmanager"]
     if isinstance(statement, ast.withitem) and manages and statement.optional_vars is None:
         statement = scopes.parents[statement]
-        if not isinstance(statement, ast.With) or len(statement.items) > 1 or not _last_but_one_yield(function):
+        if not isinstance(statement, ast.With) or len(statement.items) > 1 or not _yields_once(function):
             return None
     elif function.decorator_list:
         return None
     elif isinstance(statement, (ast.withitem, ast.Tuple)):
         return _ahead(scopes, function, call, statement)
+    elif isinstance(statement, ast.Call):
+        return _argument(scopes, function, call, statement)
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = written(statement.targets[0])
     elif not isinstance(statement, (ast.Expr, ast.Return)):
@@ -164,6 +166,20 @@ def _ahead(scopes: Scopes, function: ast.FunctionDef, call: ast.Call, part: ast.
         ]
         return "\n".join(lines)
     return None
+
+
+def _argument(scopes: Scopes, function: ast.FunctionDef, call: ast.Call, part: ast.Call) -> str | None:
+    """The text with a call in a statement of its own that is the first argument of what a statement gives a name."""
+    statement, last = scopes.parents[part], function.body[-1]
+    returned = last.value if isinstance(last, ast.Return) else None
+    if not isinstance(statement, ast.Assign) or part.args[:1] != [call] or not isinstance(returned, ast.Name):
+        return None
+    free = (function, returned.id) in scopes.stores and returned.id not in _taken(scopes, scopes.scope(call), function)
+    if not free or any(isinstance(n, ast.Call) for n in ast.walk(part.func)) or len(function.body) < 2:
+        return None
+    lines = scopes.put({call: returned}).split("\n")
+    lines.insert(statement.lineno - 1, f"{' ' * statement.col_offset}{returned.id} = {written(call)}")
+    return "\n".join(lines)
 
 
 def _taken(scopes: Scopes, here: ast.AST, function: ast.AST) -> set[str]:
@@ -280,12 +296,18 @@ def yielded(text: str) -> str | None:
     return None
 
 
-def _last_but_one_yield(function: ast.FunctionDef) -> bool:
-    """Whether what manages a context ends with it, or with a ``try`` around it that only has a ``finally``."""
-    last = function.body[-1]
-    if isinstance(last, ast.Try):
-        return not last.handlers and not last.orelse and len(last.body) == 1 and _bare_yield(last.body[0])
-    return _bare_yield(last)
+def _yields_once(function: ast.FunctionDef) -> bool:
+    """Whether what manages a context waits in one place, that in no loop, for what is done in it."""
+    waits = [n for n in ast.walk(function) if isinstance(n, (ast.Yield, ast.YieldFrom))]
+    block: list[ast.stmt] = function.body
+    while len(waits) == 1:
+        if any(map(_bare_yield, block)):
+            return True
+        within = [n for n in block if isinstance(n, (ast.With, ast.Try)) and waits[0] in ast.walk(n)]
+        if not within:
+            return False
+        block = within[0].body
+    return False
 
 
 def _bare_yield(statement: ast.stmt) -> bool:

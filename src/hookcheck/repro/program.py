@@ -16,10 +16,11 @@ from typing import Optional
 from hookcheck.contract.ledger import load
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import WHOLE, Program
-from hookcheck.repro.alone import PACKAGE, alone
+from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, ended, moved, vain
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
+from hookcheck.repro.raising import raising
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn, two_turns
@@ -47,10 +48,6 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
     Raises:
         HookcheckError: the program is about another device, or needs more than torch, as generated acts do.
     """
-    about = program.device if program.device != "any" else None
-    device = device or about or "cpu"
-    if about not in (None, device):
-        raise HookcheckError(f"program {program.id} is about {about}; add --device {about}")
     more = HookcheckError(f"no script can be written yet for program {program.id}: it needs more than torch")
     try:
         collected = alone(program.judge.__module__, program.judge.__name__, GIVEN)
@@ -58,6 +55,19 @@ def program_script(program: Program, device: str | None = None, fact: str = "", 
         raise more from None
     if any(map(MORE.search, (*collected.imports, *collected.definitions))):
         raise more
+    return script_of(program, device, fact, run, collected)
+
+
+def script_of(program: Program, device: str | None, fact: str, run: Run | None, collected: Alone) -> str:
+    """The same of a program that is ``collected``.
+
+    Raises:
+        HookcheckError: the program is about another device.
+    """
+    about = program.device if program.device != "any" else None
+    device = device or about or "cpu"
+    if about not in (None, device):
+        raise HookcheckError(f"program {program.id} is about {about}; add --device {about}")
     text = _lacking("\n\n\n".join(collected.definitions))
     written = Written(program, device, collected)
     if not fact or run is None:
@@ -76,6 +86,10 @@ def _of_whole(written: Written, text: str, run: Run) -> str:
     if fact:
         return _of_fact(written, text, fact, run) or script
     search = Search(written, "", run, ends=(code, _last(said)))
+    stated = raising(text, search.shows)
+    script_of_call = _of_fact(written, *stated, run) if stated else None
+    if script_of_call:
+        return script_of_call
     return written.script(search.changed(text, *search.smaller), "")
 
 
@@ -83,6 +97,8 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     """The script of a fact, with a control where that is no longer than scripts may be; None where it does not show."""
     search = Search(written, fact, run, tries=RACE if varies(written.program) else 1)
     short = sliced(text, fact)
+    if short is not None and not search.shows(short):
+        short = search.turned(short)  # another turn may have ended it before
     if short is None or not search.shows(short):
         return None
     scripts = _controlled(search, text, short)
@@ -256,7 +272,7 @@ class Search:
     def short(self, text: str) -> str:
         """The shortest text that shows it."""
         turned: tuple[Change, ...] = (self.turned, self._sliced, self._simpler)
-        short = self.changed(text, *turned, *turned, self._sliced, *self.smaller)
+        short = self.changed(text, *turned, *turned, self._sliced, *self.smaller, self._sliced, self._simpler)
         return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
 
     def plainest(self, text: str) -> str:

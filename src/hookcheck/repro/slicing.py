@@ -38,10 +38,6 @@ GLOBAL = re.compile(r"\bregister_module_|\b_?set_\w+\(|\bmanual_seed\(|\bfresh\(
 """What acts on all of torch, whatever it is given."""
 
 
-CLOSES = re.compile(r"\b_?destroy")
-"""What closes what does not end with the process: groups of processes."""
-
-
 def sliced(text: str, fact: str, beside: str = "", needed: bool = False) -> str | None:
     """Definitions of which one states ``fact``, with what matters to it alone; None where none does.
 
@@ -68,8 +64,7 @@ def _without_ends(text: str, fact: str) -> str:
         tree = ast.parse(text)
         aims = aims_of(tree, fact)
         ended = (n for n in ast.walk(tree) if isinstance(n, ast.Try) and not n.handlers and not n.orelse)
-        around = (n for n in ended if any(states(part, aims) for part in n.body))
-        statement = next((n for n in around if not CLOSES.search("\n".join(map(ast.unparse, n.finalbody)))), None)
+        statement = next((n for n in ended if any(states(part, aims) for part in n.body)), None)
         if statement is None:
             return text
         lines = text.split("\n")

@@ -142,6 +142,12 @@ def _shorter(text: str, fact: str) -> Iterator[str]:
                 names = known.listed(given)
                 if len(names) > 1:
                     yield from (replaced(text, given, f"({name},)") for name in names)
+            function = known.scopes.function(loop.iter)
+            if isinstance(function, ast.FunctionDef) and not (loop.iter.args or loop.iter.keywords):
+                for default in function.args.defaults[: len(function.args.args) == 1]:
+                    names = known.listed(default)
+                    called_so = f"{function.name}(({{}},))"
+                    yield from (replaced(text, loop.iter, called_so.format(name)) for name in names if names[1:])
     yield from _of_variants(known.scopes)
     aims = aims_of(tree, fact)
     for function in (node for node in tree.body if isinstance(node, ast.FunctionDef) and checks(node)):

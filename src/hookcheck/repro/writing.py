@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
-from hookcheck.repro.heading import LACKS, header, since_guard
+from hookcheck.repro.heading import LACKS, header, release, since_guard
 from hookcheck.repro.links import links
-from hookcheck.repro.syntax import may_name
+from hookcheck.repro.syntax import lines_of, may_name, without
 from hookcheck.repro.wrapping import WIDTH, wrapped
 
 DIGITS = 5
@@ -121,7 +121,7 @@ class Written:
     def script(self, text: str, fact: str, plain: str = PLAIN) -> str:
         """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
         program, name = self.program, self.program.judge.__name__
-        body = stated(text, fact)
+        body, since = without_guards(stated(text, fact), program.since)
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         for called, helper in uses.items():
@@ -139,7 +139,7 @@ class Written:
         blocks = [
             _header(program),
             imported(imports),
-            *filter(None, ["\n".join(_guards(program, self.device))]),
+            *filter(None, ["\n".join(_guards(program, since, self.device))]),
             *([WATCHED] if program.alone else []),
             *(f"\n{helper}" for helper in helpers),
             *(["\ntorch.manual_seed(0)"] if seeded else []),
@@ -270,8 +270,27 @@ def imported(lines: Iterable[str]) -> str:
     return "\n".join([*others, *([""] if others else []), *of_torch])
 
 
-def _guards(program: Program, device: str) -> list[str]:
+def _guards(program: Program, since: str, device: str) -> list[str]:
     """The lines that end a script where its torch lacks the API, or its machine the device."""
-    conditions = since_guard(program.since if device == "cpu" else max(program.since, "2.0"))
+    conditions = since_guard(since if device == "cpu" else max(since, "2.0", key=release))
     conditions += ["not torch.cuda.is_available()"] if device == "cuda" else []
     return [f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})"] if conditions else []
+
+
+OLDER = re.compile(r"(?:tuple\(.*torch\.__version__.*\) <|not tuple\(.*torch\.__version__.*\) >=) \((\d+), (\d+)\)$")
+"""A condition on the release that a script needs in any case, as it stands outside of functions."""
+
+
+def without_guards(text: str, since: str) -> tuple[str, str]:
+    """The text without what ends it where torch is older than some release, and the release since which it runs."""
+    tree = ast.parse(text)
+    blocks = [tree.body]
+    while blocks:
+        for statement in blocks.pop():
+            if isinstance(statement, (ast.With, ast.Try)):
+                blocks.append(statement.body)
+            older = OLDER.match(ast.unparse(statement.test)) if isinstance(statement, ast.If) else None
+            if older and [*map(ast.unparse, getattr(statement, "body", []))] == [f"raise SystemExit({LACKS})"]:
+                later = max(since, f"{older[1]}.{older[2]}", key=release)
+                return without_guards(without(text, lines_of(statement)), later)
+    return text, since

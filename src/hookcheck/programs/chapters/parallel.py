@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -159,32 +159,23 @@ OF_A_WEIGHT = ("register_hook", "register_post_accumulate_grad_hook")
 """What registers hooks on a parameter."""
 
 
-def _noting_gradients(log: list[float]) -> Callable[[Any], None]:
-    """A hook that notes the gradient that it gets, or that of the parameter."""
-
-    def hook(tensor: Any) -> None:
-        log.extend(_of_this_process(tensor.grad if isinstance(tensor, nn.Parameter) else tensor))
-
-    return hook
-
-
-def _of_this_process(tensor: Any) -> list[float]:
+def _local(tensor: Any) -> Any:
     """The numbers of a tensor; of a DTensor those that this process has."""
-    numbers: list[float] = getattr(tensor, "to_local", lambda: tensor)().tolist()
-    return numbers
+    return getattr(tensor, "to_local", lambda: tensor)().tolist()
 
 
-def _words_on_hooks(act: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What an act gives, and what it says of hooks in warnings or an exception; another exception is let out."""
+@contextmanager
+def _noting_refusals(words: list[str]) -> Iterator[None]:
+    """Notes what is said of hooks meanwhile, in warnings or in an exception; another exception is let out."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            result = act()
+            yield
         except Exception as error:
             if "hook" not in str(error):
                 raise
-            return None, [str(error)]
-    return result, [str(one.message) for one in said if "hook" in str(one.message)]
+            words.append(str(error))
+    words += [str(one.message) for one in said if "hook" in str(one.message)]
 
 
 def state_hooks_of_a_weight(check: Check, name: str, wrap: Callable[[Any], Any]) -> None:
@@ -192,15 +183,18 @@ def state_hooks_of_a_weight(check: Check, name: str, wrap: Callable[[Any], Any])
     backward with its gradient; or that they are refused in words that speak of hooks."""
     for kind in OF_A_WEIGHT:
         for when in ("before", "after") if hasattr(torch.Tensor, kind) else ():
-            net, log = scale(), list[float]()
-            wrapper, words = (net, []) if when == "before" else _words_on_hooks(partial(wrap, net))
-            _, refused = _words_on_hooks(partial(getattr(net.w, kind), _noting_gradients(log)))
-            if when == "before":
-                wrapper, words = _words_on_hooks(partial(wrap, net))
+            net, log, words, wrapper = scale(), list[float](), list[str](), None
+            hook = lambda tensor, log=log: log.extend(_local(tensor if tensor.grad is None else tensor.grad))  # noqa: E731
+            with _noting_refusals(words):
+                if when == "after":
+                    wrapper = wrap(net)
+                getattr(net.w, kind)(hook)
+                if when == "before":
+                    wrapper = wrap(net)
             if wrapper is not None:
                 wrapper(torch.tensor([3.0])).backward()
-                check.equal(f"{name}: gradient with {kind} {when}", _of_this_process(net.w.grad), [3.0])
-            check.order(f"{name}: calls with {kind} {when}", log, [] if words or refused else [3.0])
+                check.equal(f"{name}: gradient with {kind} {when}", _local(net.w.grad), [3.0])
+            check.order(f"{name}: calls with {kind} {when}", log, [] if words else [3.0])
 
 
 def _replicated(net: Any) -> Any:

@@ -31,19 +31,16 @@ def _wrapped(module: Any) -> Any:
     """A module under FSDP that keeps its parameters whole, since there is one process only."""
     _since_on_the_cpu(2, 2, "FullyShardedDataParallel")
     fsdp = import_module("torch.distributed.fsdp")
-    return fsdp.FullyShardedDataParallel(
-        module,
-        sharding_strategy=fsdp.ShardingStrategy.NO_SHARD,
-        device_id=torch.device("cpu"),
-        use_orig_params=True,
-    )
+    whole, cpu = fsdp.ShardingStrategy.NO_SHARD, torch.device("cpu")
+    return fsdp.FullyShardedDataParallel(module, sharding_strategy=whole, device_id=cpu, use_orig_params=True)
 
 
 def _sharded(module: Any, processes: int = 1) -> Any:
     """A module under fully_shard, on a mesh of so many processes; it gets DTensors for parameters."""
     _since_on_the_cpu(2, 7, "fully_shard")
     mesh = import_module("torch.distributed.device_mesh").init_device_mesh("cpu", (processes,))
-    import_module("torch.distributed.fsdp").fully_shard(module, mesh=mesh, reshard_after_forward=True)
+    fsdp = import_module("torch.distributed.fsdp")
+    fsdp.fully_shard(module, mesh=mesh, reshard_after_forward=True)
     return module
 
 
