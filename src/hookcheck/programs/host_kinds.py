@@ -61,27 +61,21 @@ def _with_methods(module: Module) -> Module:
     return module
 
 
-def _weighty(change: Callable[[Module], Any]) -> Make:
-    """Does something to a module that has a weight."""
-
-    def make(module: Module) -> Module:
-        if "weight" in module._parameters:
-            change(module)
-        return module
-
-    return make
+def _weighty(change: Callable[[Module], Any], module: Module) -> Module:
+    """The module, to which something is done if it has a weight."""
+    if "weight" in module._parameters:
+        change(module)
+    return module
 
 
-def _there_and_back(name: str) -> Make:
-    """What was done to a module and taken back, with the numbers that its weight had."""
-
-    def make(module: Module) -> Any:
-        weight = module.weight.detach().clone()
-        CHANGES[name].there(module)
-        CHANGES[name].back(module)
+def _there_and_back(name: str, module: Module) -> Module:
+    """The module, to which something is done and taken back if it has a weight, with the numbers that that had."""
+    if "weight" in module._parameters:
+        change, weight = CHANGES[name], module.weight.detach().clone()
+        change.there(module)
+        change.back(module)
         module.weight.data.copy_(weight)
-
-    return _weighty(make)
+    return module
 
 
 def _times(factor: float, compute: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -228,18 +222,18 @@ KINDS = {
     "own methods": Kind(_with_methods),
     "hooked before": Kind(_hooked_before),
     "parametrized": Kind(
-        _weighty(CHANGES["parametrized"].there),
+        partial(_weighty, CHANGES["parametrized"].there),
         LAYERS,
         (1, 9),
         {**COMPUTED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
     ),
-    "parametrized, undone": Kind(_there_and_back("parametrized"), since=(1, 9)),
-    "pruned": Kind(_weighty(CHANGES["pruned"].there), LAYERS, but=COMPUTED),
-    "pruned, undone": Kind(_there_and_back("pruned")),
-    "spectral_norm": Kind(_weighty(_spectral_normed), LAYERS, but={**COMPUTED, **ITERATED}),
-    "spectral_norm, undone": Kind(_there_and_back("spectral_norm"), LAYERS),
+    "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9)),
+    "pruned": Kind(partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED),
+    "pruned, undone": Kind(partial(_there_and_back, "pruned")),
+    "spectral_norm": Kind(partial(_weighty, _spectral_normed), LAYERS, but={**COMPUTED, **ITERATED}),
+    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS),
     "parametrizations.spectral_norm": Kind(
-        _weighty(_spectral_normed_by_parametrization),
+        partial(_weighty, _spectral_normed_by_parametrization),
         LAYERS,
         (1, 10),  # in 1.9 its vectors come with the first call
         {**COMPUTED, **ITERATED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
@@ -260,8 +254,8 @@ KINDS = {
             "RG-04: * for a module": "an average registers the module that it is made of",
         },
     ),
-    "weight_norm": Kind(_weighty(CHANGES["weight_norm"].there), LAYERS, but=COMPUTED),
-    "weight_norm, undone": Kind(_there_and_back("weight_norm"), LAYERS),
+    "weight_norm": Kind(partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED),
+    "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS),
     "was lazy": Kind(_was_lazy, ("Linear",), (1, 13)),
     "still lazy": Kind(
         _still_lazy,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -26,20 +27,15 @@ def _first_steps(optimizer: Any) -> Any:
     return Calling(optimizer.param_groups, **optimizer.defaults)
 
 
-def _with(**options: bool) -> Make:
+def _with(optimizer: Any, **options: bool) -> Any:
     """An optimizer of the same class and numbers, with options."""
-    return lambda optimizer: type(optimizer)(optimizer.param_groups, **{**optimizer.defaults, **options})
+    return type(optimizer)(optimizer.param_groups, **{**optimizer.defaults, **options})
 
 
-def _scheduled(*schedulers: Callable[[Any, Any], Any]) -> Make:
-    """An optimizer under schedulers, which so far leave its rate."""
-
-    def scheduled(optimizer: Any) -> Any:
-        for scheduler in schedulers:
-            scheduler(torch.optim.lr_scheduler, optimizer)
-        return optimizer
-
-    return scheduled
+def _scheduled(scheduler: Callable[[Any, Any], Any], optimizer: Any) -> Any:
+    """The optimizer under a scheduler, which so far leaves its rate."""
+    scheduler(torch.optim.lr_scheduler, optimizer)
+    return optimizer
 
 
 SCHEDULERS = {
@@ -49,7 +45,12 @@ SCHEDULERS = {
 }
 """What puts an optimizer under a scheduler, by name."""
 
-UNDER_ALL = _scheduled(*SCHEDULERS.values())
+
+def _under_all(optimizer: Any) -> Any:
+    """The optimizer under all of them, one after the other."""
+    for scheduler in SCHEDULERS.values():
+        _scheduled(scheduler, optimizer)
+    return optimizer
 
 
 def _loaded(optimizer: Any) -> Any:
@@ -66,31 +67,31 @@ def _stepped(optimizer: Any) -> Any:
     return optimizer
 
 
-def _copied(make: Make) -> Make:
+def _copied(make: Make, optimizer: Any) -> Any:
     """A copy that steps the parameters of the original."""
-
-    def copied(optimizer: Any) -> Any:
-        other = make(optimizer)
-        for copied_group, group in zip(other.param_groups, optimizer.param_groups):
-            copied_group["params"] = group["params"]
-        return other
-
-    return copied
+    other = make(optimizer)
+    for copied_group, group in zip(other.param_groups, optimizer.param_groups):
+        copied_group["params"] = group["params"]
+    return other
 
 
 OPTIMIZERS = {
     "with super().step()": Kind(_first_steps),
-    "foreach": Kind(_with(foreach=True)),
+    "foreach": Kind(partial(_with, foreach=True)),
     "fused": Kind(
-        _with(fused=True), since=(2, 4), but={"OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"}
+        partial(_with, fused=True),
+        since=(2, 4),
+        but={"OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"},
     ),
-    **{f"with {name}": Kind(_scheduled(scheduler)) for name, scheduler in SCHEDULERS.items()},
-    "with several schedulers": Kind(UNDER_ALL),
+    "with StepLR": Kind(partial(_scheduled, SCHEDULERS["StepLR"])),
+    "with LambdaLR": Kind(partial(_scheduled, SCHEDULERS["LambdaLR"])),
+    "with ReduceLROnPlateau": Kind(partial(_scheduled, SCHEDULERS["ReduceLROnPlateau"])),
+    "with several schedulers": Kind(_under_all),
     "loaded": Kind(_loaded),
-    "deep copy of one with schedulers": Kind(_copied(lambda optimizer: copy.deepcopy(UNDER_ALL(optimizer)))),
+    "deep copy of one with schedulers": Kind(partial(_copied, lambda optimizer: copy.deepcopy(_under_all(optimizer)))),
     "hooked before": Kind(_stepped),
-    "deep copy": Kind(_copied(copy.deepcopy)),
-    "unpickled": Kind(_copied(lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
+    "deep copy": Kind(partial(_copied, copy.deepcopy)),
+    "unpickled": Kind(partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
 }
 """The hosts of optimizers by name."""
 

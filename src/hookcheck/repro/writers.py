@@ -1,4 +1,4 @@
-"""What writes the script of a program: the same for all, but for those whose acts are data."""
+"""What writes the script of a program: the same for all, but for those whose acts are data, or other programs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.programs.program import Program
 from hookcheck.repro.choice import executed, executed_alone
+from hookcheck.repro.hosted import HOSTS, hosted_script
 from hookcheck.repro.machine import machine_script
 from hookcheck.repro.program import Run, program_script
-from hookcheck.repro.situations.script import CHAPTER as SITUATIONS
-from hookcheck.repro.situations.script import situation_script
+from hookcheck.repro.situations.script import reduces, situation_script
 
-Writer = Callable[[Program, "str | None", str, Run, Ledger], "tuple[str, str]"]
-"""Gives title and script of a fact of a program, on a device, as a run of it tells, of the cause that a ledger knows."""
+Writer = Callable[[Program, "str | None", str, Run], "tuple[str, str]"]
+"""Gives title and script of a fact of a program, on a device, as a run of it tells."""
 
-WRITERS: Mapping[str, Writer] = {
-    "SM-01": lambda program, device, fact, run, ledger: machine_script(program, device, fact, run),
-    SITUATIONS: lambda program, device, fact, run, ledger: situation_script(program, fact, ledger, device or "cpu"),
-}
-"""The programs that have a writer of their own, by id or chapter."""
+WRITERS: Mapping[str, Writer] = {"SM-01": machine_script, **dict.fromkeys(HOSTS, hosted_script)}
+"""The programs that have a writer of their own, by id."""
 
 
 def titled_script(program: Program, device: str | None, first: Deviation, ledger: Ledger) -> tuple[str, str]:
@@ -30,9 +27,11 @@ def titled_script(program: Program, device: str | None, first: Deviation, ledger
         HookcheckError: there is none.
     """
     run = executed_alone if program.alone else executed
-    writer = WRITERS.get(program.id) or WRITERS.get(program.chapter)
-    if writer:
-        title, script = writer(program, device, first.subject, run, ledger)
+    writer = WRITERS.get(program.id)
+    if reduces(program):
+        title, script = situation_script(program, first.subject, ledger, device or "cpu")
+    elif writer:
+        title, script = writer(program, device, first.subject, run)
     else:
         title = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"
         script = program_script(program, device, first.subject, run)

@@ -69,15 +69,22 @@ def seen(
     """Runs the programs on each host."""
     plain: dict[str, Mapping[str, Finding]] = {}
     for name, kind in kinds.items():
-        modules = {} if of_optimizers else dict.fromkeys(kind.names, kind.make)
         for one in fitting(kind, chapters) if offered(kind.since) else ():
             with suppress(NotOffered, NotRun):
                 if one.id not in plain:
                     plain[one.id] = untrue(one, check.device)
-                with hosted(one, modules, kind.make if of_optimizers else None):
-                    deviating = untrue(one, check.device, kind.refuses)
-                new = {fact: finding for fact, finding in deviating.items() if fact not in plain[one.id]}
-                yield OnHost(name, one.id, {f: new[f] for f in new if not is_meant(kind, f"{one.id}: {f}")})
+                yield OnHost(name, one.id, on_host(kind, one, check.device, plain[one.id], of_optimizers))
+
+
+def on_host(
+    kind: Kind, one: Program, device: str, plain: Mapping[str, Finding], of_optimizers: bool
+) -> dict[str, Finding]:
+    """What of a program does not hold on such a host and is not untrue elsewhere, by the names of its facts."""
+    modules = {} if of_optimizers else dict.fromkeys(kind.names, kind.make)
+    with hosted(one, modules, kind.make if of_optimizers else None):
+        deviating = untrue(one, device, kind.refuses)
+    new = {fact: finding for fact, finding in deviating.items() if fact not in plain}
+    return {fact: finding for fact, finding in new.items() if not is_meant(kind, f"{one.id}: {fact}")}
 
 
 def states(check: Check, all: Iterator[OnHost]) -> None:
