@@ -26,7 +26,7 @@ from hookcheck.record.model import (
     Torch,
     tally,
 )
-from hookcheck.repro.situations.script import reduces
+from hookcheck.repro.writers import has_own_writer
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
@@ -48,15 +48,14 @@ PROGRAMS = {id: clause for id, clause in CLAUSES.items() if isinstance(clause, P
 """Those that are."""
 
 MORE = {
-    "interactions": "acts are drawn, and Hypothesis shrinks them",
-    "clauses-on-hosts": "programs of other chapters run on modules that are exchanged beneath them",
+    "SM-02": "acts are drawn, and Hypothesis shrinks them",
     "systems": "whole programs are held to the oracle, which is NumPy's",
     "WN-02": "the model is torchvision's",
 }
 """The chapters and programs that need more than torch, and for what."""
 
-SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys() and not reduces(p)]
-"""The programs whose scripts are their own source; what is reduced has a script of what it shows alone."""
+SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys() and not has_own_writer(p)]
+"""The programs whose scripts are their own source."""
 
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))
 

@@ -19,11 +19,11 @@ _SCHEMAS = [fields(file=("string", "a file that was written"))]
 def draw_report(records: Path, output: Path, scripts: bool, shape: str) -> int:
     """Draw site/ and compatibility.md from a folder of records; exit code 1 if a file is no sound record.
 
-    Pages show a script for each cause, which needs torch alone. Those of networks and situations are kept in the folder
-    scripts/ beside the records. With --scripts those that are missing are made, on the torch that is installed, of what
-    shows there: each is reduced, and its script seen to fail. That takes seconds for each; when it is cut off, it goes
-    on where it was the next time. What is there is shown from then on, without --scripts too, as long as its cause
-    is: what needs another release is made once the command has run on one that shows it.
+    Pages show a script for each cause, which needs torch alone. Those of networks and of generated acts are kept in the
+    folder scripts/ beside the records. With --scripts those that are missing are made, on the torch that is installed,
+    of what shows there: each is reduced, and its script seen to fail. That takes seconds for each; when it is cut off,
+    it goes on where it was the next time. What is there is shown from then on, without --scripts too, as long as its
+    cause is: what needs another release is made once the command has run on one that shows it.
     """
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.collector import paused_until_exit

@@ -20,6 +20,11 @@ WRITERS: Mapping[str, Writer] = {"SM-01": machine_script, **dict.fromkeys(HOSTS,
 """The programs that have a writer of their own, by id."""
 
 
+def has_own_writer(program: Program) -> bool:
+    """Whether the script of a program is not of its own source: it is about generated acts, or other programs."""
+    return reduces(program) or program.id in WRITERS
+
+
 def titled_script(program: Program, device: str | None, first: Deviation, ledger: Ledger) -> tuple[str, str]:
     """The title and the script of what a program states that is not so.
 

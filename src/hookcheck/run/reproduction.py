@@ -19,7 +19,7 @@ from hookcheck.report.archive import Archive
 from hookcheck.report.causes import Cause
 from hookcheck.report.view import Reproduce, command
 from hookcheck.repro.program import program_script
-from hookcheck.repro.situations.script import reduces
+from hookcheck.repro.writers import has_own_writer
 
 if TYPE_CHECKING:
     from hookcheck.topology.model import Topology
@@ -38,7 +38,7 @@ def reproductions(folder: Path) -> Reproduce:
 
     def reproduction(cause: Cause) -> str:
         clause = CLAUSES.get(cause.clause)
-        if isinstance(clause, Program) and not reduces(clause):
+        if isinstance(clause, Program) and not has_own_writer(clause):
             return _of_program(clause)
         return script_of(cause, folder)
 
@@ -46,9 +46,9 @@ def reproductions(folder: Path) -> Reproduce:
 
 
 def _is_reduced(cause: Cause) -> bool:
-    """Whether the script of a cause is reduced: of a network, and of a program about situations."""
+    """Whether the script of a cause is reduced: of a network, and of a program that has a writer of its own."""
     clause = CLAUSES.get(cause.clause)
-    return cause.example.family != PROGRAM or (isinstance(clause, Program) and reduces(clause))
+    return cause.example.family != PROGRAM or (isinstance(clause, Program) and has_own_writer(clause))
 
 
 @cache
