@@ -1,0 +1,47 @@
+# torch 2.15.0: hookcheck repro HO-03
+# /// script
+# dependencies = ["torch"]
+# ///
+"""spectral_norm, undone: A private load pre-hook is called without the module unless it was …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 10):
+    raise SystemExit(3)
+
+
+def check(name, observed, expected):
+    print(f"{name}: expected {expected}, observed {observed}")
+    if observed != expected:
+        raise SystemExit(1)
+
+
+def failure(act):
+    try:
+        act()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+torch.manual_seed(0)
+
+module = nn.Linear(1, 1, bias=False)
+if "weight" in module._parameters:
+    weight = module.weight.detach().clone()
+    nn.utils.spectral_norm(module)
+    nn.utils.remove_spectral_norm(module)
+    module.weight.data.copy_(weight)
+nn.init.constant_(module.weight, 3)
+net = nn.Sequential(module)
+log = []
+net[0]._register_load_state_dict_pre_hook(lambda *arguments: log.append(arguments))
+net[0]._register_load_state_dict_pre_hook(
+    lambda *arguments: log.append(arguments), with_module=True
+)
+check(
+    "load_state_dict works",
+    failure(lambda: net.load_state_dict({"0.weight": torch.tensor([[5.0]])})),
+    None,
+)

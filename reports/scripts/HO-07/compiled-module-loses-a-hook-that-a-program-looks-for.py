@@ -1,0 +1,49 @@
+# torch 2.15.0: hookcheck repro HO-07
+# /// script
+# dependencies = ["torch"]
+# ///
+"""OptimizedModule: A full backward hook is given the gradients of inputs and outputs, a full …"""
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+def plain(value):
+    if isinstance(value, torch.Tensor):
+        value = value.tolist()
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    if type(value) is dict:
+        return {key: plain(item) for key, item in value.items()}
+    return float(f"{value:.5g}") if type(value) in (int, float) else value
+
+
+def check(name, observed, expected):
+    observed, expected = plain(observed), plain(expected)
+    print(f"{name}: expected {expected}, observed {observed}")
+    if observed != expected:
+        raise SystemExit(1)
+
+
+def what_full_hooks_are_given():
+    got = {}
+    tripled = torch.compile(
+        type("Net", (nn.Module,), {"forward": lambda module, x: 3.0 * x})(), backend="eager"
+    )
+    tripled.register_full_backward_hook(lambda *args: got.update(hook=args))
+    tripled.register_full_backward_pre_hook(lambda *args: got.update(pre=args))
+    (5 * tripled(torch.tensor([1.0], requires_grad=True))).sum().backward()
+    check("module of the hook", bool(got["hook"][0] is tripled), True)
+    check("arguments of the hook", got["hook"][1:], (([15],), ([5],)))
+    check("module of the pre-hook", bool(got["pre"][0] is tripled), True)
+    check("arguments of the pre-hook", got["pre"][1:], (([5],),))
+
+
+try:
+    what_full_hooks_are_given()
+except Exception as error:
+    print(f"{type(error).__name__}: {error}")
+    raise SystemExit(1)

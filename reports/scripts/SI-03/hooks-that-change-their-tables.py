@@ -1,0 +1,40 @@
+# torch 2.15.0: hookcheck repro SI-03
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_module_buffer_registration_hook, where a hook removes itself: RuntimeError: …"""
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
+    raise SystemExit(3)
+
+
+def run(experiment):
+    from torch.nn.modules.module import register_module_buffer_registration_hook
+
+    calls = []
+    net = nn.Linear(1, 1)
+
+    def a(*_):
+        calls.append("a")
+        if experiment:
+            handle_a.remove()
+
+    handle_a = register_module_buffer_registration_hook(a)
+    handle_b = register_module_buffer_registration_hook(lambda *_: calls.append("b"))
+    try:
+        net.register_buffer("extra_buffer", torch.zeros(1))
+    except Exception as error:
+        calls.append(repr(error))
+    handle_a.remove()
+    handle_b.remove()
+    return calls
+
+
+expected = ["a", "b"]  # each hook is called once, in the order of registration
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)

@@ -1,0 +1,36 @@
+# torch 2.15.0: hookcheck repro SI-04
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_step_pre_hook of an optimizer with super().step(): a hook is called too often."""
+# https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
+    raise SystemExit(3)
+
+
+class CallingStep(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def run(experiment):
+    calls = []
+    net = nn.Linear(1, 1)
+    if experiment:
+        optimizer = CallingStep(net.parameters(), lr=0.0)
+    else:
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+    optimizer.register_step_pre_hook(lambda *_: calls.append("a"))
+    optimizer.step()
+    return calls
+
+
+expected = ["a"]  # the hook is called once
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)

@@ -1,0 +1,35 @@
+# torch 2.15.0: hookcheck repro SI-04
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_multi_grad_hook in autograd.grad: RuntimeError: A leaf node was passed to …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
+    raise SystemExit(3)
+
+
+def run(experiment):
+    calls = []
+    net = nn.Linear(1, 1)
+    x = torch.ones(1, 1, requires_grad=True)
+    torch.autograd.graph.register_multi_grad_hook([x, net.weight], lambda *_: calls.append("a"))
+    y = net(x)
+    try:
+        if experiment:
+            torch.autograd.grad(y, [x, *net.parameters()])
+        else:
+            y.backward()
+    except Exception as error:
+        calls.append(repr(error))
+    return calls
+
+
+expected = ["a"]  # the hook is called once
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)
