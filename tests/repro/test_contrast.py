@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hookcheck.repro.contrast import contrasted, ended, moved, vain
+from hookcheck.programs.program import WHOLE
+from hookcheck.repro.contrast import contrasted, ended, lists_what_is_wrong, moved, once, otherwise, vain
 from hookcheck.repro.program import program_script
 
 from .cases import PROGRAMS, executed
@@ -99,19 +100,108 @@ def test_a_control_that_proves_nothing(said: str, proves_nothing: bool) -> None:
     assert vain(said, "a", "b") is proves_nothing
 
 
-PROGRAM_WITH_HOOK = """
-def judge(check):
-    net = nn.Identity()
-    net.register_forward_hook(lambda module, args, output: 3 * output)
-    check.equal("output", net(torch.ones(1)), [1])
-""".strip("\n")
+@pytest.mark.parametrize(
+    ("text", "name", "line"),
+    [
+        ("net[0].register_hook(f)", "on all of net", "(net[0] if experiment else net).register_hook(f)"),
+        ("module.forward(x)", "without forward", "(module.forward if experiment else module)(x)"),
+        ("f(g, scale=2)", "without scale", "f(g, scale=2) if experiment else f(g)"),
+        ("y = f()(g, z)", "without f", "y = (f() if experiment else lambda of, *args: of(*args))(g, z)"),
+        ("w = f(net)\ny = w(x)", "without f", "w = f(net) if experiment else net"),
+        ("y = f([a, b])", "without a", "y = f([a, b] if experiment else [b])"),
+        ("base.mul_(3)", "without mul_", "    base.mul_(3)"),
+        ("f.append(x.register_hook(g))", "without register_hook", "    f.append(x.register_hook(g))"),
+        ("y = x.register_hook(g), 1", "without a hook", "y = (x.register_hook(g) if experiment else None), 1"),
+        ("root.backward()", "backward of 1 * root", "(root if experiment else 1 * root).backward()"),
+        (
+            "net.register_forward_hook(f)",
+            "with register_forward_pre_hook",
+            "(net.register_forward_hook if experiment else net.register_forward_pre_hook)(f)",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_done_otherwise(text: str, name: str, line: str) -> None:
+    changed = next(changed for changed, said in otherwise(f'{text}\ncheck.equal("n", y, 2)', "n") if said == name)
+    assert f"\n    {line}\n" in changed
+    assert changed.endswith(f'check.equal("n" if experiment else "{name}", y, 2)')
 
 
-def test_a_script_has_the_fact_without_a_hook_as_its_control(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hookcheck.repro.program._lacking", lambda text: PROGRAM_WITH_HOOK.replace("judge", name))
+@pytest.mark.parametrize(
+    "text", ["log.append(1)", "torch.backward(y)", "a = f([1.0, 2.0])", "y = f(lambda: net.register_f(g))"]
+)
+def test_what_acts_or_notes_stays(text: str) -> None:
+    assert not [*otherwise(f'{text}\ncheck.equal("n", y, 2)', "n")]
+
+
+def test_what_cannot_be_done_twice_is_done_ahead_or_around() -> None:
+    text = 'begin()\ntry:\n    net = f()\n    net.mul_(3)\n    check.equal("n", net, 2)\nfinally:\n    end()'
+    changed = [changed for changed, name in otherwise(text, "n") if name == "without mul_"]
+    assert changed[0].startswith("for experiment in (False, True):\n    begin()\n    try:\n        net = f()\n")
+    assert changed[1] == (
+        "begin()\ntry:\n    for experiment in (False, True):\n        net = f()\n        if experiment:\n"
+        '            net.mul_(3)\n        check.equal("n" if experiment else "without mul_", net, 2)\n'
+        "finally:\n    end()"
+    )
+
+
+def test_a_long_statement_has_a_branch_of_its_own() -> None:
+    text = f'a = f({"b" * 60}, c=1)\ncheck.equal("n", a, 2)'
+    changed = next(changed for changed, name in otherwise(text, "n") if name == "without c")
+    assert f"    if experiment:\n        a = f({'b' * 60}, c=1)\n    else:\n        a = f({'b' * 60})\n" in changed
+
+
+def test_the_control_of_a_script_in_both_places() -> None:
+    assert once("for hooked in (False, True):\n    f()") == "for hooked in (False, False):\n    f()"
+
+
+@pytest.mark.parametrize(("condition", "lists"), [("a != b", True), ("a == b", False), ("a", False)])
+def test_a_list_of_what_is_wrong(condition: str, lists: bool) -> None:
+    assert lists_what_is_wrong(f"wrong = [a for a, b in c if {condition}]") is lists
+
+
+CONTROLS = {
+    "a hook": (
+        "net = nn.Identity()\nnet.register_forward_hook(lambda module, args, output: 3 * output)\n"
+        'check.equal("output", net(torch.ones(1)), [1])',
+        ["without a hook: expected [1], observed [1.0]", "output: expected [1], observed [3.0]"],
+    ),
+    "a hook within something": (
+        "net = nn.Identity()\nhandles = (net.register_forward_hook(lambda *args: 3), 0)\n"
+        'check.equal("output", net(1), 1)\nhandles[1] + 1',
+        ["without a hook: expected 1, observed 1", "output: expected 1, observed 3"],
+    ),
+    "another part": (
+        'x = torch.ones(1)\nx.mul_(3)\ncheck.equal("output", x, [1])',
+        ["without mul_: expected [1], observed [1.0]", "output: expected [1], observed [3.0]"],
+    ),
+    "what names alone say": (
+        'names = [name for name in dir(torch) if name == "nn"]\ncheck.equal("names", names, ["no such name"])',
+        ["names: expected ['no such name'], observed ['nn']"],
+    ),
+}
+"""What a program does, and what the script of its last fact says."""
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_script_has_its_fact_without_a_part_as_its_control(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, says = CONTROLS[name]
     program = PROGRAMS["FW-01"]
-    name = program.judge.__name__
-    text = program_script(program, None, "output", executed)
-    code, said = executed(text)
+    text = "\n    ".join([f"def {program.judge.__name__}(check):", *body.split("\n")])
+    monkeypatch.setattr("hookcheck.repro.program._lacking", lambda _: text)
+    fact = body.split("check.")[-1].split('"')[1]
+    script = program_script(program, None, fact, executed)
+    code, said = executed(script)
     assert code == 1
-    assert said.startswith("without a hook: expected [1], observed [1.0]\noutput: expected [1], observed [3.0]")
+    assert said.strip().split("\n") == says
+    assert ("# no control: " in script) is (said.count("\n") == 1)
+
+
+def test_what_ends_early_has_its_first_fact_as_a_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = PROGRAMS["FW-01"]
+    text = (
+        f"def {program.judge.__name__}(check):\n    x = torch.ones(1)\n    x.mul_(3)\n"
+        '    assert x.item() == 1, "it is not one"\n    check.equal("output", x, [1])'
+    )
+    monkeypatch.setattr("hookcheck.repro.program._lacking", lambda _: text)
+    code, said = executed(program_script(program, None, WHOLE, executed))
+    assert (code, said) == (1, "without mul_: expected [1.0], observed [1.0]\nAssertionError: it is not one\n")

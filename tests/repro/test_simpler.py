@@ -7,7 +7,7 @@ import pytest
 from hookcheck.repro.cutting import cut, dropped
 from hookcheck.repro.editing import quoted
 from hookcheck.repro.entries import entry, keyed, unfilled
-from hookcheck.repro.fields import attribute_put_in, hoisted, imported, unguarded, unpacked, unread
+from hookcheck.repro.fields import attribute_put_in, hoisted, idle, imported, unguarded, unpacked, unread
 from hookcheck.repro.folding import folded, put_in
 from hookcheck.repro.parameters import specialised, spread, undefaulted
 from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
@@ -89,18 +89,22 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "the entry that a call gives": (unfilled, 'd = {"a": f()}\ng()\nh(d["a"])', None),
     "a dict that is handed on": (unfilled, 'd = {"a": f(), "b": g()}\nh(d)', None),
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
-    "a list that a hook fills": (unread, "d = []\n\ndef f(x):\n    d.append((x, 1))\n    g(x)", "def f(x):\n    g(x)"),
-    "a list that keeps things alive": (
-        unread,
-        "d = []\n\ndef f(x):\n    d.append(x)\n    g(x)\n\nw = weakref.ref(a)",
-        None,
-    ),
     "options that are known": (lambda text: folded(text, "1.8"), 'f(1, **{"a": b}, c=d)', "f(1, a=b, c=d)"),
     "a field that is asked for at once": (
         unpacked,
         "@dataclass\nclass C:\n    a: int\n    b: int = 2\n\n\nf(C(g).a)",
         "f(g)",
     ),
+    "a list that is only filled": (unread, "d = []\nd.append(a)\nd.extend((a, b))\nf()", "None\nNone\nf()"),
+    "a hook that only notes": (unread, "d = []\nf(lambda x: d.append(x))", "f(lambda x: None)"),
+    "what is noted of an act": (unread, "d = []\nd.append((a, f(b)))\ng()", "f(b)\ng()"),
+    "what a list keeps alive": (unread, "d = []\nd.append(f(b))\ng()", None),
+    "whose lifetime counts": (unread, "d = []\nd.append(a)\nf(weakref.ref(a))", None),
+    "what is noted of many acts": (unread, "d = []\nd.append([f(a) for a in b])\ng()", None),
+    "a list that is read": (unread, "d = []\nd.append(a)\nf(d)", None),
+    "what does nothing": (idle, "f = lambda: None\nf()\ng(f())", None),
+    "calls of what does nothing": (idle, "f = lambda: None\nf()\ng()", "f = lambda: None\ng()"),
+    "a statement that is None": (idle, "None\ng()", "g()"),
     "a context that undoes": (unguarded, "with restored():\n    f()", "f()"),
     "a context that hushes": (
         unguarded,

@@ -1,4 +1,4 @@
-"""A fact beside the same without what makes it so: a hook that is not registered, a context that is not entered.
+"""A fact beside the same without what makes it so, or with that done otherwise (see `hookcheck.repro.removals`).
 
 Each fact is stated twice, the first time as a control. What comes of that only a run can tell.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Union
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 
-from hookcheck.repro.editing import replaced, written
+from hookcheck.repro.editing import replaced, start, written
+from hookcheck.repro.removals import Registration, Removal, further_removals, plain_removals
 from hookcheck.repro.syntax import (
     CHECK,
     aims_of,
+    blocks,
     comments_above,
     is_fact,
     lines_of,
@@ -26,124 +28,104 @@ from hookcheck.repro.syntax import (
 STATES = ": expected "
 """What stands between the name of a fact and what is expected in what a script says."""
 
-REGISTERS = re.compile(r"\bregister_\w+|\bretain_grad\(")
-"""What registers a hook, or has one registered."""
-
-ASIDE = re.compile(r"\bcatch_warnings\b|\bsuppress\b|\bno_grad\b")
-"""Contexts that a fact is not about."""
-
-UTILITIES = re.compile(r"\bnn\.utils\.|\bprune\.")
-"""What changes a module and gives it back."""
-
 FLAGS = ("hooked", "registers", "changed")
 """Names for whether what a control does without is there, of which one is free."""
 
-Registration = Union[ast.Expr, ast.Assign]
+TWICE = "(False, True)"
+"""The turns of a script: its control, and the experiment."""
 
+ROOM = 70
+"""So long an expression with a condition may be."""
 
-@dataclass(frozen=True)
-class Removal:
-    """What a control does without: registrations, a context, or what a name is made with; and how that is said."""
-
-    name: str
-    registrations: tuple[Registration, ...] = ()
-    context: ast.With | None = None
-    assigned: ast.Assign | None = None
-    instead: str = ""
+STARTS = 6
+"""So many places are tried from which a script does all twice."""
 
 
 def contrasted(text: str, fact: str) -> Iterator[tuple[str, str]]:
-    """The text with its statements done twice, without a part of them and with it; and the name of the fact without."""
+    """The text with its statements done twice, without a hook or a context and with it; and the name of the fact
+    without."""
     tree = ast.parse(text)
-    for removal in _removals(tree):
-        changed = _twice(tree, text, fact, removal)
+    for removal in plain_removals(tree):
+        changed = _twice(tree, text, fact, removal, FLAGS, _acting(tree, fact))
         if changed is not None:
             yield changed, removal.name
 
 
-def _removals(tree: ast.Module) -> Iterator[Removal]:
-    nodes = [*ast.walk(tree)]
-    registering = [n for n in nodes if isinstance(n, (ast.Expr, ast.Assign)) and _registers(n)]
-    if registering:
-        yield Removal("without hooks" if registering[1:] else "without a hook", tuple(registering))
-    for one in registering if registering[1:] else []:
-        yield Removal(f"without {_called(one)}", (one,))
-    for assigned in (n for n in nodes if isinstance(n, ast.Assign)):
-        instead = _unchanged(assigned) or _handed_on(nodes, assigned)
-        if instead:
-            yield Removal(f"without {_called(assigned)}", assigned=assigned, instead=instead)
-    for context in (n for n in nodes if isinstance(n, ast.With) and len(n.items) == 1 and _enters(n.items[0])):
-        yield Removal(f"outside of {_called(context)}", context=context)
+def otherwise(text: str, fact: str) -> Iterator[tuple[str, str]]:
+    """The same with any part of the text, as far as it can be left out or done otherwise; and from another statement
+    on, if what comes ahead cannot be done twice."""
+    tree = ast.parse(text)
+    flags = ("experiment", *FLAGS)
+    defined = [n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    for block in islice(_inner(tree, fact), STARTS):
+        known = set[int]().union(*map(lines_of, [*block, *(defined if block[-1] in tree.body else ())]))
+        for removal in (*plain_removals(tree), *further_removals(tree)):
+            changed = _twice(tree, text, fact, removal, flags, block) if removal.lines <= known else None
+            if changed is not None:
+                yield changed, removal.name
 
 
-def _registers(statement: Registration) -> bool:
-    """Whether a statement registers a hook, and gives nothing but its handle a name."""
-    named = isinstance(statement, ast.Expr) or isinstance(statement.targets[0], ast.Name)
-    call = statement.value
-    if not named or not isinstance(call, ast.Call) or is_fact(call):
-        return False
-    return bool(REGISTERS.search(f"{_function(call)}("))
+def once(text: str) -> str:
+    """The text of a script that does all twice with its control in the place of the experiment."""
+    return text.replace(f" in {TWICE}:", " in (False, False):")
 
 
-def _function(call: ast.Call) -> str:
-    return ast.unparse(call.func)
-
-
-def _enters(item: ast.withitem) -> bool:
-    of = item.context_expr
-    return item.optional_vars is None and isinstance(of, ast.Call) and not ASIDE.search(ast.unparse(of))
-
-
-def _called(part: ast.AST) -> str:
-    """The last name of the first function that is called in a part."""
-    call = next(n for n in ast.walk(part) if isinstance(n, ast.Call))
-    return str(re.findall(r"\w+", _function(call))[-1])
-
-
-def _unchanged(assigned: ast.Assign) -> str:
-    """The module that one of torch's utilities changes; empty where none does."""
-    of = assigned.value
-    if not isinstance(of, ast.Call) or not of.args or not UTILITIES.search(_function(of)):
-        return ""
-    return written(of.args[0])
-
-
-def _handed_on(nodes: list[ast.AST], assigned: ast.Assign) -> str:
-    """A function that does no more than call one with what it is given, where that is what a name is used for."""
-    target = assigned.targets[0]
-    if not isinstance(target, ast.Name) or not isinstance(assigned.value, ast.Call):
-        return ""
-    uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == target.id and n is not target]
-    calls = [n for n in nodes if isinstance(n, ast.Call) and n.func in uses]
-    hands = all(len(c.args) > 1 and not c.keywords and isinstance(c.args[0], (ast.Lambda, ast.Name)) for c in calls)
-    return "lambda of, *args: of(*args)" if calls and len(calls) == len(uses) and hands else ""
-
-
-def _twice(tree: ast.Module, text: str, fact: str, removal: Removal) -> str | None:
-    """The text with what is done in it done twice, without a part and with it."""
-    aim, block = _aim(tree, fact), _acting(tree, fact)
-    flag = next((flag for flag in FLAGS if not re.search(rf"\b{flag}\b", text)), "")
+def _twice(
+    tree: ast.Module, text: str, fact: str, removal: Removal, flags: Sequence[str], block: list[ast.stmt]
+) -> str | None:
+    """The text with what is done in a block done twice, without a part and with it."""
+    aim = _aim(tree, fact)
+    flag = next((flag for flag in flags if not re.search(rf"\b{flag}\b", text)), "")
     if aim is None or not block or not flag or '"""' in text or re.search(r"\bcontext\b", text):
         return None
-    edits: list[tuple[int, Callable[[str], str]]] = []
+    edits: list[tuple[tuple[int, int], Callable[[str], str]]] = []
 
     def put(node: ast.expr, new: str) -> None:
-        edits.append((node.lineno, lambda text: replaced(text, node, new)))
+        edits.append((start(node), lambda text: replaced(text, node, new)))
 
     put(aim, f'{written(aim)} if {flag} else "{removal.name}"')
-    if removal.assigned is not None:
-        put(removal.assigned.value, f"{written(removal.assigned.value)} if {flag} else {removal.instead}")
+    acts = {n.value: n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign))}
+    whole = {n.value for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.Expr, ast.Return, ast.keyword))}
+    whole |= {given for n in ast.walk(tree) if isinstance(n, ast.Call) for given in n.args}
+    for node, instead in removal.instead:
+        either = f"{written(node)} if {flag} else {instead}"
+        statement = acts.get(node)
+        if statement is not None and len(either) > ROOM:
+            ahead = "".join(f"{written(target)} = " for target in getattr(statement, "targets", []))
+            other = f"{' ' * statement.col_offset}else:\n{' ' * statement.col_offset}    {ahead}{instead}"
+            edits.append(((statement.lineno, -1), partial(_either, statement, f"if {flag}:", other)))
+        else:
+            put(node, either if node in whole else f"({either})")
     if removal.context is not None:
         row, head = removal.context.lineno, removal.context.items[0].context_expr
         line = f"{' ' * removal.context.col_offset}context = {written(head)} if {flag} else nullcontext()"
-        edits.append((row, lambda text: _inserted(replaced(text, head, "context"), row, line)))
-    for one in (*removal.registrations, *_of_handles(tree, removal.registrations)):
-        edits.append((one.lineno, lambda text, one=one: _indented(text, lines_of(one), f"if {flag}:")))  # type: ignore[misc]
-    text = "\n".join(text.split("\n")[: block[-1].end_lineno])
-    for _, edit in sorted(edits, key=lambda edit: -edit[0]):  # what stands above is where it was
+        edits.append(((row, 0), lambda text: _inserted(replaced(text, head, "context"), row, line)))
+    for one in (*removal.statements, *_of_handles(tree, removal.statements)):
+        edits.append(((one.lineno, -1), partial(_indented, numbers=lines_of(one), head=f"if {flag}:")))
+    first, last = min(lines_of(block[0])), max(lines_of(block[-1]))
+    lines = text.split("\n")
+    tail = [] if block[-1] in tree.body or _in_function(tree, block[-1]) else lines[last:]
+    text = "\n".join(lines[:last])
+    edits.append(((first, -2), partial(_indented_from, first, f"for {flag} in {TWICE}:")))
+    for _, edit in sorted(edits, key=lambda edit: edit[0], reverse=True):  # what stands above is where it was
         text = edit(text)
-    first = comments_above(text.split("\n"), min(lines_of(block[0])))
-    return _indented(text, set(range(first, text.count("\n") + 2)), f"for {flag} in (False, True):")
+    return "\n".join([text, *tail])
+
+
+def _in_function(tree: ast.Module, statement: ast.stmt) -> bool:
+    return any(isinstance(n, ast.FunctionDef) and statement in n.body for n in ast.walk(tree))
+
+
+def _indented_from(first: int, head: str, text: str) -> str:
+    """The text with all from a line on below a head."""
+    first = comments_above(text.split("\n"), first)
+    return _indented(text, set(range(first, text.count("\n") + 2)), head)
+
+
+def _either(statement: ast.stmt, head: str, other: str, text: str) -> str:
+    """The text with a statement under a condition, and another one else."""
+    text = _indented(text, lines_of(statement), head)
+    return _inserted(text, max(lines_of(statement)) + 2, other)
 
 
 def _inserted(text: str, row: int, line: str) -> str:
@@ -169,15 +151,31 @@ def _aim(tree: ast.Module, fact: str) -> ast.expr | None:
 
 def _acting(tree: ast.Module, fact: str) -> list[ast.stmt]:
     """The statements that act, of the block in which the fact is stated, and up to that."""
+    bodies = (n.body for n in ast.walk(tree) if isinstance(n, (ast.Module, ast.FunctionDef)))
+    return next(filter(None, (_up_to(body, tree, fact) for body in bodies)), [])
+
+
+def _up_to(body: list[ast.stmt], tree: ast.Module, fact: str) -> list[ast.stmt]:
+    """The statements of a block that act, up to the one in which the fact is stated; none where that is in no one."""
     aims = aims_of(tree, fact)
     defines = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    for of in (n for n in ast.walk(tree) if isinstance(n, (ast.Module, ast.FunctionDef))):
-        for place, part in enumerate(of.body):
-            inside = [n for n in outside_of_functions(part) if isinstance(n, ast.Call)]
-            if any(is_fact(n) and n.lineno in aims for n in inside):
-                acts = (i for i, each in enumerate(of.body) if not isinstance(each, defines) and not _ends(each))
-                return of.body[next(acts, place) : place + 1]
+    for place, part in enumerate(body):
+        inside = [n for n in outside_of_functions(part) if isinstance(n, ast.Call)]
+        if any(is_fact(n) and n.lineno in aims for n in inside):
+            acts = (i for i, each in enumerate(body) if not isinstance(each, defines) and not _ends(each))
+            return body[next(acts, place) : place + 1]
     return []
+
+
+def _inner(tree: ast.Module, fact: str) -> Iterator[list[ast.stmt]]:
+    """The statements that act, all that are of a block, those in a block within, and those from a later one on."""
+    acting = _acting(tree, fact)
+    while acting:
+        yield acting
+        innermost, within = acting, (_up_to(block, tree, fact) for block in blocks(acting[-1]))
+        acting = next(filter(None, within), [])
+        if not acting:
+            yield from (innermost[i:] for i, each in enumerate(innermost) if i and isinstance(each, ast.Assign))
 
 
 def _ends(statement: ast.stmt) -> bool:
@@ -185,7 +183,7 @@ def _ends(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "raise SystemExit" in ast.unparse(statement)
 
 
-def _of_handles(tree: ast.Module, registrations: tuple[Registration, ...]) -> list[ast.Expr]:
+def _of_handles(tree: ast.Module, registrations: Sequence[Registration]) -> list[ast.Expr]:
     """The statements that do something with the handles that registrations give."""
     handles = [n.targets[0] for n in registrations if isinstance(n, ast.Assign)]
     names = {n.id for n in handles if isinstance(n, ast.Name)} - {CHECK}
@@ -229,6 +227,12 @@ def _mere(part: ast.AST) -> bool:
 def vain(said: str, control: str, fact: str) -> bool:
     """Whether a control proves nothing: that something is empty, where the fact is about what there is."""
     return _is_empty(said, control) and not _is_empty(said, fact)
+
+
+def lists_what_is_wrong(text: str) -> bool:
+    """Whether a text draws up what differs from what is due: where nothing does that is empty, and proves something."""
+    filters = (part for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ListComp) for part in n.generators[0].ifs)
+    return any(isinstance(part, ast.Compare) and isinstance(part.ops[0], ast.NotEq) for part in filters)
 
 
 def _is_empty(said: str, name: str) -> bool:

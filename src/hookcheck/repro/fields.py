@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
-from hookcheck.repro.editing import written
+from hookcheck.repro.editing import replaced, start, written
 from hookcheck.repro.entries import only_made
 from hookcheck.repro.folding import literal
 from hookcheck.repro.parameters import calls_of
 from hookcheck.repro.placing import LIFETIMES
-from hookcheck.repro.scopes import Scopes
+from hookcheck.repro.scopes import COMPREHENSIONS, Scopes
 from hookcheck.repro.syntax import dedented, lines_of, without
 
 
@@ -195,34 +196,67 @@ def unread(text: str) -> str | None:
         empty = (isinstance(value, ast.List) and not value.elts) or (isinstance(value, ast.Dict) and not value.keys)
         if not empty or not isinstance(statement.targets[0], ast.Name):
             continue
-        fills = [_filling(scopes, load) for load in scopes.loads.get(key, [])]
+        lives = LIFETIMES.search(text) is not None
+        fills = [_filling(scopes, load, lives) for load in scopes.loads.get(key, [])]
         if fills and all(fills):
-            gone = lines_of(statement).union(*(lines_of(fill) for fill in fills if fill is not None))
-            return without(text, gone)
+            parts: list[ast.Assign | ast.Call] = [statement, *(fill for fill in fills if fill is not None)]
+            for part in sorted(parts, key=start, reverse=True):
+                acting = _acting(part) or "None" if isinstance(part, ast.Call) else ""
+                text = replaced(text, part, acting) if isinstance(part, ast.Call) else without(text, lines_of(part))
+            return text
     return None
 
 
-def _filling(scopes: Scopes, load: ast.Name) -> ast.stmt | None:
-    """The statement that puts something into what has a name, and does nothing else; None where there is another."""
+def _filling(scopes: Scopes, load: ast.Name, lives: bool) -> ast.Assign | ast.Call | None:
+    """What puts something into what has a name, a statement by itself or all of a lambda; None where it is used
+    otherwise, where more than one call is in what it puts there, or where it is asked what still ``lives``."""
     parent = scopes.parents[load]
     above = scopes.parents[parent]
     if isinstance(parent, ast.Subscript) and isinstance(above, ast.Assign) and isinstance(above.value, ast.Name):
         return above if above.targets == [parent] and scopes.alone(above) is False else None
-    statement = scopes.parents.get(above)
-    appends = isinstance(parent, ast.Attribute) and parent.attr == "append" and isinstance(above, ast.Call)
-    if (
-        appends
-        and isinstance(above, ast.Call)
-        and isinstance(statement, ast.Expr)
-        and not LIFETIMES.search(scopes.text)
-    ):
-        mere = all(isinstance(n, MERE) for given in above.args for n in ast.walk(given))
-        return statement if mere and not scopes.alone(statement) else None
+    fills = isinstance(parent, ast.Attribute) and parent.attr in ("append", "extend")
+    if not fills or lives or not isinstance(above, ast.Call) or above.func is not parent:
+        return None
+    around = scopes.parents[above]
+    whole = isinstance(around, ast.Expr) or (isinstance(around, ast.Lambda) and around.body is above)
+    return above if whole and _acting(above) is not None else None
+
+
+def _acting(fill: ast.Call) -> str | None:
+    """The one call in what is put into a list; empty where there is none, None where there are more, or in a loop, or
+    where the list keeps alive what it gives."""
+    if any(isinstance(given, ast.Call) for given in fill.args):
+        return None
+    calls = [n for given in fill.args for n in _outermost(given)]
+    if not calls:
+        return ""
+    return written(calls[0]) if isinstance(calls[0], ast.Call) and not calls[1:] else None
+
+
+def _outermost(node: ast.AST) -> Iterator[ast.AST]:
+    """The calls in a part that are in no other one, and the loops with calls in them."""
+    loops = isinstance(node, COMPREHENSIONS) and any(isinstance(n, ast.Call) for n in ast.walk(node))
+    if isinstance(node, ast.Call) or loops:
+        yield node
+    elif not isinstance(node, ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _outermost(child)
+
+
+def idle(text: str) -> str | None:
+    """The text without the calls of one function that does nothing, or without one statement that is None."""
+    scopes = Scopes(text)
+    statements = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and not scopes.alone(n)]
+    for statement in statements:
+        if isinstance(statement.value, ast.Constant) and statement.value.value is None:
+            return without(text, lines_of(statement))
+    for key, _, value in scopes.given():
+        if isinstance(value, ast.Lambda) and isinstance(value.body, ast.Constant):
+            loads = scopes.loads.get(key, [])
+            calls = [n for n in statements if isinstance(n.value, ast.Call) and n.value.func in loads]
+            if calls and len(calls) == len(loads):
+                return without(text, set[int]().union(*map(lines_of, calls)))
     return None
-
-
-MERE = (ast.Name, ast.Constant, ast.Tuple, ast.List, ast.Load)
-"""What does nothing where it is read."""
 
 
 LATE = re.compile(r'(?m)^( *)(\w+) = (?:getattr\()?import_module\("([\w.]+)"\)(?:, "(\w+)"\)|\.(\w+))?$')

@@ -17,12 +17,13 @@ from hookcheck.contract.ledger import load
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import WHOLE, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
-from hookcheck.repro.contrast import STATES, contrasted, ended, moved, vain
+from hookcheck.repro.contrast import STATES, contrasted, ended, lists_what_is_wrong, moved, once, otherwise, vain
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.raising import raising
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
+from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import flat, one_turn, two_turns
 from hookcheck.repro.writing import NESTED, PLAIN, ROUNDED, TENSOR, Written
 
@@ -90,7 +91,16 @@ def _of_whole(written: Written, text: str, run: Run) -> str:
     script_of_call = _of_fact(written, *stated, run) if stated else None
     if script_of_call:
         return script_of_call
-    return written.script(search.changed(text, *search.smaller), "")
+    short = search.changed(text, *search.smaller)
+    beside = (each for name in _unsaid(search, short) for each in otherwise(short, name))
+    return next(_contrasting(search, beside), None) or written.script(short, "")
+
+
+def _unsaid(search: Search, text: str) -> list[str]:
+    """The facts of a text that ends ahead of the first of them; none where it says one."""
+    calls = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Call) and is_fact(n) and n.args)
+    names = [str(n.args[0].value) for n in calls if isinstance(n.args[0], ast.Constant)]
+    return [] if STATES in search.ended(text)[1] else names
 
 
 def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
@@ -101,20 +111,33 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
         short = search.turned(short)  # another turn may have ended it before
     if short is None or not search.shows(short):
         return None
-    scripts = _controlled(search, text, short)
-    return next((script for script in scripts if script.count("\n") <= LONGEST), None) or search.script(short)
+    alone = WITHOUT
+    for script in _controlled(search, text, short):
+        if script.count("\n") <= LONGEST:
+            return script
+        alone = TOO_LONG
+    shortest = search.short(short)
+    remark = "" if search.stated(shortest) else READ_ALONE if reads(ast.parse(shortest)) else alone
+    return search.plainest(shortest, remark)
 
 
 def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
-    whole = facts_of(search.run(search.written.script(text, ""))[1], search.fact)
+    whole = facts_of(search.ended(text)[1], search.fact)
     names = list(dict.fromkeys(reversed(whole)))
     yield from (search.script(of, name) for of, name in _on_the_way(search, text, short, names[:NEAREST]))
-    for of, name in contrasted(search.short(short), search.fact):
-        beside = replace(search, control=name)
-        if beside.shows(of):
-            yield beside.plainest(of)
+    shortest = search.short(short)
+    yield from _contrasting(search, contrasted(shortest, search.fact))
     yield from (search.script(of, name) for of, name in _aside(search, text, short, names[:NEAR]))
+    yield from _contrasting(search, otherwise(shortest, search.fact))
+
+
+def _contrasting(search: Search, texts: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """The scripts of the texts that do all twice, of which the first turn is so, both times if it is done twice."""
+    for of, name in texts:
+        beside = replace(search, control=name, same=True)
+        if beside.shows(of) and beside.ended(once(of))[0] == 0:
+            yield beside.plainest(of)
 
 
 def _on_the_way(search: Search, text: str, short: str, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -151,6 +174,11 @@ NEAREST = 6
 
 NEAR = 2
 """So many of them where each is tried to the end."""
+
+READ_ALONE = "no control: nothing runs, names are read alone"
+TOO_LONG = "no control: with one it is longer than a script may be"
+WITHOUT = "no control: this is not so either whichever part is left out or done otherwise"
+"""What a script says where it has none."""
 
 LONGEST = 60
 """So many lines a script has at most."""
@@ -200,12 +228,14 @@ def _last(said: str) -> str:
 
 @dataclass(frozen=True)
 class Search:
-    """What shows a ``fact`` of a program, and ahead of it a ``control``; or, without one, how its script ``ends``."""
+    """What shows a ``fact`` of a program, and ahead of it a ``control``, which may be the ``same`` call; or, without a
+    fact, how its script ``ends``."""
 
     written: Written
     fact: str
     run: Run
     control: str = ""
+    same: bool = False
     ends: tuple[int | None, str] = (1, "")
     tries: int = 1
 
@@ -229,10 +259,13 @@ class Search:
         """Whether a text shows it; with less than ``PLAIN`` only if that makes no difference to what is compared."""
         code, said = self.ended(text, plain)
         if not self.fact:
-            return (code, _last(said)) == self.ends
+            ahead, _, said = said.partition("\n") if self.control else ("", "", said)
+            return ahead.partition(STATES)[0] == self.control and (code, _last(said)) == self.ends
         if code != 1 or failing(said) != self.fact:
             return False
-        if self.control and (f"{self.control}{STATES}" not in said or vain(said, self.control, self.fact)):
+        if self.control and f"{self.control}{STATES}" not in said:
+            return False
+        if self.control and vain(said, self.control, self.fact) and not (self.same and lists_what_is_wrong(text)):
             return False
         compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
         expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(", observed ")
@@ -275,10 +308,11 @@ class Search:
         short = self.changed(text, *turned, *turned, self._sliced, *self.smaller, self._sliced, self._simpler)
         return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
 
-    def plainest(self, text: str) -> str:
+    def plainest(self, text: str, remark: str = "") -> str:
         """The script of a text that shows it, with as little as it needs to compare."""
-        plain = next(plain for plain in ("", TENSOR, NESTED, PLAIN) if plain == PLAIN or self.shows(text, plain))
-        return self.written.script(text, self.fact, plain)
+        fewer = (plain for plain in ("", TENSOR, NESTED) if self.fact and self.shows(text, plain))
+        plain = next(fewer, PLAIN)
+        return self.written.script(text, self.fact, plain, remark)
 
     def turned(self, text: str) -> str:
         """The text with what is done in turns done once."""

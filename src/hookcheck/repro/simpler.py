@@ -9,6 +9,7 @@ from hookcheck.repro.entries import entry, keyed, unfilled
 from hookcheck.repro.fields import (
     attribute_put_in,
     hoisted,
+    idle,
     imported,
     made_of_class,
     unguarded,
@@ -24,7 +25,7 @@ from hookcheck.repro.turns import unrolled
 Rule = Callable[[str], "str | None"]
 
 RULES: tuple[Rule, ...] = (
-    unguarded, imported, unread, unrolled, yielded, cut, dropped, undefaulted, put_in,
+    unguarded, imported, unread, idle, unrolled, yielded, cut, dropped, undefaulted, put_in,
     specialised, hoisted, made_of_class, unpacked,
     keyed, entry, attribute_put_in, unfilled, plainer, placed, defined_ahead, spread, thunk, inlined,
 )  # fmt: skip

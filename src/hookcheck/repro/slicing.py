@@ -18,6 +18,7 @@ from hookcheck.repro.syntax import (
     CHECK,
     LEAVES,
     aims_of,
+    blocks,
     called,
     checked,
     checking,
@@ -144,7 +145,7 @@ class Function:
         for statement in reversed(body):
             if self._aimed(statement):
                 behind = met = True
-                for block in _blocks(statement):
+                for block in blocks(statement):
                     inner, aimed = self._lines(
                         block, needed, local, related, isinstance(statement, (ast.For, ast.While))
                     )
@@ -168,7 +169,7 @@ class Function:
         """The lines of what is stated within a statement that matters, and changes nothing."""
         lines: set[int] = set()
         for part in _statements([statement]):
-            for block in _blocks(part):
+            for block in blocks(part):
                 others = [inner for inner in block if not _mere_fact(inner)]
                 lines |= (
                     set[int]().union(*(lines_of(inner) for inner in block if _mere_fact(inner))) if others else set()
@@ -233,7 +234,7 @@ class Function:
     def _touched(self, statement: ast.stmt, local: set[str]) -> set[str]:
         """The local names in a statement, those in the functions that it names too; of a block those of its head."""
         parts: Iterable[ast.AST] = [statement]
-        if _blocks(statement) and self._aimed(statement):
+        if blocks(statement) and self._aimed(statement):
             parts = _head(statement)
         names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)} & local
         inner = {d.name: d for d in ast.walk(self.node) if isinstance(d, (ast.FunctionDef, ast.ClassDef))}
@@ -265,18 +266,11 @@ def _mere_fact(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and is_fact(call) and reads(statement)
 
 
-def _blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
-    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-        return []
-    handlers = [handler.body for handler in getattr(statement, "handlers", [])]
-    return [b for b in (*(getattr(statement, n, []) for n in ("body", "orelse", "finalbody")), *handlers) if b]
-
-
 def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """The statements of a block, and of the blocks in it, but not of the functions."""
     for statement in body:
         yield statement
-        for block in _blocks(statement):
+        for block in blocks(statement):
             yield from _statements(block)
 
 

@@ -16,7 +16,7 @@ COMPARES = frozenset(("equal", "true", "calls", "order"))
 
 READS = frozenset(
     "len list tuple dict set sorted bool int float str type isinstance getattr hasattr id all any max min sum zip "  # noqa: SIM905
-    "count index tolist detach clone keys values items name item equal startswith stride data_ptr _is_view".split()
+    "dir count index tolist detach clone keys values items name item equal startswith stride data_ptr _is_view".split()
 )
 """Functions and methods that change nothing."""
 
@@ -124,6 +124,14 @@ def defined(statement: ast.stmt) -> set[str]:
         return {statement.name}
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
+    """The blocks of a statement that is no definition."""
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return []
+    handlers = [handler.body for handler in getattr(statement, "handlers", [])]
+    return [b for b in (*(getattr(statement, n, []) for n in ("body", "orelse", "finalbody")), *handlers) if b]
 
 
 def outside_of_functions(node: ast.AST) -> Iterator[ast.AST]:

@@ -118,10 +118,12 @@ class Written:
         """``code`` is what is left of the program's module."""
         self.program, self.device, self.code = program, device, code
 
-    def script(self, text: str, fact: str, plain: str = PLAIN) -> str:
+    def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "") -> str:
         """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
         program, name = self.program, self.program.judge.__name__
-        body, since = without_guards(stated(text, fact), program.since)
+        least = program.since if self.device == "cpu" else max(program.since, "2.0", key=release)
+        text, since = without_guards(text, least)
+        body = stated(text, fact)
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         for called, helper in uses.items():
@@ -137,9 +139,9 @@ class Written:
         run = _run(f"def {name}(" in body, name, self.device, fact)
         seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
         blocks = [
-            _header(program),
+            _header(program) + (f"\n# {remark}" if remark else ""),
             imported(imports),
-            *filter(None, ["\n".join(_guards(program, since, self.device))]),
+            *filter(None, ["\n".join(_guards(since, self.device))]),
             *([WATCHED] if program.alone else []),
             *(f"\n{helper}" for helper in helpers),
             *(["\ntorch.manual_seed(0)"] if seeded else []),
@@ -270,9 +272,9 @@ def imported(lines: Iterable[str]) -> str:
     return "\n".join([*others, *([""] if others else []), *of_torch])
 
 
-def _guards(program: Program, since: str, device: str) -> list[str]:
+def _guards(since: str, device: str) -> list[str]:
     """The lines that end a script where its torch lacks the API, or its machine the device."""
-    conditions = since_guard(since if device == "cpu" else max(since, "2.0", key=release))
+    conditions = since_guard(since)
     conditions += ["not torch.cuda.is_available()"] if device == "cuda" else []
     return [f"if {' or '.join(conditions)}:\n    raise SystemExit({LACKS})"] if conditions else []
 
