@@ -17,7 +17,8 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen, controls
 from hookcheck.repro.links import links
 from hookcheck.repro.network import in_parts
-from hookcheck.repro.question import question
+from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
+from hookcheck.repro.script import Control, Way, _joined, script
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
@@ -95,6 +96,39 @@ def test_a_control_calls_the_net_and_goes_back() -> None:
     assert nets
     for net in nets:
         assert {type(act) for act in statements(net)} >= {Call, Backward}
+        assert all(act.outputs for act in statements(net) if isinstance(act, Backward))
+
+
+def test_what_is_held_against_a_run_without_hooks_has_that_alone_as_its_control() -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    for about in (Question(VALUE, SAME, path="y"), Question(VALUE, TYPE, path="y")):
+        assert [*controls(sighting, about)] == [Control(hooked=True)]
+
+
+def test_runs_of_which_one_may_use_what_the_other_compiled_begin_anew() -> None:
+    sighting, about = seen(SMALL, "backward", "GI-01"), Question(VALUE, TYPE, path="y")
+    text = script(sighting, about, Way(Control(hooked=True), fresh=True))
+    assert "def run(hooked):\n    torch.compiler.reset()\n    net = " in text
+    assert "return type(y).__name__" in text
+
+
+@pytest.mark.parametrize(
+    ("experiment", "control", "joined"),
+    [
+        ("    f(net, x).backward()", "    net(x).backward()", "    (f(net, x) if experiment else net(x)).backward()"),
+        ("y = net(a)", "y = net(b)", "y = net(a if experiment else b)"),
+        ("y = net(x)", "z = net(x)", None),
+        ("y = net(x)", "net(x)", None),
+        ("with a():", "with b():", None),
+        (f"y = {'a' * 60}", f"y = {'b' * 60}", None),
+    ],
+)
+def test_lines_of_control_and_experiment_are_one(experiment: str, control: str, joined: str | None) -> None:
+    lines = _joined(["ahead()", experiment, "behind()"], ["ahead()", control, "behind()"])
+    if joined is None:
+        assert lines[1] == "if experiment:"
+    else:
+        assert lines == ["ahead()", joined, "behind()"]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +197,19 @@ def test_long_lines_are_broken(line: str) -> None:
     broken = wrapped(line.strip())
     compile(broken, "wrapped", "exec")
     assert "#" in line or max(map(len, broken.split("\n"))) <= WIDTH
+
+
+def test_calls_of_methods_one_after_another_are_broken_ahead_of_each() -> None:
+    line = f"    x = f({'a' * 60}).clone(memory_format=g).requires_grad_()"
+    assert wrapped(line) == (
+        f"    x = (\n        f({'a' * 60})\n        .clone(memory_format=g)\n        .requires_grad_()\n    )"
+    )
+
+
+def test_a_choice_among_lists_is_broken_between_its_arguments() -> None:
+    line = f"check({'a' * 30} if b else c, [d for d in {'e' * 30}], [d for d in {'f' * 30}])"
+    first = f"check(\n    {'a' * 30} if b else c,\n"
+    assert wrapped(line) == f"{first}    [d for d in {'e' * 30}],\n    [d for d in {'f' * 30}],\n)"
 
 
 def test_a_choice_is_broken_as_formatters_do() -> None:

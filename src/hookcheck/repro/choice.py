@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.trace import trace
-from hookcheck.probe.compiling import compiling
+from hookcheck.probe.compiling import compiles, compiling
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
 from hookcheck.programs.processes import groups_closed
@@ -56,7 +56,7 @@ def chosen(sighting: Sighting) -> Chosen:
     """
     why, asked = "no script shows it", question(sighting)
     for control in controls(sighting, asked):
-        for way in _ways(control, asked):
+        for way in _ways(control, asked, compiles(sighting.case.topology)):
             try:
                 text = script(sighting, asked, way)
             except INVALID:
@@ -126,17 +126,20 @@ def _known(module: ModuleType) -> Iterator[None]:
         linecache.cache.pop(f"{NAME}.py", None)
 
 
-def _ways(control: Control, asked: Question) -> Iterator[Way]:
+def _ways(control: Control, asked: Question, compiled: bool) -> Iterator[Way]:
     alike = asked.place == VALUE and asked.relation == SAME  # the parameters of both runs begin alike
-    for numbers in (ITS_OWN,) if asked.relation == CLOSE else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN):
-        for everywhere in (False, True):
-            yield Way(control, numbers, everywhere)
+    drawn = (ITS_OWN,) if asked.relation == CLOSE else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN)
+    for fresh, numbers, everywhere in product((False, True) if compiled else (False,), drawn, (False, True)):
+        yield Way(control, numbers, everywhere, fresh)
 
 
 def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
     """What may pass, the plainest first; at last nothing at all."""
     case = sighting.case
-    compared = asked.place in (ALIVE, WARNINGS) or (asked.place == VALUE and asked.relation == SAME)
+    if asked.compared:
+        yield Control(hooked=True)
+        return
+    compared = asked.place in (ALIVE, WARNINGS)
     if compared or (asked.place in (ERROR, VALUE) and not sighting.symptom.unhooked):
         yield Control(hooked=True)
     if case.kind.call == BACKWARD and case.kind.variant == "legacy":
@@ -173,7 +176,7 @@ def _near(topology: Topology) -> Iterator[Topology]:
 def _acts(topology: Topology) -> tuple[bool, bool]:
     """Whether main calls the net, and goes back: where a hook is never due, nothing that it could be given is wrong."""
     called = any(isinstance(act, Call) and not act.target for act in statements(topology))
-    return called, any(isinstance(act, (Backward, Grad)) for act in statements(topology))
+    return called, any(isinstance(act, (Backward, Grad)) and bool(act.outputs) for act in statements(topology))
 
 
 def _tensors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:

@@ -93,9 +93,11 @@ def _used(classes: str, body: str) -> list[str]:
 
 
 def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:
-    names = list(parameter_shapes(topology))
-    lines = [f"    {attribute('net', name)}.copy_({in_parts(numbers[name])})" for name in names]
-    return ["with torch.no_grad():", *lines] if lines else []
+    """The lines that fill the parameters: those of one number each by that, all if there are only such."""
+    drawn = {attribute("net", name): numbers[name] for name in parameter_shapes(topology)}
+    if all(array.dtype.kind == "f" and np.unique(array).size == 1 for array in drawn.values()):
+        return [f"nn.init.constant_({name}, {array.flat[0].item()!r})" for name, array in drawn.items()]
+    return ["with torch.no_grad():", *(f"    {name}.copy_({in_parts(array)})" for name, array in drawn.items())]
 
 
 def _tidy(text: str) -> str:

@@ -17,6 +17,7 @@ from hookcheck.contract.finding import Finding, Gradients
 from hookcheck.contract.site import Called
 from hookcheck.errors import HookcheckError
 from hookcheck.networks.case import Case, Pair
+from hookcheck.networks.gradients import lacks_the_output
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 from hookcheck.repro.sighting import Sighting
@@ -68,6 +69,11 @@ class Question:
     observed: Any = None
     link: int = 0
 
+    @property
+    def compared(self) -> bool:
+        """Whether a value is held against that without hooks."""
+        return self.place == VALUE and (self.relation == SAME or (self.relation == TYPE and not self.expected))
+
 
 RAISED = Question(ERROR, RAISES)
 """Whether the run raises, although it should not."""
@@ -79,7 +85,7 @@ def question(sighting: Sighting) -> Question:
     Raises:
         HookcheckError: there is no way to ask it.
     """
-    case, finding = sighting.case, sighting.finding
+    case, finding = sighting.case, _of_one_call(sighting.case, sighting.subject, sighting.finding)
     where, relation = finding.site, finding.relation
     if relation == site.RAISES:
         due = re.match(r"(\w+) that says '([^']*)'", str(finding.expected))
@@ -111,6 +117,18 @@ def _call(case: Case, subject: Any, argument: str) -> Called | None:
     if isinstance(subject, Event):
         return Called(subject.path, case.events[subject.path].index(subject))
     return None
+
+
+def _of_one_call(case: Case, subject: Any, finding: Finding) -> Finding:
+    """The finding; or, where a legacy hook is called as often as is due, but once otherwise, what that call lacks."""
+    of_calls = finding.relation == site.COUNT and finding.site.kind == site.CALL
+    if not of_calls or not isinstance(subject, CallTrace):
+        return finding
+    answers = case.as_nodes.get(subject.path)
+    missing = [call for call, event in answers.due if event is None] if answers else []
+    if answers is None or not missing or not answers.left or len(case.events[subject.path]) != len(answers.due):
+        return finding
+    return lacks_the_output(missing[0].gradient, answers.left)
 
 
 def _of_order(finding: Finding) -> Question:
@@ -160,6 +178,9 @@ def _of_what_changes(case: Case, finding: Finding) -> Question:
         return Question(VALUE, TYPE, path=path)
     if path.startswith("type("):
         return Question(VALUE, TYPE, path=path[len("type(") : -1])
+    kinds = [str(side).split(",")[0] for side in (expected, observed)]
+    if kinds[0].startswith("kind ") and kinds[0] != kinds[1]:  # of another class, else of another layout
+        return Question(VALUE, TYPE, path=path)
     if finding.site.kind == site.ARGUMENT and isinstance(expected, str):
         return Question(VALUE, SAME, path=f"{path}{_ATTRIBUTES[expected.split()[0]]}")
     return Question(VALUE, TYPE if (expected is None) != (observed is None) else SAME, path=path)
@@ -195,7 +216,7 @@ def _absent(expected: Any, observed: Any) -> Question:
         return Question(CALLS, EQUAL, expected=True)
     given = observed[0] if observed else None
     if not isinstance(given, tuple):
-        return _unlike("", expected, given)
+        return Question(CALLS, TYPE, expected="tuple", observed=_type(given))
     shape = getattr(expected, "shape", None)
     place = next((i for i, entry in enumerate(given) if getattr(entry, "shape", None) == shape), 0)
     return _unlike(f"[{place}]", expected, given[place] if given else None)

@@ -6,7 +6,9 @@ clause. Of the ways to write it the shortest is tried first; `hookcheck.repro.ch
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,6 +38,7 @@ from hookcheck.repro.question import (
     WARNINGS,
     Question,
 )
+from hookcheck.repro.scopes import Scopes
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
@@ -57,12 +60,14 @@ class Control:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to write a script: its control, the numbers that tensors have (see `hookcheck.repro.network`), and whether
-    hooks are put ``everywhere`` or where the fault shows alone."""
+    """A way to write a script: its control, the numbers that tensors have (see `hookcheck.repro.network`), whether
+    hooks are put ``everywhere`` or where the fault shows alone, and whether each run is a ``fresh`` one, to which
+    nothing is left of what the other compiled."""
 
     control: Control
     numbers: str = ONES
     everywhere: bool = False
+    fresh: bool = False
 
 
 def script(sighting: Sighting, asked: Question, way: Way) -> str:
@@ -83,10 +88,10 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
         main = _joined(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
-    raises = case.observed.raised is not None and asked.place == WARNINGS
-    run = _function(
-        way, [*(["calls = []"] if "calls" in judged.result + "".join(main) else []), *main], asked, judged, raises
-    )
+    raises = case.observed.raised is not None and asked.place in (WARNINGS, CALLS)
+    calls = ["calls = []"] if "calls" in judged.result + "".join(main) else []
+    fresh = ["torch.compiler.reset()"] if way.fresh else []
+    run = _function(way, [*calls, *fresh, *main], asked, judged, raises)
     blocks = [
         _header(sighting, asked),
         "\n".join(_imports([*parts.imports, *([SUPPRESS] if raises else [])], asked)),
@@ -118,6 +123,9 @@ def _joined(experiment: Sequence[str], control: Sequence[str]) -> list[str]:
         min(len(experiment), len(control)) - ahead,
     )
     a, b = (side[ahead : len(side) - behind] for side in (experiment, control))
+    line = _one_line(a[0], b[0]) if len(a) == len(b) == 1 else None
+    if line:
+        return [*experiment[:ahead], line, *experiment[len(experiment) - behind :]]
     other = ["else:", *(f"    {line}" for line in b)] if b else []
     return [
         *experiment[:ahead],
@@ -126,6 +134,37 @@ def _joined(experiment: Sequence[str], control: Sequence[str]) -> list[str]:
         *other,
         *experiment[len(experiment) - behind :],
     ]
+
+
+def _one_line(experiment: str, control: str) -> str | None:
+    """Two lines as one that has a condition where they differ, if it is short, and they are statements."""
+    try:
+        scopes, other = (Scopes(textwrap.dedent(line)) for line in (experiment, control))
+        ((a, b),) = _apart(scopes.tree, other.tree) or [(scopes.tree, other.tree)]
+        if not isinstance(a, ast.expr) or not isinstance(b, ast.expr):
+            return None
+        line = scopes.put({a: ast.IfExp(ast.Name("experiment", ast.Load()), a, b)})
+        ast.parse(line)  # what they give values to may have other names
+    except SyntaxError:  # the head of a block
+        return None
+    indent = experiment[: len(experiment) - len(experiment.lstrip())]
+    return indent + line if len(indent + line) + 4 <= WIDTH else None
+
+
+def _apart(a: ast.AST, b: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
+    """The smallest part of two trees that holds all in which they differ; none where they are alike."""
+    if ast.dump(a) == ast.dump(b):
+        return []
+    sides = [[*ast.iter_child_nodes(tree)] for tree in (a, b)]
+    named = [{name: value for name, value in ast.iter_fields(tree) if not _holds(value)} for tree in (a, b)]
+    if type(a) is not type(b) or len(sides[0]) != len(sides[1]) or named[0] != named[1]:
+        return [(a, b)]
+    inner = [pair for pairs in zip(*sides) for pair in _apart(*pairs)]
+    return inner if len(inner) == 1 and isinstance(inner[0][0], (ast.expr, ast.stmt)) else [(a, b)]
+
+
+def _holds(value: object) -> bool:
+    return isinstance(value, (ast.AST, list))
 
 
 class _Judged:
@@ -208,9 +247,11 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
     result = f"return {judged.result}"
     if control.value:
         result = f"return {control.value}, {judged.result}"
+    if raises:
+        first = body[:1] if body[0] == "calls = []" else []
+        body = [*first, "with suppress(Exception):", *(f"    {line}" for line in body[len(first) :])]
     if asked.place == WARNINGS:
         inner = ["with warnings.catch_warnings(record=True) as caught:", '    warnings.simplefilter("always")']
-        body = ["with suppress(Exception):", *(f"    {line}" for line in body)] if raises else body
         body = [*inner, *(f"    {line}" for line in body), result]
     elif asked.place == ERROR:
         caught = ["except Exception as error:", '    return f"{type(error).__name__}: {error}"', "return None"]
@@ -252,11 +293,10 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
         lines += [f"control = {first}"] if first else []
         lines.append(f"experiment = {second}")
     lines += ["gc.collect()"] if asked.place == ALIVE else []
-    compared = (asked.relation == SAME and asked.place == VALUE) or (asked.relation == TYPE and not asked.expected)
     runs = ["control", "experiment"] if first or control.value else ["experiment"]
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
-    if len(runs) > 1 and not compared and asked.place != WARNINGS:
+    if len(runs) > 1 and not asked.compared and asked.place != WARNINGS:
         lines.append(f'assert {judged.holds.replace("{}", "control")}, "the control fails"')
     lines.append(f"raise SystemExit(0 if {judged.holds.replace('{}', 'experiment')} else 1)")
     return "\n".join(lines)

@@ -13,6 +13,9 @@ from hookcheck.repro.editing import written
 
 WIDTH = 100
 STRING = re.compile(r'"[^"]*"')
+CHAINED = r"(?<=\))\.\w+\("
+"""Where a method of what a call gives is called."""
+
 CLOSES = re.compile(r"[)\]}:,]*")
 
 
@@ -48,11 +51,13 @@ def _line(line: str) -> list[str]:
         parts = parts if len(parts) > 1 else _split(inside, "or|and", brackets)
         if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
             parts = [inside]  # what is between its commas
+        if len(parts) == 1 and len(indent) + len(inside) + 4 > WIDTH:
+            parts = _split(inside, CHAINED, brackets, "")
         lines = [piece for part in parts for piece in _line(f"{indent}    {part}")]
         return [*above, f"{indent}{opened[0]}(", *lines, f"{indent}){colon}"]
     apart = [-1, *(place for place, depth in commas if not depth and not _of_lambda(code, place)), len(code)]
     items = [item for a, b in zip(apart, apart[1:]) if (item := code[a + 1 : b].strip())]
-    outside = "".join(c for i, c in enumerate(code) if not any(a < i < b for a, b in pairs))
+    outside = _outside(code, pairs)
     if len(items) > 1 and not opened and not re.search(r"^(?:with|def|from|import) |\bfor ", STRING.sub("", outside)):
         return [*above, *(piece for item in items for piece in _line(f"{indent}{item},"))]
     if closing and len(indent) + closing[0][0] >= WIDTH:  # what is ahead of it is too long
@@ -73,10 +78,9 @@ def _line(line: str) -> list[str]:
             end,
         ]
         parts = [code[a + 1 : b].strip() for a, b in zip(places, places[1:])]
-        if " for " in STRING.sub("", inside):
-            parts = _split(
-                inside, "for|if", [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
-            )
+        within = [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
+        if " for " in STRING.sub("", _outside(inside, within)):
+            parts = _split(inside, "for|if", within)
             lines = [f"{indent}    {part}" for part in parts]
             return [*above, head, *(lines if len(parts) > 1 else _line(lines[0])), closed]
         more = "," if len(parts) > 1 else ""
@@ -84,6 +88,11 @@ def _line(line: str) -> list[str]:
         return [*above, head, *lines, closed]
     words = "for|if" if re.search(r"\bfor ", STRING.sub("", outside)) else "if|else"
     return [*above, *(f"{indent}{part}" for part in _split(code, words, pairs))]  # inside of brackets
+
+
+def _outside(code: str, pairs: list[tuple[int, int]]) -> str:
+    """What is in no pair of brackets."""
+    return "".join(c for i, c in enumerate(code) if not any(a < i < b for a, b in pairs))
 
 
 def _several(code: str) -> list[str]:
@@ -108,10 +117,10 @@ def _of_lambda(code: str, place: int) -> bool:
     return any(m.start() < place < m.end() for m in re.finditer(r"\blambda\b[^:]*:", code))
 
 
-def _split(text: str, words: str, pairs: list[tuple[int, int]]) -> list[str]:
+def _split(text: str, words: str, pairs: list[tuple[int, int]], around: str = " ") -> list[str]:
     """The parts of an expression that begin with one of the words, outside of pairs of brackets and of strings."""
     held = [*pairs, *((m.start(), m.end()) for m in STRING.finditer(text))]
-    places = [m.start() for m in re.finditer(rf" (?=(?:{words}) )", text)]
+    places = [m.start() for m in re.finditer(rf"{around}(?=(?:{words}){around})", text)]
     cuts = [place for place in places if not any(a < place < b for a, b in held)]
     return [text[a:b].strip() for a, b in zip([0, *cuts], [*cuts, len(text)])]
 
