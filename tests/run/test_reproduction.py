@@ -15,7 +15,9 @@ from hookcheck.report.address import slug
 from hookcheck.report.archive import Archive, read_folder
 from hookcheck.report.causes import Cause, Example
 from hookcheck.report.drawing import report
+from hookcheck.repro.program import LONGEST
 from hookcheck.repro.verify import SHOWS, here
+from hookcheck.repro.wrapping import WIDTH
 from hookcheck.run.reproduction import Made, drop_others, kept_in, make, missing, reproductions, script_of
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import encode, identify
@@ -51,6 +53,17 @@ def test_a_script_is_made_once_it_was_seen_to_fail_and_kept(tmp_path: Path) -> N
     assert "hookcheck" not in text.partition("\n")[2]
     assert here(path, VERSION).verdict == SHOWS
     assert script_of(cause(), tmp_path) == text == reproductions(tmp_path)(cause())
+
+
+SCRIPTS = sorted((Path(__file__).parents[2] / "reports" / "scripts").glob("*/*.py"))
+
+
+def test_the_scripts_that_are_kept_are_short() -> None:
+    assert SCRIPTS
+    texts = {path.name: path.read_text(encoding="utf-8") for path in SCRIPTS}
+    assert not {name: text.count("\n") for name, text in texts.items() if text.count("\n") > LONGEST}
+    assert max(len(line) for text in texts.values() for line in text.split("\n")[1:]) <= WIDTH
+    assert not [name for name, text in texts.items() if "torch.autograd.backward([])" in text]  # it goes back nowhere
 
 
 def test_what_cannot_be_shown_here_leaves_no_file(tmp_path: Path) -> None:

@@ -18,22 +18,17 @@ class Net(nn.Module):
         return self.m0(x.permute(0, 3, 1, 2), a0)
 
 
-def run(experiment):
+def run():
     try:
         net = Net()
         x = torch.ones(2, 2, 2, 3, requires_grad=True)
         a0 = torch.tensor([[[2, 1], [0, 1]], [[1, 2], [2, 1]]])
-        if experiment:
-            net(x, a0).backward()
-        else:
-            net(x, a0)
-            torch.autograd.backward([])
+        net(x, a0).backward()
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return None
 
 
-control, experiment = run(experiment=False), run(experiment=True)
-print("control:", control, "experiment:", experiment)
-assert control is None, "the control fails"
+experiment = run()
+print("experiment:", experiment)
 raise SystemExit(0 if experiment is None else 1)

@@ -21,21 +21,16 @@ class Net(nn.Module):
         return self.m0(x.sum())
 
 
-def run(experiment):
+def run():
     calls = []
     net = Net()
     x = torch.ones((), requires_grad=True)
     net.register_full_backward_hook(lambda *args: calls.append(1))
-    if experiment:
-        net(x).backward()
-    else:
-        net(x)
-        torch.autograd.backward([])
+    net(x).backward()
     return len(calls)
 
 
 expected = 0  # forward once, backward once
-control, experiment = run(experiment=False), run(experiment=True)
-print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
+experiment = run()
+print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

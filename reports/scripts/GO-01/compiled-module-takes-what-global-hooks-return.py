@@ -1,4 +1,4 @@
-# torch 2.15.0: hookcheck repro 3a19d9c32b99b7f1 --clause GO-01 --kind acting_full_backward_pre
+# torch 2.15.0: hookcheck repro 09601ff1888f4fb4 --clause GO-01 --kind acting_full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
@@ -15,7 +15,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.m0 = nn.Linear(1, 1, bias=False)
+        self.m0 = nn.Linear(1, 1)
 
     def forward(self, x):
         return self.m0(x)
@@ -29,8 +29,8 @@ def scaled(value, factor):
 def run(experiment):
     calls = []
     net = Net()
-    with torch.no_grad():
-        net.m0.weight.copy_(torch.tensor([[1.0]]))
+    nn.init.constant_(net.m0.weight, 1.0)
+    nn.init.constant_(net.m0.bias, 1.0)
     x = torch.tensor([1.0])
 
     def acting(link, factors):
@@ -49,10 +49,7 @@ def run(experiment):
         module.register_full_backward_pre_hook(
             torch.compiler.disable(acting(1, (4.0,))), prepend=True
         )
-    if experiment:
-        torch.compile(net, backend="eager")(x).backward()
-    else:
-        net(x).backward()
+    (torch.compile(net, backend="eager") if experiment else net)(x).backward()
     return calls[0][0][0].item()
 
 

@@ -27,7 +27,9 @@ def run(hooked):
     net = Net()
     net.to(torch.float64)
     x = (
-        torch.randn(1, 2, 1, 2, dtype=torch.float64).clone(memory_format=torch.channels_last).requires_grad_()
+        torch.randn(1, 2, 1, 2, dtype=torch.float64)
+        .clone(memory_format=torch.channels_last)
+        .requires_grad_()
     )
     if hooked:
         net.register_full_backward_hook(lambda *args: None)

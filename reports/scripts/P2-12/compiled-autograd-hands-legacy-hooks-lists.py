@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on Linear: grad_output is a list, not a Tensor."""
+"""register_backward_hook on Linear: grad_output is a list, not a tuple."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -18,11 +18,11 @@ def compiled_autograd():
     return compiled_autograd._enable(lambda graph: graph.forward)
 
 
-def run():
+def run(register):
     calls = []
     net = nn.Linear(1, 1, bias=False)
     x = torch.ones(1)
-    net.register_backward_hook(
+    getattr(net, register)(
         torch.compiler.disable(lambda module, grad_input, grad_output: calls.append(grad_output))
     )
     with compiled_autograd():
@@ -31,7 +31,8 @@ def run():
     return type(calls[0]).__name__
 
 
-expected = "Tensor"  # its gradient is computed
-experiment = run()
-print("experiment:", experiment)
+expected = "tuple"  # hook(module, grad_input, grad_output)
+control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
 raise SystemExit(0 if experiment == expected else 1)

@@ -15,12 +15,8 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 4):
 class ByVjp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, *leaves):
-        outputs, ctx.pull = torch.func.vjp(call, *leaves)
-        return (
-            tuple(each.detach() for each in outputs)
-            if isinstance(outputs, tuple)
-            else outputs.detach()
-        )
+        y, ctx.pull = torch.func.vjp(call, *leaves)
+        return tuple(each.detach() for each in y) if isinstance(y, tuple) else y.detach()
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -32,9 +28,8 @@ def by_vjp(module, *args):
     places = [i for i, arg in enumerate(args) if arg.requires_grad]
 
     def call(*leaves):
-        given = dict(zip(places, leaves[len(names) :]))
-        inputs = tuple(given.get(i, arg) for i, arg in enumerate(args))
-        return torch.func.functional_call(module, dict(zip(names, leaves)), inputs)
+        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(names) :]))}
+        return torch.func.functional_call(module, dict(zip(names, leaves)), tuple(given.values()))
 
     return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))
 
@@ -54,10 +49,7 @@ def run(experiment):
     net = Net()
     x = torch.ones((), requires_grad=True)
     torch.autograd.graph.register_multi_grad_hook([net.m0.weight, x], calls.append)
-    if experiment:
-        by_vjp(net, x).backward()
-    else:
-        net(x).backward()
+    (by_vjp(net, x) if experiment else net(x)).backward()
     return type(calls[0][0]).__name__
 
 
