@@ -13,12 +13,21 @@ from hookcheck.record.model import Counterexample, public_version
 from hookcheck.record.writing import write
 from hookcheck.report.address import slug
 from hookcheck.report.archive import Archive, read_folder
-from hookcheck.report.causes import Cause, Example
+from hookcheck.report.causes import Cause, Example, causes
 from hookcheck.report.drawing import report
 from hookcheck.repro.program import LONGEST
 from hookcheck.repro.verify import SHOWS, here
 from hookcheck.repro.wrapping import WIDTH
-from hookcheck.run.reproduction import Made, drop_others, kept_in, make, missing, reproductions, script_of
+from hookcheck.run.reproduction import (
+    Made,
+    drop_others,
+    kept_in,
+    make,
+    missing,
+    reproductions,
+    script_of,
+    with_examples_of,
+)
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import encode, identify
 
@@ -109,10 +118,24 @@ def test_what_no_entry_explains_is_shown_by_its_own_network_alone(tmp_path: Path
 
 def test_only_a_release_that_shows_it_makes_a_script(tmp_path: Path) -> None:
     archive = archived(tmp_path, "2.6.0+cpu", "2.2.2")
-    causes = [replace(cause(), cases={0: 3}), replace(cause("other"), cases={0: 3, 1: 1})]
-    assert missing(archive, causes, tmp_path, "2.6.0") == (causes, [])
-    assert missing(archive, causes, tmp_path, "2.2.2") == (causes[1:], causes[:1])
-    assert missing(archive, causes, tmp_path, "2.15.0") == ([], causes)
+    both = [replace(cause(), cases={0: 3}), replace(cause("other"), cases={0: 3, 1: 1})]
+    assert missing(archive, both, tmp_path, "2.6.0") == (both, [])
+    assert missing(archive, both, tmp_path, "2.2.2") == (both[1:], both[:1])
+    assert missing(archive, both, tmp_path, "2.15.0") == ([], both)
+
+
+@pytest.mark.parametrize(("ledger", "topology"), [("linear-bias", "bbbb"), (None, "aaaa")])
+def test_a_script_is_made_of_what_its_release_shows(tmp_path: Path, ledger: str | None, topology: str) -> None:
+    both, one = (
+        record(version, [case(name, "backward", [deviation(ledger=ledger)]) for name in names])
+        for version, names in (("2.6.0", ("aaaa", "bbbb")), ("1.9.1", ("bbbb",)))
+    )
+    for each in (both, one):
+        write(each, tmp_path)
+    (seen,) = causes(read_folder(tmp_path))["BW-01"]
+    assert seen.example.topology == "aaaa"
+    (seen,) = with_examples_of([one.folded()], [seen])
+    assert seen.example.topology == topology
 
 
 def test_the_page_of_a_clause_shows_what_is_kept(tmp_path: Path) -> None:

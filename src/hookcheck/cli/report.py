@@ -50,9 +50,10 @@ def _make_scripts(records: Path, folder: Path) -> None:
     """Makes the scripts that the installed torch can show, and tells of each."""
     torch = installed_torch()
     from hookcheck.record.model import public_version
+    from hookcheck.record.reading import read_folded, record_files
     from hookcheck.report.archive import read_folder
     from hookcheck.report.causes import causes
-    from hookcheck.run.reproduction import drop_others, make, missing
+    from hookcheck.run.reproduction import drop_others, make, missing, with_examples_of
     from hookcheck.suite import conformance_folder
 
     version = public_version(str(torch.__version__))
@@ -61,6 +62,8 @@ def _make_scripts(records: Path, folder: Path) -> None:
     every = [cause for those in causes(archive).values() for cause in those]
     drop_others(every, folder)
     here, elsewhere = missing(archive, every, folder, version)
+    folded = map(read_folded, record_files(records))
+    here = with_examples_of((one for one in folded if public_version(one.header.torch.version) == version), here)
     for number, script in enumerate(make(here, folder, conformance_folder() / "corpus", version), 1):
         end = f"no script: {script.why}" if script.why else f"{script.lines} lines"
         echo(f"script {number} of {len(here)}: {script.cause.clause} {script.cause.name}: {end}", err=True)

@@ -13,10 +13,10 @@ from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import Program
 from hookcheck.record.errors import UnwritableReports
-from hookcheck.record.model import public_version
+from hookcheck.record.model import Folded, public_version
 from hookcheck.report.address import slug
-from hookcheck.report.archive import Archive
-from hookcheck.report.causes import Cause
+from hookcheck.report.archive import Archive, archive
+from hookcheck.report.causes import Cause, causes
 from hookcheck.report.view import Reproduce, command
 from hookcheck.repro.program import program_script
 from hookcheck.repro.writers import has_own_writer
@@ -78,12 +78,21 @@ def _origin(cause: Cause) -> str:
     return f": {command(cause)}"
 
 
-def missing(archive: Archive, causes: Iterable[Cause], folder: Path, torch: str) -> tuple[list[Cause], list[Cause]]:
+def missing(records: Archive, every: Iterable[Cause], folder: Path, torch: str) -> tuple[list[Cause], list[Cause]]:
     """The causes whose reduced script ``folder`` lacks: those that ``torch`` shows, and those that it does not."""
-    showing = {i for i, run in enumerate(archive.runs) if public_version(run.header.torch.version) == torch}
-    lacking = [cause for cause in causes if _is_reduced(cause) and not script_of(cause, folder)]
+    showing = {i for i, run in enumerate(records.runs) if public_version(run.header.torch.version) == torch}
+    lacking = [cause for cause in every if _is_reduced(cause) and not script_of(cause, folder)]
     here = [cause for cause in lacking if showing.intersection(cause.cases)]
     return here, [cause for cause in lacking if cause not in here]
+
+
+def with_examples_of(records: Iterable[Folded], shown: Iterable[Cause]) -> list[Cause]:
+    """The causes that ``records`` show, each with an example of theirs, since one of another release may not run there.
+
+    What no entry explains is known by its example, which it keeps.
+    """
+    there = {(cause.clause, cause.name): cause for those in causes(archive(records)).values() for cause in those}
+    return [there[cause.clause, cause.name] if cause.ledger else cause for cause in shown]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,43 @@
+# torch 1.9.1: hookcheck repro 68d3c73648440a17 --clause BW-03 --kind acting_full_backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_full_backward_hook on a module of Linear: RuntimeError: Error while setting up …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.m1 = nn.Linear(1, 1, bias=False)
+
+    def forward(self, x):
+        with torch.enable_grad():
+            h1 = self.m1(x)
+        return h1
+
+
+def run(hooked):
+    try:
+        net = Net()
+        x = torch.ones(1)
+        if hooked:
+            net.register_full_backward_hook(lambda *args: None)
+        with torch.no_grad():
+            y = net(x)
+        y.backward()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

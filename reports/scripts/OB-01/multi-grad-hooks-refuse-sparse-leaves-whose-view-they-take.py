@@ -1,0 +1,30 @@
+# torch 2.1.2: hookcheck repro 4a27eea890afb008 --clause OB-01 --kind multi_grad
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_multi_grad_hook on Linear: RuntimeError: expand is unsupported for SparseCsr …"""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
+    raise SystemExit(3)
+
+
+def run(hooked):
+    try:
+        net = nn.Linear(1, 1, bias=False)
+        x = torch.ones(1, 1).to_sparse_csr().requires_grad_()
+        if hooked:
+            torch.autograd.graph.register_multi_grad_hook([net.weight, x], lambda grads: None)
+        net(x)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+assert control is None, "the control fails"
+raise SystemExit(0 if experiment is None else 1)

@@ -1,0 +1,32 @@
+# torch 1.12.1: hookcheck repro fdd0910545f5c6a5 --clause OB-08 --kind backward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_backward_hook on Sigmoid: after the run net is never freed."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import gc
+import weakref
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 10):
+    raise SystemExit(3)
+
+
+def run(hooked):
+    net = nn.Sigmoid()
+    x = torch.ones((), requires_grad=True)
+    if hooked:
+        net.register_backward_hook(lambda *args: None)
+    with torch.autograd.graph.save_on_cpu():
+        net(x)
+    return weakref.ref(net)
+
+
+control, experiment = run(hooked=False), run(hooked=True)
+gc.collect()
+print("control:", control() is None, "experiment:", experiment() is None)
+assert control() is None, "the control fails"
+raise SystemExit(0 if experiment() is None else 1)
