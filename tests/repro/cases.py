@@ -48,7 +48,6 @@ PROGRAMS = {id: clause for id, clause in CLAUSES.items() if isinstance(clause, P
 """Those that are."""
 
 MORE = {
-    "SM-02": "acts are drawn, and Hypothesis shrinks them",
     "systems": "whole programs are held to the oracle, which is NumPy's",
     "WN-02": "the model is torchvision's",
 }

@@ -43,6 +43,9 @@ NEWEST: Release = (99, 0)
 LENGTH = 36
 """How many acts a sequence has, most of them calls, backwards and steps."""
 
+PER_FACT = 50
+"""So many sequences are one fact."""
+
 CHANGES = tuple(what for what in (*BETWEEN, *IN_SEQUENCES) if what not in ("", "add", "remove", "freeze and thaw"))
 TAME = ("removes itself", "removes another", "registers another")
 """What hooks do without raising."""
@@ -231,6 +234,12 @@ def possible(acts: Iterable[Act], release: Release) -> Iterator[Act]:
 def held(release: Release) -> list[tuple[Act, ...]]:
     """The sequences of `SEEDS` and those by hand, as far as a torch can take them."""
     return [tuple(possible(acts, release)) for acts in (*map(drawn, SEEDS), *BY_HAND)]
+
+
+def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
+    """The sequences that a torch can take, by the fact that is stated of so many of them."""
+    mixed = held(release)
+    return {f"sequences from {first} on": mixed[first : first + PER_FACT] for first in range(0, len(mixed), PER_FACT)}
 
 
 def reached(acts: Iterable[Act]) -> frozenset[tuple[str, str]]:

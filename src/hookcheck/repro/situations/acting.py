@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from hookcheck.programs.situations.acts import Act, Alter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Trigger, Trouble
 from hookcheck.programs.situations.axes import HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.script import CHANGE_LINES, EVENT_LINES
 from hookcheck.programs.situations.sites import SITES, HookSite
 from hookcheck.repro.situations.blocks import Block, Statement, parsed
 from hookcheck.repro.situations.noting import RAISED, Logs, logs
 from hookcheck.repro.situations.reduced import Scene
-from hookcheck.repro.situations.wording import SAME, Wording, everywhere
+from hookcheck.repro.situations.wording import SAME, Wording, context, everywhere
 
 BACKWARD_LINES = {
     "backward": ("y.backward()",),
@@ -47,7 +47,7 @@ class SceneWriter:
         """``wording`` is what it has in common with the other one."""
         self.scene, self.wording = scene, wording
         self.logs: Logs = logs(scene.acts)
-        self.failing = ""
+        self.failing, self.closure, self.within = "", "", wording.within
 
     def statements(self) -> list[Statement]:
         """All that a run does."""
@@ -77,12 +77,7 @@ class SceneWriter:
             yield "waiting = []"
         if self.wording.registering:
             yield "handles = []"
-        layer = "nn.Linear(1, 1, bias=False)" if values else "nn.Linear(1, 1)"
-        yield f"net = {layer}" if self.wording.words.single else f"net = nn.Sequential({layer}, {layer})"
-        if values:
-            yield "nn.init.constant_(net[0].weight, 2.0)"
-            yield "nn.init.constant_(net[1].weight, 3.0)"
-        yield from _hosted(HOSTS[situation.host].expression)
+        yield from self._net()
         plain = situation.input == "plain" and not values
         yield f"x = {'torch.ones(1, 1, requires_grad=True)' if plain else INPUTS[situation.input].expression}"
         yield f"optimizer = {OPTIMIZERS[situation.optimizer].expression}"
@@ -91,9 +86,15 @@ class SceneWriter:
             yield "steps = optimizer.state_dict()"
         if self.wording.alive and self.wording.alive not in self.logs.sites:
             yield Block(f"def {self.wording.alive}(*_):", ("pass",))
-        if any(isinstance(act, Trouble) and act.what == "the closure raises" for act in self.scene.acts):
-            noted = ['calls.append("closure")'] if self.wording.noting.closure else []
-            yield Block("def closure():", (*noted, "raise ValueError"))
+
+    def _net(self) -> Iterator[Statement]:
+        values = self.wording.noting.values
+        layer = "nn.Linear(1, 1, bias=False)" if values else "nn.Linear(1, 1)"
+        yield f"net = {layer}" if self.wording.words.single else f"net = nn.Sequential({layer}, {layer})"
+        if values:
+            yield "nn.init.constant_(net[0].weight, 2.0)"
+            yield "nn.init.constant_(net[1].weight, 3.0)"
+        yield from _hosted(HOSTS[self.scene.situation.host].expression)
 
     # -- acts -------------------------------------------------------------------------------------------------------
 
@@ -103,6 +104,9 @@ class SceneWriter:
             return [*self._register(act)]
         if isinstance(act, Trouble):
             return [*self._trouble(act)]
+        if isinstance(act, Enter):
+            self.within = ", ".join(context(name) for name in (act.outer, act.inner) if name)
+            return []
         last = at == len(self.scene.acts) - 1
         if isinstance(act, Leave):
             statements = self._left()
@@ -110,10 +114,8 @@ class SceneWriter:
             statements = parsed(line.format(self.wording.handles.get(act.hook, "")) for line in REMOVAL_LINES[act.way])
         elif isinstance(act, Alter):
             statements = self._alter(act)
-        elif isinstance(act, Trigger):
-            statements = self._within(self._trigger(act))
         else:
-            raise Unwritable(str(act))
+            statements = self._within(self._trigger(act))
         raised = [entry[1] for entry in self.logs.each[at] if entry[0] == "raised"]
         if raised and not last:
             statements = [Block(f"with suppress({RAISED[raised[0]]}):", tuple(statements))]
@@ -136,7 +138,7 @@ class SceneWriter:
         return [*empty, Block("try:", tuple(statements)), Block(f"except {self.wording.caught} as error:", (note,))]
 
     def _within(self, statements: list[Statement]) -> list[Statement]:
-        return [Block(f"with {self.wording.within}:", tuple(statements))] if self.wording.within else statements
+        return [Block(f"with {self.within}:", tuple(statements))] if self.within else statements
 
     def _register(self, act: Register) -> Iterator[Statement]:
         site = SITES[act.site]
@@ -205,6 +207,10 @@ class SceneWriter:
             error = RAISED["Stop" if act.what.endswith("raises") else "Interrupt"]
             yield Block("def fail(x):", (f"raise {error}",))
             yield f"{self.failing} = fail"
+        elif act.what == "the closure raises":
+            self.closure = "closure"
+            noted = ['calls.append("closure")'] if self.wording.noting.closure else []
+            yield Block("def closure():", (*noted, f"raise {RAISED['Stop']}"))
         elif act.hook in self.wording.waiting:
             yield "waiting.append(True)"
 
@@ -220,7 +226,7 @@ class SceneWriter:
         if lines is None or (not handles and act.what.endswith("with handles")):
             lines = CHANGE_LINES[act.what.replace(" with handles", "")].split("\n")
         if act.what == "drop":
-            raise Unwritable(act.what)
+            return ["del net", "gc.collect()", *self._net()]
         lines = [re.sub(r"attempt\(lambda: (.*)\)$", r"\1", LATE.sub(r"\1", line)) for line in lines]
         return [*parsed(map(self._in_words, lines))]
 
@@ -243,10 +249,10 @@ class SceneWriter:
 
     def _called(self, what: str) -> str:
         if what == "step":
-            raising = any(isinstance(act, Trouble) and act.what == "the closure raises" for act in self.scene.acts)
+            raising, self.closure = self.closure, ""
             noting = 'lambda: calls.append("closure")' if self.wording.noting.closure else ""
             needed = "lambda: 0.0" if self.scene.situation.optimizer == "of its own" else ""
-            return f"optimizer.step({'closure' if raising else noting or needed})"
+            return f"optimizer.step({raising or noting or needed})"
         saving = {
             "load": "net.load_state_dict(state)",
             "load optimizer": "optimizer.load_state_dict(steps)",

@@ -67,7 +67,7 @@ def _of_choices(scenes: Iterable[Scene]) -> tuple[dict[str, str], dict[str, Rele
 def _choices(scene: Scene) -> Iterator[Choice]:
     situation = scene.situation
     yield from (HOSTS[situation.host], OPTIMIZERS[situation.optimizer], INPUTS[situation.input])
-    yield from (CONTEXTS[situation.outer], CONTEXTS[situation.inner])
+    yield from (CONTEXTS[name] for name in scene.contexts)
 
 
 def _spoken_of(code: str, definitions: dict[str, str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +15,15 @@ from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.program import Program
-from hookcheck.programs.situations.acts import Act, Leave, Register, Remove, Situation, Trigger, Trouble, acts
-from hookcheck.programs.situations.draw import AXES
+from hookcheck.programs.situations import sequences
+from hookcheck.programs.situations.acts import Act, Enter, Leave, Register, Remove, Situation, Trigger, Trouble, acts
+from hookcheck.programs.situations.draw import AXES, PLAIN
 from hookcheck.programs.situations.fitting import why_not
 from hookcheck.programs.situations.judge import deviation, held
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.play import play
 from hookcheck.programs.situations.sequences import ENDING, SORTS
-from hookcheck.programs.situations.sites import SITES, HookSite
+from hookcheck.programs.situations.sites import SITES, HookSite, Release
 
 AROUND = ("host", "optimizer", "input", "outer", "inner")
 """The axes of a situation that are no acts."""
@@ -34,6 +35,13 @@ class Scene:
 
     situation: Situation
     acts: tuple[Act, ...]
+
+    @property
+    def contexts(self) -> list[str]:
+        """The contexts that are entered."""
+        entered = (act for act in self.acts if isinstance(act, Enter))
+        around = [(self.situation.outer, self.situation.inner), *((act.outer, act.inner) for act in entered)]
+        return [name for names in around for name in names if name]
 
     @property
     def finding(self) -> Finding | None:
@@ -59,17 +67,32 @@ class SceneSymptom:
     raised: str
 
 
-def situation_named(name: str) -> Situation:
-    """The situation that a fact is about.
+def of_situation(name: str) -> Scene:
+    """The scene of the situation that a fact is about."""
+    situation = next((situation for situation in held(_here()) if situation.name == name), None)
+    if situation is None:
+        raise HookcheckError(f"torch {torch.__version__} has no situation {name!r}")
+    return Scene(situation, tuple(acts(situation)))
 
-    Raises:
-        HookcheckError: the torch at hand has none of that name.
-    """
+
+def of_sequences(name: str) -> Scene:
+    """The scene of the first sequence that deviates of those that a fact is about."""
+    deviating = next(filter(sequences.deviation, sequences.by_fact(_here()).get(name, ())), None)
+    if deviating is None:
+        raise HookcheckError(f"none of the {name} deviates on torch {torch.__version__}")
+    return Scene(PLAIN, sequences.shortest(deviating, _here()))
+
+
+SCENES: Mapping[str, Callable[[str], Scene]] = {
+    **{f"SI-0{number}": of_situation for number in range(1, 6)},
+    "SM-02": of_sequences,
+}
+"""What gives the scene of a fact, by the clause that states it."""
+
+
+def _here() -> Release:
     major, minor = torch.__version__.split(".")[:2]
-    for situation in held((int(major), int(minor))):
-        if situation.name == name:
-            return situation
-    raise HookcheckError(f"torch {torch.__version__} has no situation {name!r}")
+    return int(major), int(minor)
 
 
 def symptom(program: Program, scene: Scene, ledger: Ledger) -> SceneSymptom | None:
@@ -91,18 +114,16 @@ def raised(finding: Finding) -> str:
     return entries[0].split("'")[3] if entries else ""
 
 
-def reduced(program: Program, situation: Situation, ledger: Ledger) -> Scene:
-    """The scene of a situation without whatever its symptom does not need.
+def reduced(program: Program, scene: Scene, ledger: Ledger) -> Scene:
+    """A scene without whatever its symptom does not need.
 
     Raises:
-        HookcheckError: the situation conforms.
+        HookcheckError: it conforms.
     """
-    scene = Scene(situation, tuple(acts(situation)))
     shown = symptom(program, scene, ledger)
     if shown is None:
-        raise HookcheckError(
-            f"{program.id} conforms on torch {torch.__version__} in {situation.name!r}: there is nothing to reproduce"
-        )
+        where = f"torch {torch.__version__} in {scene.situation.name!r}"
+        raise HookcheckError(f"{program.id} conforms on {where}: there is nothing to reproduce")
 
     def alike(candidate: Scene) -> bool:
         return symptom(program, candidate, ledger) == shown
@@ -137,15 +158,16 @@ def _with_choice(situation: Situation, axis: str, choice: Any) -> Situation:
 
 
 def _shortest(scene: Scene, alike: Callable[[Scene], bool]) -> Scene:
-    """The scene up to the act that shows it, and of the others those alone that it needs."""
+    """The scene up to the act that shows it, and of the others those alone that it needs, each as plain as can be."""
     prefixes = (Scene(scene.situation, scene.acts[:length]) for length in range(1, len(scene.acts)))
     scene = next(filter(alike, prefixes), scene)
     again = True
     while again:
         again = False
         for act in reversed(scene.acts):
-            for fewer in filter(alike, without(scene, act)):
+            for fewer in filter(alike, (*without(scene, act), *_plainer_scenes(scene, act))):
                 scene, again = fewer, True
+                break
     return scene
 
 
@@ -212,12 +234,11 @@ def of_other_kinds(scene: Scene) -> Iterator[Scene]:
 
 def _siblings(act: Register) -> Iterator[Register]:
     """Registrations of other hooks that are called beside the one of a registration."""
-    major, minor = torch.__version__.split(".")[:2]
     chosen = SITES[act.site]
     for site in SITES.values():
         beside = (_sort(site), site.where, site.graph) == (_sort(chosen), chosen.where, chosen.graph)
         first = not act.first or site.prepends is not None
-        if beside and first and site != chosen and site.since <= (int(major), int(minor)):
+        if beside and first and site != chosen and site.since <= _here():
             yield replace(act, site=site.name)
 
 
@@ -244,12 +265,15 @@ def _one_step_away(scene: Scene) -> Iterator[Scene]:
     for axis in AROUND:
         if getattr(situation, axis) != AXES[axis][0]:
             yield Scene(_with_choice(situation, axis, AXES[axis][0]), scene.acts)
-    for at, act in enumerate(scene.acts):
-        if isinstance(act, Leave):
-            continue
-        for plainer in _plainer_acts(act):
-            yield Scene(situation, (*scene.acts[:at], plainer, *scene.acts[at + 1 :]))
-        yield from without(scene, act)
+    for act in scene.acts:
+        if not isinstance(act, Leave):
+            yield from (*_plainer_scenes(scene, act), *without(scene, act))
+
+
+def _plainer_scenes(scene: Scene, act: Act) -> Iterator[Scene]:
+    """The scene with a plainer act in the place of one."""
+    for plainer in _plainer_acts(act):
+        yield Scene(scene.situation, tuple(plainer if each is act else each for each in scene.acts))
 
 
 def _plainer_acts(act: Act) -> Iterator[Act]:

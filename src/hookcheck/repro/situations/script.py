@@ -19,14 +19,11 @@ from hookcheck.repro.situations.acting import SceneWriter, Unwritable
 from hookcheck.repro.situations.blocks import FLAG, merged, rendered
 from hookcheck.repro.situations.needs import registering, since, with_needs
 from hookcheck.repro.situations.noting import RAISED
-from hookcheck.repro.situations.reduced import Scene, controls, of_other_kinds, reduced, situation_named
+from hookcheck.repro.situations.reduced import SCENES, Scene, controls, of_other_kinds, reduced
 from hookcheck.repro.situations.title import title, why
 from hookcheck.repro.situations.wording import Wording, wordings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.repro.writing import imported, spaced
-
-CHAPTER = "situations"
-"""The chapter whose programs are about situations."""
 
 
 class Situated(NamedTuple):
@@ -37,25 +34,25 @@ class Situated(NamedTuple):
 
 
 def reduces(program: Program) -> bool:
-    """Whether a program is about situations, which are reduced, rather than about what its own source says."""
-    return program.chapter == CHAPTER
+    """Whether a program is about acts that are data, which are reduced, rather than about what its own source says."""
+    return program.id in SCENES
 
 
-def situation_script(program: Program, name: str, ledger: Ledger, device: str = "cpu") -> Situated:
-    """The script of what a situation shows first, with the plainest control that passes.
+def situation_script(program: Program, fact: str, ledger: Ledger, device: str = "cpu") -> Situated:
+    """The script of what a fact shows first, with the plainest control that passes.
 
     Raises:
-        HookcheckError: the situation conforms, or no script shows it.
+        HookcheckError: it conforms, or no script shows it.
     """
     if device != "cpu":
         raise HookcheckError(f"no script can be written yet for program {program.id} on {device}")
-    scene = reduced(program, situation_named(name), ledger)
+    scene = reduced(program, SCENES[program.id](fact), ledger)
     heading = title(scene)
     texts: list[str] = []
     for beside in (controls(scene), of_other_kinds(scene), [None]):
         texts = texts or [text for control in beside for text in _showing(program, scene, control, heading)]
     if not texts:
-        raise HookcheckError(f"no script that shows {program.id} in {scene.situation.name!r} can be written yet")
+        raise HookcheckError(f"no script that shows {program.id} in {fact!r} can be written yet")
     return Situated(heading, min(texts, key=_weight))
 
 

@@ -60,7 +60,7 @@ def _around(scene: Scene) -> Iterator[str]:
     yield from [f"on {situation.host}"] if situation.host != "plain" else []
     yield from [f"of an optimizer {situation.optimizer}"] if situation.optimizer != "SGD" else []
     yield from [f"with an input that is: {situation.input}"] if situation.input != "plain" else []
-    yield from (f"in {context}" for context in (situation.outer, situation.inner) if context)
+    yield from (f"in {context}" for context in scene.contexts)
 
 
 def _besides(scene: Scene) -> Iterator[str]:
@@ -72,7 +72,7 @@ def _besides(scene: Scene) -> Iterator[str]:
             yield f", where {act.what if act.what.startswith('the ') else f'a hook {act.what}'}"
         if isinstance(act, Remove):
             yield f", removed {WAYS.get(act.way, '')}".rstrip()
-        if isinstance(act, Trigger) and act.way in WAYS:
+        if isinstance(act, Trigger) and act.what == "backward" and act.way in WAYS:
             yield f" {WAYS[act.way]}"
 
 

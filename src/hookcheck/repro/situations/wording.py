@@ -88,6 +88,8 @@ def wordings(scene: Scene, control: Scene | None) -> Iterator[Wording]:
         last = [noting.entries(log.each[-1], log.sites) for log in noted]
         ahead = [noting.entries(entries, log.sites) for log in noted for entries in log.each[:-1]]
         failing = not any(last) and any(entry[0] == "raised" for entry in observed)
+        if control and not (failing or last[-1] or common.alive):
+            continue  # that no hook is called says little
         for words in WORDS:
             if not words.single or (not noting.values and _single(scenes, sites)):
                 yield replace(common, words=words, noting=noting, failing=failing, cleared=any(ahead))
@@ -177,10 +179,14 @@ def _within(scene: Scene, control: Scene | None) -> str:
     contexts = []
     for axis in ("outer", "inner"):
         name, other = (getattr(each.situation, axis) for each in (scene, control or scene))
-        chosen = CONTEXTS[name].expression.replace("(same, same)", f"({SAME}, {SAME})")
         if name:
-            contexts.append(chosen if other else f"{chosen} if {FLAG} else nullcontext()")
+            contexts.append(context(name) if other else f"{context(name)} if {FLAG} else nullcontext()")
     return ", ".join(contexts)
+
+
+def context(name: str) -> str:
+    """The expression that makes a context of that name."""
+    return CONTEXTS[name].expression.replace("(same, same)", f"({SAME}, {SAME})")
 
 
 def everywhere(site: HookSite) -> bool:
