@@ -1,0 +1,61 @@
+# torch 2.11.0: hookcheck repro f235d36f727c4e44 --clause FN-01 --kind acting_forward
+# /// script
+# dependencies = ["torch"]
+# ///
+"""register_module_forward_hook on a module of astensor: the hook is called twice, not once."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+
+import torch
+from torch import nn
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
+    raise SystemExit(3)
+
+
+def compiled(module, backend):
+    def call(*args):
+        return module(*args)
+
+    return torch.compile(call, backend=backend)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return torch.nested.as_nested_tensor([*x])
+
+
+def scaled(value, factor):
+    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return factor * value if floating else value
+
+
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones(1, 1, requires_grad=True)
+
+    def acting(link, factor):
+        def hook(module, args, output):
+            if link == 0:
+                calls.append(1)
+            return (
+                tuple(scaled(o, factor) for o in output)
+                if isinstance(output, tuple) and not hasattr(output, "_fields")
+                else scaled(output, factor)
+            )
+
+        return hook
+
+    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    for module in net.modules():
+        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
+        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+    (compiled(net, "aot_eager") if experiment else net)(x)
+    return len(calls)
+
+
+expected = 1  # forward once, backward never
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+assert control == expected, "the control fails"
+raise SystemExit(0 if experiment == expected else 1)
