@@ -129,7 +129,8 @@ def _known(module: ModuleType) -> Iterator[None]:
 def _ways(control: Control, asked: Question, compiled: bool) -> Iterator[Way]:
     alike = asked.place == VALUE and asked.relation == SAME  # the parameters of both runs begin alike
     drawn = (ITS_OWN,) if asked.relation == CLOSE else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN)
-    for fresh, numbers, everywhere in product((False, True) if compiled else (False,), drawn, (False, True)):
+    anew = (False, True) if compiled and control.hooked else (False,)
+    for fresh, numbers, everywhere in product(anew, drawn, (False, True)):
         yield Way(control, numbers, everywhere, fresh)
 
 
