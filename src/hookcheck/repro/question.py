@@ -201,7 +201,7 @@ def _first(case: Case, finding: Finding, index: str) -> Question:
     if finding.relation == site.COUNT:
         return Question(CALLS, LENGTH, expected=1 + expected, observed=1 + len(observed))  # the module as well
     if finding.relation == site.ABSENT:
-        return _absent(expected, observed)
+        return _absent(expected, observed, finding.site.name.startswith("grad_output"))
     if isinstance(expected, str) or (isinstance(expected, tuple) and isinstance(expected[0], str)):
         return _signature(case, expected, observed)
     question = next(_differences(case, index, expected, observed), None)
@@ -210,13 +210,14 @@ def _first(case: Case, finding: Finding, index: str) -> Question:
     return question
 
 
-def _absent(expected: Any, observed: Any) -> Question:
+def _absent(expected: Any, observed: Any, in_tuple: bool) -> Question:
     """A handle that was never given, or a gradient that is in none of the calls: the first of them is looked at."""
     if isinstance(expected, str):
         return Question(CALLS, EQUAL, expected=True)
     given = observed[0] if observed else None
     if not isinstance(given, tuple):
-        return Question(CALLS, TYPE, expected="tuple", observed=_type(given))
+        of_another_type = Question(CALLS, TYPE, expected="tuple", observed=_type(given))
+        return of_another_type if in_tuple else _unlike("", expected, given)
     shape = getattr(expected, "shape", None)
     place = next((i for i, entry in enumerate(given) if getattr(entry, "shape", None) == shape), 0)
     return _unlike(f"[{place}]", expected, given[place] if given else None)
