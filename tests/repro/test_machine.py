@@ -31,6 +31,7 @@ from hookcheck.programs.machine.model import (
     steps,
 )
 from hookcheck.programs.machine.search import DeviatingActs, deviation
+from hookcheck.programs.situations import sequences
 from hookcheck.repro.acts import Cast, Noted
 from hookcheck.repro.machine import controls, machine_script, reduced
 from hookcheck.repro.runs import forked
@@ -135,6 +136,16 @@ def test_the_sequences_are_those_that_the_program_plays(monkeypatch: pytest.Monk
     PROGRAMS["SM-01"].judge(check)
     assert played == [acts for fact in check.facts for acts in about(fact.name, HERE)]
     assert about("drawn anew", (2, 13))[0] == drawn(Random(1), (2, 13), False, False)
+
+
+def test_the_sequences_on_all_sites_are_those_that_their_program_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[object] = []
+    monkeypatch.setattr(sequences, "deviation", played.append)
+    check = Check()
+    PROGRAMS["SM-02"].judge(check)
+    by_fact = sequences.by_fact(HERE)
+    assert [fact.name for fact in check.facts] == [*by_fact]
+    assert played == [acts for each in by_fact.values() for acts in each]
 
 
 ALL: tuple[Act, ...] = (

@@ -75,7 +75,8 @@ def acts_on_all_sites(check: Check) -> None:
     states, registrations and optimizers as on modules."""
     major, minor = torch.__version__.split(".")[:2]
     release = (int(major), int(minor))
-    for name, each in sequences.by_fact(release).items():
-        deviating = next(filter(sequences.deviation, each), None)
+    mixed = sequences.held(release)
+    for first in range(0, len(mixed), 50):
+        deviating = next(filter(sequences.deviation, mixed[first : first + 50]), None)
         shown = deviating and sequences.deviation(sequences.shortest(deviating, release))
-        check.state(name, shown)
+        check.state(f"sequences from {first} on", shown)
