@@ -45,6 +45,10 @@ def _requiring(gradients: Any) -> Any:
     return tuple(g if g is None else g.detach().requires_grad_() for g in gradients)
 
 
+def _of_float64(values: Any) -> Any:
+    return tuple(value.double() if isinstance(value, torch.Tensor) else value for value in values)
+
+
 def _filled(gradients: Any, others: Any) -> Any:
     """``gradients`` with zeros for None."""
     like = next(g for g in (*gradients, *others) if g is not None)
@@ -62,6 +66,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "no grad_output": (lambda hook, m, i, o: hook(m, i, (None,) * len(o)), "GO-02"),
     "one grad_output more": (lambda hook, m, i, o: hook(m, i, (*o, None)), "GO-03"),
     "gradients require grad": (lambda hook, m, i, o: hook(m, _requiring(i), _requiring(o)), "GR-01"),
+    "grad_input of float64": (lambda hook, m, i, o: hook(m, _of_float64(i), o), "GI-01"),
     "doubles gradients": (_doubling, "OB-03 AG-01"),
 }
 """How a broken torch calls a hook, and the clauses that this breaks."""
@@ -172,6 +177,8 @@ NEW_CHANGES: dict[str, tuple[str, Change | None, str]] = {
     "tensor hook is never called": ("tensor", None, "TN-01"),
     "tensor hook gets what requires grad": ("tensor", lambda hook, g: hook(g.detach().requires_grad_()), "GR-01"),
     "leaf hook is called twice": ("post_accumulate", lambda hook, leaf: (hook(leaf), hook(leaf))[0], "TN-02"),
+    "forward hook gets float64": ("forward", lambda hook, m, a, o: hook(m, a, *_of_float64((o,))), "FN-04"),
+    "tensor hook gets float64": ("tensor", lambda hook, g: hook(*_of_float64((g,))), "TN-01"),
     "output hook gets other values": ("output_tensor", lambda hook, g: hook(2 * g), "TN-03"),
     "output hook is never called": ("output_tensor", None, "TN-03"),
     "node hook gets other values": ("output_node", lambda hook, i, o: hook(i, _negated(o)), "TN-04"),

@@ -26,18 +26,19 @@ from hookcheck.topology.values import parameter_shapes
 CALLS, VALUE, ERROR, WARNINGS, ALIVE = "calls", "value", "error", "warnings", "alive"
 """Where a script looks: at the calls of a hook, at a value after the run, at what it raises, warns of, or leaves."""
 
-COUNT, LENGTH, TYPE, CLOSE, SAME, ORDER, EQUAL, RAISES = (
+COUNT, LENGTH, TYPE, DTYPE, CLOSE, SAME, ORDER, EQUAL, RAISES = (
     "count",
     "length",
     "type",
+    "dtype",
     "close",
     "same",
     "order",
     "equal",
     "raises",
 )
-"""By what it judges: how many calls or entries, None or a Tensor or another type, numbers, as without hooks, order, a
-flag, an error or none."""
+"""By what it judges: how many calls or entries, None or a Tensor or another type, a dtype, numbers, as without hooks,
+order, a flag, an error or none."""
 
 REQUIRES_GRAD, MODULE = "requires_grad", "module"
 """What flags are about, where no argument is: whether a gradient requires grad, whether it is the hook's own module."""
@@ -55,7 +56,7 @@ class Question:
     ``event`` the number of the call, ``argument`` the hook's argument that matters (an empty one: all of them), and
     ``index`` what is looked at in it, as Python writes it: ``[0]``. Of a value ``path`` is the expression that gives
     it, of an error ``argument`` what it must say. ``expected`` is a number, a flag, the name of a type (None: that
-    without hooks), an array with its ``dtype``, or a list, and ``observed`` what torch gave in its place.
+    without hooks) or dtype, an array with its ``dtype``, or a list, and ``observed`` what torch gave in its place.
     """
 
     place: str
@@ -103,7 +104,7 @@ def question(sighting: Sighting) -> Question:
     if relation == site.AS_WITHOUT_HOOKS:
         return _of_what_changes(case, finding)
     call = where.call or _call(case, sighting.subject, where.name.partition("[")[0])
-    asked = _first(case, finding, expression(case, where.name) if call is None else "")
+    asked = _of_dtype(case, _first(case, finding, expression(case, where.name) if call is None else ""))
     if call is None:
         return replace(asked, place=VALUE, path=asked.index, index="")
     asked = replace(asked, path=call.path, event=call.number, link=call.link, argument=asked.argument or call.argument)
@@ -206,8 +207,19 @@ def _first(case: Case, finding: Finding, index: str) -> Question:
         return _signature(case, expected, observed)
     question = next(_differences(case, index, expected, observed), None)
     if question is None:
-        raise HookcheckError(f"no script can be written yet where {finding.site} has another dtype")
+        raise HookcheckError(f"no script can be written yet where {finding.site} has the dtype of another tensor")
     return question
+
+
+def _of_dtype(case: Case, asked: Question) -> Question:
+    """The question; or, where the numbers are right, that about the dtype, which is the network's."""
+    dtypes = case.expected.trace.dtypes
+    if asked.relation != CLOSE or asked.dtype in dtypes or len(dtypes) > 1:
+        return asked
+    if not case.alike(asked.observed, np.asarray(asked.expected)):
+        return asked
+    (due,) = dtypes
+    return replace(asked, relation=DTYPE, expected=f"torch.{due}", observed=f"torch.{asked.dtype}")
 
 
 def _absent(expected: Any, observed: Any, in_tuple: bool) -> Question:
@@ -253,8 +265,13 @@ def _differences(case: Case, index: str, expected: Any, observed: Any) -> Iterat
         if observed is not expected:
             yield Question(CALLS, EQUAL, expected=expected)
     elif expected is None or isinstance(expected, np.ndarray):
-        both = isinstance(expected, np.ndarray) and isinstance(observed, np.ndarray)
-        if not (case.alike(numbers(observed), expected) if both else observed is None and expected is None):  # type: ignore[arg-type]
+        if not isinstance(expected, np.ndarray) or not isinstance(observed, np.ndarray):
+            alike = observed is None and expected is None
+        else:
+            rounded = expected.dtype.kind in "fc"
+            alike = case.alike(numbers(observed), expected)
+            alike &= not rounded or dtype_of(observed) in case.expected.trace.dtypes
+        if not alike:
             yield _unlike(index, expected, observed)
 
 

@@ -28,6 +28,7 @@ from hookcheck.repro.question import (
     ALIVE,
     CALLS,
     COUNT,
+    DTYPE,
     EQUAL,
     ERROR,
     LENGTH,
@@ -220,6 +221,9 @@ class _Judged:
         if asked.relation == TYPE:
             self.expected = f'"{asked.expected}"'
             return f"type({of}).__name__", "{} == expected"
+        if asked.relation == DTYPE:
+            self.expected = asked.expected
+            return f"{of}.dtype", "{} == expected"
         expected = np.asarray(asked.expected)
         observed = asked.observed
         if not isinstance(observed, np.ndarray) or observed.shape != expected.shape:

@@ -11,6 +11,7 @@ from hookcheck.repro.question import (
     CALLS,
     CLOSE,
     COUNT,
+    DTYPE,
     EQUAL,
     ERROR,
     LENGTH,
@@ -75,6 +76,8 @@ def _called(sighting: Sighting, asked: Question) -> str:
     name = f"{asked.argument}{asked.index}" if asked.argument in names else "the gradient"
     if asked.relation == TYPE:
         return f"{name} is {_type(asked.observed)}, not {_type(asked.expected)}"
+    if asked.relation == DTYPE:
+        return f"{name} is of {asked.observed}, not {asked.expected}"
     if getattr(asked.observed, "shape", None) != asked.expected.shape:
         return f"{name} has another shape than it should"
     return f"{name} is wrong"
@@ -128,6 +131,8 @@ def derivation(case: Case, asked: Question) -> str:
         return "no gradient is computed there" if asked.expected == "NoneType" else "its gradient is computed"
     if asked.relation == TYPE:
         return f"hook({', '.join(case.kind.parameters)})"
+    if asked.relation == DTYPE:
+        return "a gradient has the dtype of its tensor"
     if getattr(asked.observed, "shape", None) != getattr(asked.expected, "shape", None):
         return "a gradient has the shape of its tensor"
     steps = [node.primitive for node in reversed(case.expected.trace.nodes) if node.primitive is not None]
