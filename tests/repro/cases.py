@@ -26,7 +26,7 @@ from hookcheck.record.model import (
     Torch,
     tally,
 )
-from hookcheck.repro.writers import has_own_writer
+from hookcheck.repro.writers import WRITERS
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
@@ -53,7 +53,7 @@ MORE = {
 }
 """The chapters and programs that need more than torch, and for what."""
 
-SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys() and not has_own_writer(p)]
+SCRIPTED = [p for p in PROGRAMS.values() if not {p.chapter, p.id} & MORE.keys() and p.id not in WRITERS]
 """The programs whose scripts are their own source."""
 
 PAIR = Pack("tuple", (Ref("a"), Ref("b")))

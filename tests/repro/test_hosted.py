@@ -16,6 +16,8 @@ from hookcheck.programs.host_changes import offered
 from hookcheck.repro.choice import executed as executed_here
 from hookcheck.repro.hosted import HOSTS, _collected, _hosted, hosted_script
 from hookcheck.repro.raising import raising
+from hookcheck.repro.situations.reduced import SCENES
+from hookcheck.repro.writers import HOSTED, SITUATIONS, WRITERS
 
 from .cases import PROGRAMS, executed
 from .test_agreement import RECORD, limits, record
@@ -137,3 +139,10 @@ def test_what_comes_after_what_raises_goes(body: str, result: str | None) -> Non
     stated = raising(text, ends)
     lines = None if result is None else "\n".join(f"    {line}" for line in result.split("\n"))
     assert (stated and stated[0]) == (lines and f"def judge(check):\n{lines}")
+
+
+def test_the_table_of_writers_names_all_that_they_write_for() -> None:
+    by_writer = {writer: {id for id in WRITERS if WRITERS[id] == writer} for writer in {*WRITERS.values()}}
+    assert by_writer[HOSTED] == {*HOSTS}
+    assert by_writer[SITUATIONS] == {*SCENES}
+    assert PROGRAMS.keys() >= WRITERS.keys()

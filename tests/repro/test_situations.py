@@ -26,6 +26,7 @@ from hookcheck.record.reading import read_folded
 from hookcheck.repro.situations.blocks import Block, merged, parsed, rendered
 from hookcheck.repro.situations.noting import Noting, logs
 from hookcheck.repro.situations.reduced import (
+    SCENES,
     Scene,
     controls,
     of_other_kinds,
@@ -35,7 +36,7 @@ from hookcheck.repro.situations.reduced import (
     sensible,
     symptom,
 )
-from hookcheck.repro.situations.script import reduces, situation_script
+from hookcheck.repro.situations.script import situation_script
 from hookcheck.repro.situations.title import title
 
 from .cases import PROGRAMS, executed, limits
@@ -65,7 +66,7 @@ def deviating() -> dict[tuple[str, str | None, str], str]:
     seen: dict[tuple[str, str | None, str], str] = {}
     for group in read_folded(RECORD).alike if RECORD.exists() else ():
         for d in group.deviations:
-            if d.clause in PROGRAMS and reduces(PROGRAMS[d.clause]):
+            if d.clause in SCENES:
                 seen.setdefault((d.clause, d.ledger, d.gap), d.subject)
     return seen
 

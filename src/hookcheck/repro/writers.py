@@ -1,28 +1,22 @@
-"""What writes the script of a program: the same for all, but for those whose acts are data, or other programs."""
+"""What writes the script of a program: the same for all, but for those whose acts are data, or which run others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import Deviation
 from hookcheck.programs.program import Program
-from hookcheck.repro.choice import executed, executed_alone
-from hookcheck.repro.hosted import HOSTS, hosted_script
-from hookcheck.repro.machine import machine_script
-from hookcheck.repro.program import Run, program_script
-from hookcheck.repro.situations.script import reduces, situation_script
 
-Writer = Callable[[Program, "str | None", str, Run], "tuple[str, str]"]
-"""Gives title and script of a fact of a program, on a device, as a run of it tells."""
+MACHINE, HOSTED, SITUATIONS = "machine", "hosted", "situations"
+"""The rooms that write scripts of programs which have more to them than their own source."""
 
-WRITERS: Mapping[str, Writer] = {"SM-01": machine_script, **dict.fromkeys(HOSTS, hosted_script)}
-"""The programs that have a writer of their own, by id."""
-
-
-def has_own_writer(program: Program) -> bool:
-    """Whether the script of a program is not of its own source: it is about generated acts, or other programs."""
-    return reduces(program) or program.id in WRITERS
+WRITERS: Mapping[str, str] = {
+    "SM-01": MACHINE,
+    **dict.fromkeys(("HO-03", "HO-04", "HO-07", "HO-09"), HOSTED),
+    **dict.fromkeys(("SI-01", "SI-02", "SI-03", "SI-04", "SI-05", "SM-02"), SITUATIONS),
+}
+"""The programs that one of them writes for, by id; a table of names, since whoever asks may have no torch."""
 
 
 def titled_script(program: Program, device: str | None, first: Deviation, ledger: Ledger) -> tuple[str, str]:
@@ -31,13 +25,20 @@ def titled_script(program: Program, device: str | None, first: Deviation, ledger
     Raises:
         HookcheckError: there is none.
     """
-    run = executed_alone if program.alone else executed
-    writer = WRITERS.get(program.id)
-    if reduces(program):
-        title, script = situation_script(program, first.subject, ledger, device or "cpu")
-    elif writer:
-        title, script = writer(program, device, first.subject, run)
+    from hookcheck.repro.choice import executed, executed_alone
+    from hookcheck.repro.hosted import hosted_script
+    from hookcheck.repro.machine import machine_script
+    from hookcheck.repro.program import program_script
+    from hookcheck.repro.situations.script import situation_script
+
+    run, fact, writer = executed_alone if program.alone else executed, first.subject, WRITERS.get(program.id)
+    title = f"{program.chapter}: {fact}: {first.observed} instead of {first.expected}"
+    if writer == SITUATIONS:
+        title, script = situation_script(program, fact, ledger, device or "cpu")
+    elif writer == MACHINE:
+        title, script = machine_script(program, device, fact, run)
+    elif writer == HOSTED:
+        title, script = hosted_script(program, device, fact, run)
     else:
-        title = f"{program.chapter}: {first.subject}: {first.observed} instead of {first.expected}"
-        script = program_script(program, device, first.subject, run)
+        script = program_script(program, device, fact, run)
     return title[:120], script

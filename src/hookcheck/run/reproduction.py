@@ -19,7 +19,7 @@ from hookcheck.report.archive import Archive, archive
 from hookcheck.report.causes import Cause, causes
 from hookcheck.report.view import Reproduce, command
 from hookcheck.repro.program import program_script
-from hookcheck.repro.writers import has_own_writer
+from hookcheck.repro.writers import WRITERS
 
 if TYPE_CHECKING:
     from hookcheck.topology.model import Topology
@@ -38,7 +38,7 @@ def reproductions(folder: Path) -> Reproduce:
 
     def reproduction(cause: Cause) -> str:
         clause = CLAUSES.get(cause.clause)
-        if isinstance(clause, Program) and not has_own_writer(clause):
+        if isinstance(clause, Program) and clause.id not in WRITERS:
             return _of_program(clause)
         return script_of(cause, folder)
 
@@ -48,7 +48,7 @@ def reproductions(folder: Path) -> Reproduce:
 def _is_reduced(cause: Cause) -> bool:
     """Whether the script of a cause is reduced: of a network, and of a program that has a writer of its own."""
     clause = CLAUSES.get(cause.clause)
-    return cause.example.family != PROGRAM or (isinstance(clause, Program) and has_own_writer(clause))
+    return cause.example.family != PROGRAM or (isinstance(clause, Program) and clause.id in WRITERS)
 
 
 @cache

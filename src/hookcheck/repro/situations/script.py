@@ -33,11 +33,6 @@ class Situated(NamedTuple):
     text: str
 
 
-def reduces(program: Program) -> bool:
-    """Whether a program is about acts that are data, which are reduced, rather than about what its own source says."""
-    return program.id in SCENES
-
-
 def situation_script(program: Program, fact: str, ledger: Ledger, device: str = "cpu") -> Situated:
     """The script of what a fact shows first, with the plainest control that passes.
 
