@@ -8,11 +8,13 @@ from hookcheck.repro.cutting import cut, dropped
 from hookcheck.repro.editing import quoted
 from hookcheck.repro.entries import entry, keyed, unfilled
 from hookcheck.repro.fields import attribute_put_in, hoisted, idle, imported, unguarded, unpacked, unread
-from hookcheck.repro.folding import folded, put_in
+from hookcheck.repro.folding import folded
+from hookcheck.repro.names import put_in
 from hookcheck.repro.parameters import specialised, spread, undefaulted
-from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
+from hookcheck.repro.placing import defined_ahead, placed, thunk
 from hookcheck.repro.simpler import Rule, simpler
 from hookcheck.repro.turns import one_turn, unrolled
+from hookcheck.repro.yielding import yielded
 
 GROUP = "dist.init_process_group()"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from hookcheck.repro.folding import literal, without_name
+from hookcheck.repro.names import literal, without_name
 from hookcheck.repro.scopes import Scopes, pairs
 from hookcheck.repro.syntax import dedented, lines_of, without
 

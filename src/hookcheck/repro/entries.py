@@ -7,8 +7,9 @@ import copy
 from collections.abc import Iterator
 
 from hookcheck.repro.editing import written
-from hookcheck.repro.folding import literal, same_entries, without_name
+from hookcheck.repro.folding import same_entries
 from hookcheck.repro.heading import LACKS
+from hookcheck.repro.names import literal, without_name
 from hookcheck.repro.parameters import calls_of
 from hookcheck.repro.scopes import Key, Scopes, pairs
 from hookcheck.repro.syntax import dedented, lines_of, without

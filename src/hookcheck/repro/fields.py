@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from hookcheck.repro.editing import replaced, start, written
 from hookcheck.repro.entries import only_made
-from hookcheck.repro.folding import literal
+from hookcheck.repro.names import literal
 from hookcheck.repro.parameters import calls_of
 from hookcheck.repro.placing import LIFETIMES
 from hookcheck.repro.scopes import COMPREHENSIONS, Scopes

@@ -7,7 +7,7 @@ import copy
 from typing import Optional
 
 from hookcheck.repro.editing import quoted, written
-from hookcheck.repro.folding import free_of_names, literal, settled
+from hookcheck.repro.names import free_of_names, literal, settled
 from hookcheck.repro.scopes import FUNCTIONS, Key, Scopes, swapped
 from hookcheck.repro.syntax import lines_of, without
 

@@ -82,7 +82,7 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
         return None
     # names: parameters give way to what they are given, other names must not be taken where they come
     here = scopes.scope(statement)
-    taken = _taken(scopes, here, function)
+    taken = names_there(scopes, here, function)
     mine = {name for scope, name in scopes.stores if scope is function}
     renamed: dict[str, ast.expr] = {}
     ahead: list[str] = []
@@ -174,7 +174,9 @@ def _argument(scopes: Scopes, function: ast.FunctionDef, call: ast.Call, part: a
     returned = last.value if isinstance(last, ast.Return) else None
     if not isinstance(statement, ast.Assign) or part.args[:1] != [call] or not isinstance(returned, ast.Name):
         return None
-    free = (function, returned.id) in scopes.stores and returned.id not in _taken(scopes, scopes.scope(call), function)
+    free = (function, returned.id) in scopes.stores and returned.id not in names_there(
+        scopes, scopes.scope(call), function
+    )
     if not free or any(isinstance(n, ast.Call) for n in ast.walk(part.func)) or len(function.body) < 2:
         return None
     lines = scopes.put({call: returned}).split("\n")
@@ -182,7 +184,7 @@ def _argument(scopes: Scopes, function: ast.FunctionDef, call: ast.Call, part: a
     return "\n".join(lines)
 
 
-def _taken(scopes: Scopes, here: ast.AST, function: ast.AST) -> set[str]:
+def names_there(scopes: Scopes, here: ast.AST, function: ast.AST) -> set[str]:
     """The names that mean something in a scope, what a function does aside."""
     inside, within = {*ast.walk(function)}, {*ast.walk(here)}
     read = {key[1] for n, key in scopes.keys.items() if n in within - inside and key[0] in (here, scopes.tree)}
@@ -243,57 +245,6 @@ def _body_lines(scopes: Scopes, function: ast.FunctionDef, renamed: dict[str, as
     if isinstance(ends, ast.Return):
         result.append(f"return {written(ends.value)}" if ends.value is not None else "return None")
     return result
-
-
-def yielded(text: str) -> str | None:
-    """The text with the body of one loop in the place of the one ``yield`` of the function that the loop is over."""
-    scopes = Scopes(text)
-    for loop in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.For)):
-        call = loop.iter
-        if not isinstance(call, ast.Call):
-            continue
-        function = next((f for f in scopes.tree.body if f is scopes.function(call)), None)
-        leaves = (n for part in loop.body for n in outside_of_functions(part))
-        if function is None or loop.orelse or any(isinstance(n, (ast.Break, ast.Continue)) for n in leaves):
-            continue
-        assert isinstance(function, ast.FunctionDef)
-        inside = [n for part in function.body for n in ast.walk(part)]
-        yields = [n for n in inside if isinstance(n, (ast.Yield, ast.YieldFrom))]
-        statement = scopes.parents[yields[0]] if len(yields) == 1 else None
-        if not isinstance(statement, ast.Expr) or any(isinstance(n, (ast.Return, ast.Try)) for n in inside):
-            continue
-        given = arguments_of(function, call)
-        one = len(calls_of(scopes, function)[0]) == 1 and not function.decorator_list
-        if not one or given != {} or not isinstance(yields[0], ast.Yield) or yields[0].value is None:
-            continue
-        here = scopes.scope(loop)
-        mine = {name for scope, name in scopes.stores if scope is function}
-        targets = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-        if mine & (_taken(scopes, here, function) - targets):
-            continue
-        lines = text.split("\n")
-        first = function.lineno
-        while not lines[first - 1].rstrip().endswith(":"):
-            first += 1
-        ahead = dedented(lines[first : statement.lineno - 1])
-        behind = dedented(lines[statement.end_lineno or 0 : function.end_lineno])
-        step = " " * (statement.col_offset - 4)
-        set_one = [*pairs(loop.target, yields[0].value)]
-        other = [(name, value) for name, value in set_one if written(name) != written(value)]
-        if any(
-            isinstance(n, ast.Name) and n.id in {written(x) for x, _ in other} for _, v in other for n in ast.walk(v)
-        ):
-            continue
-        turn = [f"{step}{written(name)} = {written(value)}" for name, value in other]
-        inner = dedented(lines[loop.body[0].lineno - 1 : loop.end_lineno])
-        inner = [line[loop.col_offset :] for line in inner]
-        body = [*ahead, *turn, *(f"{step}{line}" if line else "" for line in inner), *behind]
-        indent = " " * loop.col_offset
-        lines[loop.lineno - 1 : loop.end_lineno] = [f"{indent}{line}" if line else "" for line in body]
-        changed = "\n".join(lines)
-        again = next(n for n in ast.parse(changed).body if getattr(n, "name", "") == function.name)
-        return without(changed, lines_of(again))
-    return None
 
 
 def _yields_once(function: ast.FunctionDef) -> bool:
@@ -365,7 +316,7 @@ def defined_ahead(text: str) -> str | None:
             continue
         if not all(isinstance(v, ast.Name) and len(scopes.stores.get(scopes.keys[v], [])) == 1 for v in given.values()):
             continue
-        if inner.name in _taken(scopes, here, function):
+        if inner.name in names_there(scopes, here, function):
             continue
         within = around[: around.index(here)] if here in around else around
         loops = [n for n in within if isinstance(n, (ast.For, ast.While))]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 
 from hookcheck.repro.editing import written
-from hookcheck.repro.folding import PURE
+from hookcheck.repro.names import PURE
 from hookcheck.repro.syntax import CHECK, COMPARES, is_fact, lines_of, without
 
 

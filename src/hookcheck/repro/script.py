@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,6 +39,7 @@ from hookcheck.repro.question import (
     WARNINGS,
     Question,
 )
+from hookcheck.repro.runs import spaced
 from hookcheck.repro.scopes import Scopes
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
@@ -262,21 +263,7 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
         body = ["try:", *(f"    {line}" for line in body), *caught]
     else:
         body = [*body, result]
-    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in _spaced(body))])
-
-
-def _spaced(body: Sequence[str]) -> Iterator[str]:
-    """The lines of a function, with empty ones around each function in it, as formatters have them."""
-    before, within = "", -1
-    for line in body:
-        indent = len(line) - len(line.lstrip())
-        defines = line.lstrip().startswith("def ")
-        ends = line.strip() and 0 <= indent <= within
-        if before.strip() and ((defines and not before.lstrip().startswith("def ")) or ends):
-            yield ""
-        within = indent if defines and (within < 0 or ends) else -1 if ends else within
-        before = line
-        yield line
+    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in spaced(body))])
 
 
 def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:

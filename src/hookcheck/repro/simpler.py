@@ -16,11 +16,13 @@ from hookcheck.repro.fields import (
     unpacked,
     unread,
 )
-from hookcheck.repro.folding import folded, put_in
+from hookcheck.repro.folding import folded
 from hookcheck.repro.inlining import inlined, plainer
+from hookcheck.repro.names import put_in
 from hookcheck.repro.parameters import specialised, spread, undefaulted
-from hookcheck.repro.placing import defined_ahead, placed, thunk, yielded
+from hookcheck.repro.placing import defined_ahead, placed, thunk
 from hookcheck.repro.turns import unrolled
+from hookcheck.repro.yielding import yielded
 
 Rule = Callable[[str], "str | None"]
 
