@@ -4,7 +4,7 @@ mended."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
@@ -143,6 +143,23 @@ def test_a_torch_that_calls_other_kinds_otherwise(how: str, clause: str) -> None
     if lacking(kind):
         pytest.skip(lacking(kind))
     agrees(lambda: changed(KINDS[kind], change), KINDS[kind], clause)
+
+
+def test_a_torch_that_raises_without_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    forward = torch.nn.Linear.forward
+
+    def otherwise(self: Any, x: Any) -> Any:
+        if not self._backward_hooks:
+            raise RuntimeError("broken on purpose")
+        return forward(self, x)
+
+    @contextlib.contextmanager
+    def broken_there() -> Iterator[None]:
+        with monkeypatch.context() as there:
+            there.setattr(torch.nn.Linear, "forward", otherwise)
+            yield
+
+    agrees(broken_there, KINDS["full_backward"], "OB-04")
 
 
 def test_a_case_that_conforms_is_refused() -> None:

@@ -91,6 +91,7 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
         main = _joined(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
     raises = case.observed.raised is not None and asked.place in (WARNINGS, CALLS)
+    raises |= case.plain.raised is not None and asked.compared
     calls = ["calls = []"] if "calls" in judged.result + "".join(main) else []
     fresh = ["torch.compiler.reset()"] if way.fresh else []
     run = _function(way, [*calls, *fresh, *main], asked, judged, raises)
