@@ -34,7 +34,6 @@ from hookcheck.programs.machine.search import DeviatingActs, deviation
 from hookcheck.programs.situations import sequences
 from hookcheck.repro.acts import Cast, Noted
 from hookcheck.repro.machine import controls, machine_script, reduced
-from hookcheck.repro.runs import forked
 
 from .cases import PROGRAMS, executed
 from .test_agreement import limits
@@ -191,21 +190,3 @@ def test_entries_are_noted_as_much_as_is_asked() -> None:
         ("output", 6.0),
         "raised",
     ]
-
-
-@pytest.mark.parametrize(
-    ("experiment", "control", "body"),
-    [
-        ("a b", "a b", "a b"),
-        ("a b c", "a c", "a|if experiment:|    b|c"),
-        ("a c", "a b c", "a|if not experiment:|    b|c"),
-        ("a b c", "a d c", "a|if experiment:|    b|else:|    d|c"),
-        ("with e:|    a", "a", "if experiment:|    with e:|        a|else:|    a"),
-        ("def f():|    a|    b", "def f():|    a", "def f():|    a|    if experiment:|        b"),
-        ("with e:|    a|b", "with o:|    a|b", "if experiment:|    with e:|        a|else:|    with o:|        a|b"),
-    ],
-)
-def test_two_runs_in_one_body(experiment: str, control: str, body: str) -> None:
-    separator = "|" if "|" in experiment else " "
-    sides = (experiment.split(separator), control.split(separator if "|" in control else " "))
-    assert forked(*sides) == body.split("|" if "|" in body else " ")

@@ -18,7 +18,7 @@ from hookcheck.repro.choice import chosen, controls
 from hookcheck.repro.links import links
 from hookcheck.repro.network import in_parts
 from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
-from hookcheck.repro.script import Control, Way, _joined, script
+from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
@@ -110,25 +110,6 @@ def test_runs_of_which_one_may_use_what_the_other_compiled_begin_anew() -> None:
     text = script(sighting, about, Way(Control(hooked=True), fresh=True))
     assert "def run(hooked):\n    torch.compiler.reset()\n    net = " in text
     assert "return type(y).__name__" in text
-
-
-@pytest.mark.parametrize(
-    ("experiment", "control", "joined"),
-    [
-        ("    f(net, x).backward()", "    net(x).backward()", "    (f(net, x) if experiment else net(x)).backward()"),
-        ("y = net(a)", "y = net(b)", "y = net(a if experiment else b)"),
-        ("y = net(x)", "z = net(x)", None),
-        ("y = net(x)", "net(x)", None),
-        ("with a():", "with b():", None),
-        (f"y = {'a' * 60}", f"y = {'b' * 60}", None),
-    ],
-)
-def test_lines_of_control_and_experiment_are_one(experiment: str, control: str, joined: str | None) -> None:
-    lines = _joined(["ahead()", experiment, "behind()"], ["ahead()", control, "behind()"])
-    if joined is None:
-        assert lines[1] == "if experiment:"
-    else:
-        assert lines == ["ahead()", joined, "behind()"]
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ clause. Of the ways to write it the shortest is tried first; `hookcheck.repro.ch
 
 from __future__ import annotations
 
-import ast
 import re
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -39,8 +37,7 @@ from hookcheck.repro.question import (
     WARNINGS,
     Question,
 )
-from hookcheck.repro.runs import spaced
-from hookcheck.repro.scopes import Scopes
+from hookcheck.repro.runs import forked, spaced
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
@@ -88,7 +85,7 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
     main = [*parts.setup, *_hooked(hooking, way), *hooking.within(parts.main)]
     if other is not None:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
-        main = _joined(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
+        main = forked(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
     raises = case.observed.raised is not None and asked.place in (WARNINGS, CALLS)
     raises |= case.plain.raised is not None and asked.compared
@@ -116,58 +113,6 @@ def _hooked(hooking: Hooking, way: Way) -> list[str]:
     if not way.control.hooked or not hooking.lines:
         return hooking.lines
     return ["if hooked:", *(f"    {line}" for line in hooking.lines)]
-
-
-def _joined(experiment: Sequence[str], control: Sequence[str]) -> list[str]:
-    """One body for both, which go apart in one place."""
-    ahead = next((i for i, (a, b) in enumerate(zip(experiment, control)) if a != b), 0)
-    behind = next(
-        (i for i, (a, b) in enumerate(zip(reversed(experiment[ahead:]), reversed(control[ahead:]))) if a != b),
-        min(len(experiment), len(control)) - ahead,
-    )
-    a, b = (side[ahead : len(side) - behind] for side in (experiment, control))
-    line = _one_line(a[0], b[0]) if len(a) == len(b) == 1 else None
-    if line:
-        return [*experiment[:ahead], line, *experiment[len(experiment) - behind :]]
-    other = ["else:", *(f"    {line}" for line in b)] if b else []
-    return [
-        *experiment[:ahead],
-        "if experiment:",
-        *(f"    {line}" for line in a or ["pass"]),
-        *other,
-        *experiment[len(experiment) - behind :],
-    ]
-
-
-def _one_line(experiment: str, control: str) -> str | None:
-    """Two lines as one that has a condition where they differ, if it is short, and they are statements."""
-    try:
-        scopes, other = (Scopes(textwrap.dedent(line)) for line in (experiment, control))
-        ((a, b),) = _apart(scopes.tree, other.tree) or [(scopes.tree, other.tree)]
-        if not isinstance(a, ast.expr) or not isinstance(b, ast.expr):
-            return None
-        line = scopes.put({a: ast.IfExp(ast.Name("experiment", ast.Load()), a, b)})
-        ast.parse(line)  # what they give values to may have other names
-    except SyntaxError:  # the head of a block
-        return None
-    indent = experiment[: len(experiment) - len(experiment.lstrip())]
-    return indent + line if len(indent + line) + 4 <= WIDTH else None
-
-
-def _apart(a: ast.AST, b: ast.AST) -> list[tuple[ast.AST, ast.AST]]:
-    """The smallest part of two trees that holds all in which they differ; none where they are alike."""
-    if ast.dump(a) == ast.dump(b):
-        return []
-    sides = [[*ast.iter_child_nodes(tree)] for tree in (a, b)]
-    named = [{name: value for name, value in ast.iter_fields(tree) if not _holds(value)} for tree in (a, b)]
-    if type(a) is not type(b) or len(sides[0]) != len(sides[1]) or named[0] != named[1]:
-        return [(a, b)]
-    inner = [pair for pairs in zip(*sides) for pair in _apart(*pairs)]
-    return inner if len(inner) == 1 and isinstance(inner[0][0], (ast.expr, ast.stmt)) else [(a, b)]
-
-
-def _holds(value: object) -> bool:
-    return isinstance(value, (ast.AST, list))
 
 
 class _Judged:
