@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from itertools import combinations, product
 from types import ModuleType
 
 import pytest
@@ -12,9 +11,7 @@ import pytest
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Node
 from hookcheck.oracle.trace import Tensor
-from hookcheck.suite import conformance_folder
-from hookcheck.topology.contexts import COMPILING, MODES, STEPS
-from hookcheck.topology.corpus import read
+from hookcheck.topology.contexts import COMPILING, MODES
 from hookcheck.topology.families import (
     accumulate,
     broadcast,
@@ -33,9 +30,8 @@ from hookcheck.topology.families import (
     several_losses,
     train_eval,
 )
-from hookcheck.topology.families.context import APART, OFFERED
+from hookcheck.topology.families.context import OFFERED
 from hookcheck.topology.families.double_backward import CURVED, reads_everywhere
-from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.convolution import Conv1d
 from hookcheck.topology.layers.convolving import Convolving
 from hookcheck.topology.layers.transposed import ConvTranspose1d
@@ -368,40 +364,3 @@ def test_a_convolution_that_reads_padding_alone_is_told_from_one_that_reads_its_
     assert reads_everywhere(Conv1d(1, 1, (2,), padding=(1,), bias=False), (1, 1, 2))
     assert not reads_everywhere(Conv1d(1, 1, (1,), padding=(1,)), (1, 1, 2))
     assert not reads_everywhere(ConvTranspose1d(1, 1, (1,), stride=(2,), unbatched=True), (1, 2))
-
-
-def chosen(topology: Topology) -> set[str]:
-    """The contexts that were chosen: with enable_grad comes a no_grad around it."""
-    names = set(inside(topology))
-    return names - {"no_grad"} if "enable_grad" in names else names
-
-
-def test_contexts_of_different_places_meet_in_the_corpus() -> None:
-    """Any two of them, in one network or another: those that refuse each other aside."""
-    corpus = read(conformance_folder() / "corpus", "context")
-    met = {frozenset(pair) for t in corpus for pair in combinations(chosen(t), 2)}
-    places = combinations(OFFERED.values(), 2)
-    due = {frozenset((a, b)) for these, those in places for a in these for b in those}
-    refused = {frozenset((a, b)) for a, others, _ in APART for b in others}
-    assert due - met == refused
-
-
-def test_every_mode_is_within_every_mode_in_the_corpus() -> None:
-    corpus = read(conformance_folder() / "corpus", "context")
-    assert set().union(*map(nesting, corpus)) == {*product(MODES, MODES)}
-
-
-def test_every_class_of_tensors_is_in_contexts_in_the_corpus_and_every_context_around_one() -> None:
-    """Those aside that only tensors of no class are given: the grad modes of steps."""
-    corpus = [t for t in read(conformance_folder() / "corpus", "context") if tensor_classes(t)]
-    assert {name for t in corpus for name in tensor_classes(t)} == {*TENSORS}
-    assert {name for t in corpus for name in inside(t)} == {name for names in OFFERED.values() for name in names} - {
-        *OFFERED[STEPS]
-    }
-
-
-@pytest.mark.parametrize("family", [context, compiled], ids=label)
-def test_no_network_is_in_a_context_that_refuses_its_tensors(family: ModuleType) -> None:
-    classed = (*read(conformance_folder() / "corpus", label(family)), *drawn(family.topologies))
-    assert any(tensor_classes(t) for t in classed)
-    assert not any(refused(t, name) for t in classed if tensor_classes(t) for name in inside(t))
