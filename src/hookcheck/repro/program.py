@@ -175,9 +175,9 @@ NEAREST = 6
 NEAR = 2
 """So many of them where each is tried to the end."""
 
-READ_ALONE = "no control: nothing runs, names are read alone"
-TOO_LONG = "no control: with one it is longer than a script may be"
-WITHOUT = "no control: this is not so either whichever part is left out or done otherwise"
+READ_ALONE = "no control: nothing is run, only names are looked up"
+TOO_LONG = "no control: with one the script would pass 60 lines"
+WITHOUT = "no control: the fault shows whichever part is left out or changed"
 """What a script says where it has none."""
 
 LONGEST = 60
