@@ -61,6 +61,22 @@ def errors(alive: list[Any]) -> AbstractContextManager[None]:
     return calling(change)
 
 
+def failed(alive: list[Any]) -> AbstractContextManager[None]:
+    """A backward that fails keeps the graph that it was called on."""
+
+    def make(original: Any) -> Any:
+        def backward(tensors: Any, *args: Any, **options: Any) -> None:
+            try:
+                original(tensors, *args, **options)
+            except Exception:
+                alive.append(tensors)
+                raise
+
+        return backward
+
+    return replaced(torch.autograd, "backward", make)
+
+
 def outputs() -> AbstractContextManager[None]:
     """A module with backward hooks keeps its last output."""
 
@@ -110,7 +126,8 @@ FAULTS = (
     Fault("lifetime: helpers of full hooks are kept", keeping(helpers), ("LT-01", "LT-02", "LT-03", "LT-07", "LT-08")),
     Fault("lifetime: helpers of full hooks are kept until a backward", keeping(waiting), ("LT-02",)),
     Fault("lifetime: gradients that have a graph are kept", keeping(differentiable), ("LT-03", "LT-08")),
-    Fault("lifetime: what a full hook raises is kept", keeping(errors), ("LT-04",)),
+    Fault("lifetime: what a full hook raises is kept", keeping(errors), ("LT-04", "LT-11")),
+    Fault("lifetime: the graph of a backward that fails is kept", keeping(failed), ("LT-04", "LT-11")),
     Fault("lifetime: modules keep their last output", outputs, ("LT-06",)),
     Fault("lifetime: handles keep the table of hooks", tables, ("LT-07",)),
     Fault("lifetime: removed hooks are kept", keeping(removed), ("LT-05", "LT-08")),

@@ -197,6 +197,50 @@ def nothing_is_kept_after_an_exception(check: Check) -> None:
         check.equal(f"{kind}, after it raised", survivors(play), [])
 
 
+UNPACK = "unpack hook"
+
+
+def call_refused(kind: str, net: Any, x: Any, hook: Callable[..., None]) -> Any:
+    """What a module gives for the square of ``x``, with a hook of one kind or one that unpacks what is saved."""
+    if kind == UNPACK:
+        with hooked(lambda tensor: tensor, hook):
+            return net(x * x)
+    return call_hooked(kind, net, x, hook)[0]
+
+
+@program("LT-11", PROMISE, since="1.7", source=f"{SOURCE}; torch's FAQ, 'My out of memory exception handler'")
+def nothing_waits_after_an_exception(check: Check) -> None:
+    """When a hook raises, what that backward had yet to run is freed at once, with all that it holds; by the next
+    backward at the latest."""
+    unpacks = hasattr(getattr(torch.autograd, "graph", None), "saved_tensors_hooks")
+    for kind in [*kinds(), UNPACK] if unpacks else kinds():
+        for again in (False, True):
+
+            def play(note: Note, kind: str = kind, again: bool = again) -> None:
+                net, x = net_and_input()
+                other = torch.tensor([[3.0]], requires_grad=True)
+
+                def watch(gradient: Any) -> None:
+                    raise AssertionError("the rest of that backward was run")
+
+                def hook(*args: Any) -> None:
+                    raise Refused
+
+                other.register_hook(watch)
+                note("leaf", other)
+                note("its hook", watch)  # up to 1.9 weak references to a tensor that only torch holds are dead
+                with suppress(Refused, RuntimeError):  # RuntimeError: of unpack, up to 1.13
+                    waiting = other * 5  # made first, and therefore run last
+                    y = call_refused(kind, net, x, hook)
+                    (y * y + waiting).backward()
+                if again:
+                    torch.ones(1, requires_grad=True).exp().backward()
+
+            with restored():
+                when = "after the next backward" if again else "at once"
+                check.equal(f"{kind} that raises, what waits {when}", survivors(play), [])
+
+
 @program("LT-05", PROMISE, since="1.7", source=SOURCE)
 def a_removed_hook_is_freed(check: Check) -> None:
     """A hook that is removed is freed with its closure, although what it was registered on lives on."""
