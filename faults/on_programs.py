@@ -41,19 +41,21 @@ def excuses(program: Program, facts: Mapping[str, Finding]) -> dict[str, str | N
 
 
 @cache
-def soundly(id: str) -> frozenset[str]:
-    """The facts of the program of that id that are not so on a torch that nothing was put into."""
+def soundly(id: str) -> Mapping[str, str | None]:
+    """The facts of the program of that id that are not so on an unchanged torch, as `excuses` has them."""
     program = CLAUSES[id]
     assert isinstance(program, Program)
-    return frozenset(wrong(program))
+    return excuses(program, wrong(program))
 
 
 def changed(program: Program, fault: Fault) -> dict[str, Finding]:
-    """The facts of the program that are not so because of ``fault`` alone."""
+    """The facts of the program that are not so because of ``fault`` alone; those among them that are not so anyway show
+    it by what no entry of the ledger says."""
     before = soundly(program.id)
     with fault.patch():
         after = wrong(program)
-    return {name: finding for name, finding in after.items() if name not in before}
+    otherwise = {name for name, entry in excuses(program, after).items() if entry is None and before.get(name)}
+    return {name: finding for name, finding in after.items() if name not in before or name in otherwise}
 
 
 def offered(fault: Fault) -> bool:

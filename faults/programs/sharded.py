@@ -59,7 +59,27 @@ def _without_hooks_of_shards() -> Patch:
     return replaced(import_module("torch.distributed.fsdp._fully_shard._fsdp_param_group"), "foreach_reduce", make)
 
 
+def _calling_hooks_twice() -> Patch:
+    """Has FSDP call the hooks of each parameter twice when it has written the gradients."""
+
+    def make(original: Any) -> Any:
+        def prepare(self: Any) -> None:
+            original(self)
+            for weight in self.flat_param._params:
+                for table, given in (("_backward_hooks", weight.grad), (HOOKS, weight)):
+                    for hook in 2 * [*(getattr(weight, table, None) or {}).values()]:
+                        hook(given)
+
+        return prepare
+
+    return replaced(_flat_param(), "prepare_gradient_for_optim", make)
+
+
 HOOKS = "_post_accumulate_grad_hooks"
+
+
+def _flat_param() -> Any:
+    return import_module("torch.distributed.fsdp._flat_param").FlatParamHandle
 
 
 def _fsdp() -> Any:
@@ -80,6 +100,20 @@ FAULTS = (
         ),
         ("DS-10", "DS-28"),
         kinds=(),
+    ),
+    Fault(
+        "FullyShardedDataParallel: hooks of a parameter are called twice",
+        _calling_hooks_twice,
+        ("DS-28",),
+        kinds=(),
+        since="2.3",
+    ),
+    Fault(
+        "FullyShardedDataParallel: gradients are not handed on to the parameters",
+        lambda: replaced(_flat_param(), "_use_sharded_grad_views", lambda original: lambda self: None),
+        ("DS-28",),
+        kinds=(),
+        since="2.3",
     ),
     Fault(
         "fully_shard: parameters are not freed after forward",
