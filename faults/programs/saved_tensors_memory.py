@@ -33,7 +33,11 @@ FAULTS = (
         ("ST-02", "ST-17"),
     ),
     Fault("saved tensors: contexts set no hooks, so that nothing is kept live", unset, ("ST-15", "ST-27", "ST-28")),
-    Fault("saved tensors: save_on_cpu copies", lambda: on_cpu(lambda t: t.clone(), lambda packed: packed), ("ST-22",)),
+    Fault(
+        "saved tensors: save_on_cpu copies",
+        lambda: on_cpu(lambda t: t.clone(), lambda packed: packed),
+        ("ST-22", "ST-31"),
+    ),
     Fault(
         "saved tensors: save_on_cpu leaves what it saves where it is",
         lambda: on_cpu(lambda t: t.detach(), lambda packed: packed),
@@ -47,7 +51,12 @@ FAULTS = (
     Fault(
         "saved tensors: save_on_cpu gives back contiguous tensors",
         lambda: on_cpu(lambda t: t, _contiguous),
-        ("ST-30",),
+        ("ST-30", "ST-31"),
+    ),
+    Fault(
+        "saved tensors: pinned copies have the strides of what was saved",
+        lambda: on_cpu(lambda t: t, lambda packed: packed),
+        ("ST-32",),
     ),
     Fault(
         "saved tensors: save_on_cpu stores everything in single precision",

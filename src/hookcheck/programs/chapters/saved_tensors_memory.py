@@ -221,6 +221,47 @@ def what_is_given_back_is_as_it_was(check: Check) -> None:
                 check.equal(f"{context}, {name}", _described(given, strides), _described(tensor, strides))
 
 
+LAYOUTS = ("a transposed one", "channels last", *SPREAD)
+"""Those of these tensors whose strides are not those of a contiguous one."""
+
+
+@program(
+    "ST-31", PROMISE, since="1.10", source=f"{ON_CPU}, 'If the graph was already on CPU, no tensor copy is performed'"
+)
+def nothing_is_copied_on_the_cpu(check: Check) -> None:
+    """Where the graph is on the CPU, ``save_on_cpu`` copies no tensor, whatever its strides, with ``pin_memory`` or
+    without."""
+    if check.device != "cpu":
+        raise NotRun("it is about the CPU")
+    for pinned in (False, True):
+        for name in LAYOUTS:
+            other = {**DENSE, **SPREAD}[name]()
+            with torch.autograd.graph.save_on_cpu(pin_memory=pinned):
+                y: Any = torch.ones(other.shape, requires_grad=True) * other
+            saved, what = y.grad_fn._saved_other, f"{name}{', pinned' if pinned else ''}"
+            check.true(f"{what}: the memory is shared", saved.data_ptr() == other.data_ptr())
+            check.equal(f"{what}: strides", saved.stride(), other.stride())
+
+
+@program("ST-32", PIN, since="1.10", source=f"{ON_CPU}, pin_memory")
+def pinned_copies_are_contiguous(check: Check) -> None:
+    """What ``save_on_cpu`` gives back with ``pin_memory`` is contiguous, whatever was saved, and so is the gradient
+    that a hook gets of a product with it."""
+    for name in LAYOUTS:
+        tensor, strides = {**DENSE, **SPREAD}[name](), list[Any]()
+        shape = tuple(tensor.shape)
+        contiguous = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
+        given = _read_in_backward(torch.autograd.graph.save_on_cpu(pin_memory=True), tensor)
+        check.equal(f"{name}: strides of what is given back", given.stride(), contiguous)
+        x = torch.ones(shape, requires_grad=True)
+        x.register_hook(lambda gradient, strides=strides: strides.append(gradient.stride()))
+        with torch.autograd.graph.save_on_cpu(pin_memory=True):
+            y = x * tensor
+        y.backward(torch.ones(shape))
+        check.equal(f"{name}: strides of the gradient that the hook gets", strides, [contiguous])
+        check.equal(f"{name}: gradient", x.grad, tensor.tolist())
+
+
 @program("ST-29", PROMISE, since="1.10", source=ON_CPU, device="cuda")
 def what_is_on_a_gpu_is_stored_on_the_cpu(check: Check) -> None:
     """``save_on_cpu`` keeps what is on a GPU in the memory of the CPU, and copies it back when backward needs it."""
