@@ -69,7 +69,20 @@ def _nothing_is_selected() -> Patch:
 
 
 FAULTS = (
-    Fault("checkpoint: what is saved twice is not compared", _nothing_is_compared, ("CK-23",), kinds=(), since="2.1"),
+    Fault(
+        "checkpoint: what is saved twice is not compared",
+        _nothing_is_compared,
+        ("CK-23", "CK-27"),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault(
+        "checkpoint: no second pass is ended early",
+        lambda: replaced(torch.utils.checkpoint, "_enable_checkpoint_early_stop", lambda original: False),
+        ("CK-27",),
+        kinds=(),
+        since="2.1",
+    ),
     Fault("checkpoint: determinism_check is not heard", lambda: _without("determinism_check"), ("CK-23",), (), "2.1"),
     Fault(
         "composable checkpoint: its own forward hook is after all others",

@@ -21,6 +21,7 @@ from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.checkpoints import (
     CHECKPOINT,
     NON_REENTRANT,
+    REENTRANT,
     THROUGH,
     entries,
     leaf,
@@ -56,7 +57,8 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], list[float]]] = {
 @program("CK-23", PROMISE, since="2.1", source=f"{CHECKPOINT}, determinism_check")
 def a_second_pass_that_saves_otherwise_is_found_out(check: Check) -> None:
     """Backward raises a CheckpointError where a hook has the second pass save tensors of another shape or dtype, unless
-    ``determinism_check`` is "none", or another number of them; other numbers alone are not found out."""
+    ``determinism_check`` is "none", or another number of them, where it is not ended early; other numbers alone are not
+    found out."""
     checkpoint, error = variants()[NON_REENTRANT], tool("CheckpointError")
     for name, (change, gradient) in CHANGES.items():
         for asked in ("default", "none"):
@@ -80,6 +82,40 @@ def a_second_pass_that_saves_otherwise_is_found_out(check: Check) -> None:
     check.works("other numbers", checkpoint(chain, x).backward)
     check.equal("other numbers: gradients", [x.grad, chain[1].weight.grad], [[6], [140]])
     check.raises("another word", ValueError, partial(checkpoint, chain, x, determinism_check="x"), "determinism_check")
+
+
+def squared(output: Any) -> Any:
+    """The square, as a product, which saves ``output`` twice."""
+    return output * output
+
+
+# The second pass ends with the fourth tensor that is saved, since the first one saved two for each layer. What a hook
+# after the first layer has saved, 14 and 14, takes the places of the second weight, 3, and of what it multiplies, 14.
+HIDDEN = {"after all that is needed": (1, [[6], [21], [14]]), "before that": (0, [[14 * 2], [14 * 7], [14]])}
+"""Where more tensors are saved: by a hook after which layer, and the gradients of input and weights then."""
+
+NOTICED: dict[str, tuple[int, Callable[[Any], Any], str]] = {
+    "more of another shape": (2, lambda output: squared(output.repeat(2))[:1], "different metadata"),
+    "fewer": (1, squared, "A different number of tensors"),
+}
+"""What is an error: in which pass a hook after the first layer has more saved, how, and what the error says."""
+
+
+@program("CK-27", PIN, since="2.1", source=f"{CHECKPOINT}, early_stop and the warning 'silently incorrect gradients'")
+def more_tensors_hide_behind_the_early_stop(check: Check) -> None:
+    """Where the second pass is ended early, a hook that has it save more tensors is not found out: each takes the place
+    of what the first pass saved by its number, so that gradients are silently wrong where it is of the same shape,
+    dtype and device, and an error says so where it is not; fewer tensors are an error."""
+    for form, checkpoint in variants().items():
+        for name, (layer, gradients) in HIDDEN.items() if form != REENTRANT else ():
+            chain, x = scales(2, 3), leaf()
+            chain[layer].register_forward_hook(in_pass(2, squared))
+            check.works(f"{form}, more {name}: backward", checkpoint(chain, x).backward)
+            check.equal(f"{form}, more {name}", [x.grad, *(each.weight.grad for each in chain)], gradients)
+        for name, (number, change, says) in NOTICED.items() if form != REENTRANT else ():
+            chain = scales(2, 3)
+            chain[0].register_forward_hook(in_pass(number, change))
+            check.raises(f"{form}, {name}", tool("CheckpointError"), checkpoint(chain, leaf()).backward, says)
 
 
 # The chain of 2 and 3, called with 7: each change, the output, and the gradients of the input and of the two weights.
