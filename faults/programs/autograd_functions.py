@@ -49,11 +49,16 @@ def _in_no_grad_mode(original: Any) -> Any:
 
 
 FAULTS = (
-    Fault("what is once differentiable is silently so", lambda: _marking(_without_the_error), ("AF-01",), kinds=()),
+    Fault(
+        "what is once differentiable is silently so",
+        lambda: _marking(_without_the_error),
+        ("AF-01", "AF-02"),
+        kinds=(),
+    ),
     Fault(
         "what is once differentiable can be differentiated twice",
         lambda: _marking(lambda backward: backward),
-        ("AF-01",),
+        ("AF-01", "AF-02"),
         kinds=(),
     ),
     Fault(

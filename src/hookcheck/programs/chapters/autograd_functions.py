@@ -125,3 +125,30 @@ def hooks_around_a_function(check: Check) -> None:
                 check.works(f"{what}: differentiated again", gradient.backward)
                 # of 2 · 5 x, with the gradient that the first backward started from in the place of 5
                 check.equal(f"{what}: second derivatives", [x.grad, five.grad], [[10.0], [6.0]])
+
+
+@program(
+    "AF-02",
+    PROMISE,
+    since="1.8",
+    source="torch.autograd.function.FunctionCtx.save_for_backward, 'performing double backward raises an error'",
+)
+def a_gradient_that_is_no_constant(check: Check) -> None:
+    """Where a graph is built, the gradient of a Function that is marked ``once_differentiable`` requires grad as hooks
+    get it, and refuses to be differentiated, for all leaves or for one, whether or not the gradient that backward
+    starts from requires grad."""
+    once = _once(lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad)
+    for requires_grad in (True, False):
+        x, log = leaf(3.0), list[tuple[str, bool]]()
+        z = 1 * x
+        z.register_hook(lambda gradient, log=log: log.append(("input", gradient.requires_grad)))
+        module = net(lambda module, z: once.apply(z))
+        module.register_full_backward_hook(lambda module, gi, go, log=log: log.append(("module", gi[0].requires_grad)))
+        start = torch.tensor([5.0], requires_grad=requires_grad)
+        (gradient,) = torch.autograd.grad(module(z) + x**3, x, start, create_graph=True)
+        what = f"from a gradient that requires {'grad' if requires_grad else 'none'}"
+        check.equal(f"{what}: gradient", gradient, [5 * 2 * 3 + 5 * 3 * 9])  # of x² + x³
+        check.equal(f"{what}: hooks get what requires grad", sorted(log), [("input", True), ("module", True)])
+        again = partial(torch.autograd.grad, gradient, x, retain_graph=True)
+        check.raises(f"{what}: differentiated again for one leaf", RuntimeError, again, TWICE)
+        check.raises(f"{what}: differentiated again", RuntimeError, gradient.backward, TWICE)
