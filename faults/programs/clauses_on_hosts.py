@@ -128,6 +128,11 @@ def _is_compiled(module: Any) -> bool:
     return type(module).__name__ == "OptimizedModule"
 
 
+def _has_parts(module: Any) -> bool:
+    """Whether it is a container; of an OptimizedModule, whether the module in it is one."""
+    return any(True for _ in getattr(module, "_orig_mod", module).children())
+
+
 def _irremovable(test: Callable[[Any], bool], name: str) -> AbstractContextManager[None]:
     """A handle of a module that is such removes nothing."""
 
@@ -148,6 +153,16 @@ def _compiled_without_its_hooks(_: Any) -> Any:
 
     def compile(self: Any, **options: Any) -> None:
         self._compiled_call_impl = torch.compile(self.forward, **options)
+
+    return compile
+
+
+def _containers_compiled_without_their_hooks(original: Any) -> Any:
+    """The same of modules with others in them alone."""
+    past = _compiled_without_its_hooks(original)
+
+    def compile(self: Any, **options: Any) -> None:
+        (past if _has_parts(self) else original)(self, **options)
 
     return compile
 
@@ -285,6 +300,18 @@ FAULTS = (
     _fault(
         "what is compiled in place is called past its hooks",
         lambda: replaced(MODULE, "compile", _compiled_without_its_hooks),
+        "HO-07",
+        since="2.4",
+    ),
+    _fault(
+        "an OptimizedModule of a container takes no pre-hooks",
+        lambda: _where(lambda module: _is_compiled(module) and _has_parts(module), "register_forward_pre_hook"),
+        "HO-07",
+        since="2.4",
+    ),
+    _fault(
+        "a container that is compiled in place is called past its hooks",
+        lambda: replaced(MODULE, "compile", _containers_compiled_without_their_hooks),
         "HO-07",
         since="2.4",
     ),

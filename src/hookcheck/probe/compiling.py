@@ -46,12 +46,28 @@ def compiling(topology: Topology) -> Iterator[None]:
     if not compiles(topology):
         yield
         return
-    with optimizers_preserved():
+    with optimizers_preserved(), unmeasured():
         _dynamo().reset()
         try:
             yield
         finally:
             _dynamo().reset()
+
+
+@contextmanager
+def unmeasured() -> Iterator[None]:
+    """Has torch.compile not measure how long the guards of a graph take, which it tells its own logs alone. For that it
+    empties the caches of the processor, since 2.6, which takes longer than to compile a small graph."""
+    guards: Any = import_module("torch._dynamo.guards")
+    measure = getattr(guards, "profile_guard_manager", None)
+    if measure is None:
+        yield
+        return
+    guards.profile_guard_manager = lambda *_: 0.0
+    try:
+        yield
+    finally:
+        guards.profile_guard_manager = measure
 
 
 @contextmanager

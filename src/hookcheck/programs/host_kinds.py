@@ -16,7 +16,7 @@ from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release, quantization
-from hookcheck.programs.hosting import BY_HAND, LAYERS, MODULES, Make
+from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS, MODULES, Make
 
 
 @cache
@@ -293,23 +293,42 @@ def _compiled_in_place(module: Module) -> Module:
     return module
 
 
+def _optimized(module: Module) -> Any:
+    return torch.compile(module, backend="eager")
+
+
+_OPTIMIZED = {
+    "state-dict-hooks": "what is saved has other names",
+    "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
+    **WRAPPED,
+}
+
 COMPILED = {
-    "OptimizedModule": Kind(
-        lambda module: torch.compile(module, backend="eager"),
-        (*LAYERS, *BY_HAND),
-        (2, 1),
+    "OptimizedModule": Kind(_optimized, (*LAYERS, *BY_HAND), (2, 1), _OPTIMIZED),
+    # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
+    # that hooks come and go between calls of what is compiled, as TC-02 says.
+    "OptimizedModule of a container": Kind(
+        _optimized,
+        CONTAINERS,
+        (2, 4),
         {
-            "state-dict-hooks": "what is saved has other names",
-            "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
-            **WRAPPED,
+            **_OPTIMIZED,
+            **dict.fromkeys(
+                ("FW-21", "BF-05: program", "SZ-05: program"),
+                "an OptimizedModule of a Sequential has no parts by number",
+            ),
+            "FW-08: a module inside another": "one inside of another is called as the module that it is made of",
+            "U-03: in * a forward_hook that comes in a forward": "forward knows the module inside alone, without hooks",
+            "LB-02: a module of one Node": "torch warns of hooks on all modules",
         },
     ),
     "Module.compile": Kind(
         _compiled_in_place,
-        (*LAYERS, *BY_HAND),
-        (2, 2),
-        {"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
-        {(2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")},
+        since=(2, 2),
+        but={"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
+        before={
+            (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")
+        },
     ),
 }
 """The hosts of modules that torch.compile makes, by name; with the backend that runs a graph as it is."""

@@ -17,6 +17,7 @@ from itertools import chain
 
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
+from hookcheck.probe.compiling import unmeasured
 from hookcheck.programs.chapters.torch_compile import dynamo, fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.host_changes import offered
@@ -120,9 +121,10 @@ def clauses_hold_on_hosts_of_optimizers(check: Check) -> None:
 def clauses_hold_on_compiled_modules(check: Check) -> None:
     """What holds of hooks on plain modules holds on what torch.compile makes of them, and on what Module.compile
     compiles in place."""
-    for one in seen(check, COMPILED, CHAPTERS):
-        dynamo().reset()  # up to 2.4 the cache of a function holds on to modules that are gone, and reads them
-        states_each(check, one)
+    with unmeasured():
+        for one in seen(check, COMPILED, CHAPTERS):
+            dynamo().reset()  # up to 2.4 the cache of a function holds on to modules that are gone, and reads them
+            states_each(check, one)
 
 
 @program("HO-09", PIN, since="2.0", source="each clause's own; torch.optim.Optimizer.register_step_pre_hook")
