@@ -21,6 +21,7 @@ from hookcheck.topology.contexts import ASKING, CALLER, CONTEXTS, GRAD_MODES
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Hardsigmoid, ReLU, Tanh
+from hookcheck.topology.layers.embedding import Embedding
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import (
     Apply,
@@ -68,6 +69,9 @@ ALL = {"grad_input all tensors", "grad_output all tensors"}
 BOTH = body(Call("h", "fc", (X,)), Call("z", "fc", (X,)), gives=Pack("tuple", (H, Z)), fc=FC)
 WRITE = Apply("z", MulInplace(), (H, H))
 CONVERTED = body(Apply("h", To("float32"), (X,)), Call("z", "act", (H,)), gives=Z, act=Tanh())
+LOOKED_UP = replace(
+    plain(Embedding(4, 3, sparse=True)), inputs=(Input("x", (2,), domain="index", below=4), Input("v", (2, 3)))
+)
 DEEP = Sequential((Sequential((Tanh(),)),))
 
 
@@ -151,6 +155,8 @@ BY_HAND: list[tuple[str, Topology, set[str]]] = [
     ("tensor", LINEAR, {"plain"}),
     ("tensor", called(AsTensor("large strides")), {"large strides"}),
     ("tensor", replace(LINEAR, classes=(("weight", "wrapper"),)), {"wrapper"}),
+    ("tensor", LOOKED_UP, {"sparse gradient"}),
+    ("tensor", replace(LOOKED_UP, module=Embedding(4, 3)), {"plain"}),
     *(
         ("tensor", replace(LINEAR, inputs=(Input("x", (2, 3), True, tensor=name), *LINEAR.inputs[1:])), {name})
         for name in TENSORS

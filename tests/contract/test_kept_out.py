@@ -15,9 +15,8 @@ from hookcheck.contract.kept_out import KEPT_OUT
 from hookcheck.contract.ledger import load
 from hookcheck.programs.situations.fitting import REASONS
 from hookcheck.topology.contexts import CONTEXTS
-from hookcheck.topology.families.tensor_class import SPARSE_GRADIENT
 from hookcheck.topology.families.tensors_in_contexts import REFUSED
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 
 ROOT = Path(hookcheck.__file__).parent
 SILENT = {"NOTHING", "NOT_JUDGED"}

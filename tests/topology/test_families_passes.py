@@ -49,9 +49,10 @@ from hookcheck.topology.model import (
     nesting,
     statements,
     tensor_classes,
+    tensor_words,
     walk,
 )
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref, Tree
 from hookcheck.topology.values import parameter_shapes, values
 
@@ -251,8 +252,8 @@ def test_losses_and_cotangents_modes_and_dtypes_are_drawn(family: ModuleType) ->
 CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     *((context, name, lambda t, name=name: name in inside(t)) for names in OFFERED.values() for name in names),
     *((context, f"{a} within {b}", lambda t, pair=(b, a): pair in nesting(t)) for a in MODES for b in MODES),
-    *((compiled, name, lambda t, name=name: name in tensor_classes(t))
-      for name, each in TENSORS.items() if 2 in each.ranks),
+    *((compiled, name, lambda t, name=name: name in tensor_words(t))
+      for name in (*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT)),
     *((compiled, f"{name} {place}", lambda t, name=name, is_there=is_there: name in inside(t) and is_there(t))
       for name in COMPILING for place, is_there in (
         ("of a class that is given", lambda t: bool(t.inputs[0].tensor)),

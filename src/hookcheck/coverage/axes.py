@@ -21,9 +21,9 @@ from hookcheck.oracle.trace import writes
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Composite, Recurse, Topology, inside, tensor_classes, walk
+from hookcheck.topology.model import Composite, Recurse, Topology, inside, tensor_words, walk
 from hookcheck.topology.primitive import Layer
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 
 Word = tuple[str, str]
 """An axis and a word of it."""
@@ -67,7 +67,11 @@ def axes() -> tuple[Axis, ...]:
         Axis("dtype", (*FLOATING, "mixed"), _dtypes),
         Axis("depth", _DEPTHS, lambda use: (_depth(use),)),
         Axis("context", (_NONE, *(name for name in CONTEXTS if name not in GRAD_MODES)), _contexts),
-        Axis("tensor", (_PLAIN, *TENSORS), lambda use: tensor_classes(use.expected.topology) or (_PLAIN,)),
+        Axis(
+            "tensor",
+            (_PLAIN, *TENSORS, SPARSE_GRADIENT),
+            lambda use: tensor_words(use.expected.topology) or (_PLAIN,),
+        ),
     )
 
 

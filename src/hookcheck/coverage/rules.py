@@ -183,8 +183,7 @@ RULES = (
             "!family=single-layer",
             "!family=shared-parameter",
             "!family=no-grad-input",
-            "!family=tensor-class",
-            "!family=context",
+            *(f"!{each}" for each in OF_CLASSES),
         ),
     ),
     ExclusionRule(
@@ -257,7 +256,10 @@ RULES = (
     ExclusionRule(
         "torch.compile is at work on each network of compiled, which are small",
         ("family=compiled",),
-        ("context=*", *(f"!{each}" for each in _contexts(COMPILING)), *_other_groups(("Linear", "Sigmoid", "Tanh"))),
+        (
+            *("context=*", *(f"!{each}" for each in _contexts(COMPILING))),
+            *_other_groups(("Linear", "Sigmoid", "Tanh", "Embedding")),
+        ),
     ),
     ExclusionRule(
         "transforms lack steps, which ones depends on the release; these layers are not among those they are given",
@@ -280,7 +282,7 @@ RULES = (
     *(
         ExclusionRule(each.why, _contexts(each.contexts), tuple(f"tensor={name}" for name in each.classes))
         for each in REFUSED
-        if each.places == PLACES and not {*each.classes}.isdisjoint(TENSORS)
+        if each.places == PLACES
     ),
 )
 """The rules, of which the first that speaks of a pair gives the reason; each must hold of the corpus and of what the

@@ -6,8 +6,8 @@ for the gradients, in main's place. It must change nothing of what hooks receive
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 STEPS, CALL, RUN = "steps", "call", "run"
 CALLER, ASKING = "caller", "asking"
@@ -26,8 +26,9 @@ class Context:
     ``replaces`` are the leaves in whose place it gives the network tensors of its own, of no class that those are of:
     ``parameters``, ``inputs``, or the ``differentiated`` ones of these, which require grad. ``repeats`` says that
     backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work in it, which is slow,
-    and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers, and
-    ``classes_since`` that in which it takes tensors of classes and layouts, if those are others.
+    and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers,
+    ``classes_since`` that in which it takes tensors of classes and layouts, and ``later`` has the classes that it takes
+    since another one, each with that; if those are others.
     """
 
     wraps: str
@@ -39,6 +40,7 @@ class Context:
     compiles: bool = False
     complex_since: str = ""
     classes_since: str = ""
+    later: Mapping[str, str] = field(default_factory=dict)
 
 
 COMPILED = """\
@@ -152,11 +154,18 @@ CONTEXTS = {
     "saved_tensors_hooks": Context(
         CALL, "1.10", "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)"
     ),
-    "detect_anomaly": Context(RUN, "1.7", "torch.autograd.detect_anomaly()"),
+    # Until then a jagged tensor lacks what looks whether any number is none.
+    "detect_anomaly": Context(
+        RUN,
+        "1.7",
+        "torch.autograd.detect_anomaly()",
+        later={"jagged": "2.10", "jagged, unequal rows": "2.10"},
+    ),
     "dual_level": Context(RUN, "1.8", "torch.autograd.forward_ad.dual_level()", "import torch.autograd.forward_ad"),
     "default_device": Context(RUN, "2.0", "torch.device('cpu')"),
     "meta_device": Context(RUN, "2.0", "torch.device('meta')"),
     "function_mode": Context(RUN, "2.0", "torch.overrides.BaseTorchFunctionMode()"),
+    # Until then a tensor of a subclass cannot be made of a plain one in it.
     "dispatch_mode": Context(
         RUN,
         "2.0",
@@ -168,6 +177,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 class Dispatching(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         return function(*args, **(kwargs or {}))""",
+        later={"subclass": "2.5", "torch function": "2.5"},
     ),
     "one_thread": Context(RUN, "2.0", "torch.autograd.set_multithreading_enabled(False)"),
     "module_tracker": Context(
@@ -239,9 +249,22 @@ def replica(module):
         complex_since="2.9",
     ),
     # It puts other parameters in the place of the module's own, which are given what those gather.
-    "fully_shard": Context(CALLER, "2.7", "sharded({net})({args})", f"{PROCESS_GROUP}\n\n\n{SHARDED}", ("parameters",)),
+    "fully_shard": Context(
+        CALLER,
+        "2.7",
+        "sharded({net})({args})",
+        f"{PROCESS_GROUP}\n\n\n{SHARDED}",
+        ("parameters",),
+        complex_since="2.9",
+    ),
+    # On 2.7.1 a DTensor forgets that the tensor it is made of is a view with other signs.
     "dtensor": Context(
-        CALLER, "2.7", "on_a_mesh({net}, {args})", f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}", ("parameters", "inputs")
+        CALLER,
+        "2.7",
+        "on_a_mesh({net}, {args})",
+        f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}",
+        ("parameters", "inputs"),
+        later={"negative view": "2.9", "conjugate view": "2.9"},
     ),
     # Forward and backward are those of torch.func; autograd hands over what goes in and comes out.
     "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP, ("parameters", "differentiated")),

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cached_property, lru_cache, wraps
+from itertools import product
 from typing import Any, TypeVar, Union
 
 import numpy as np
 
 from hookcheck.topology.contexts import CONTEXTS, MODES
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref, Tree
 
 
@@ -292,6 +293,13 @@ def tensor_classes(topology: Topology) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in every if name))
 
 
+@worked_out_once
+def tensor_words(topology: Topology) -> tuple[str, ...]:
+    """The same, and that there is a sparse gradient where a layer is made to give its weight one."""
+    sparse = any(getattr(module, "sparse", False) for _, module in walk(topology.module))
+    return (*tensor_classes(topology), *[SPARSE_GRADIENT] * sparse)
+
+
 DTYPES = {
     "float64": "1.7",
     "float32": "1.7",
@@ -324,6 +332,11 @@ def needs(topology: Topology) -> tuple[str, str]:
     if tensor_classes(topology):
         around = ((CONTEXTS[name].classes_since, name) for name in inside(topology))
         used += [(since, f"{name} on tensors of classes") for since, name in around if since]
+        used += [
+            (CONTEXTS[name].later[of_class], f"{name} on a tensor of the class {of_class}")
+            for name, of_class in product(inside(topology), tensor_classes(topology))
+            if of_class in CONTEXTS[name].later
+        ]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
     ]

@@ -165,3 +165,6 @@ TENSORS = {
 """By name. Numbers are multiples of 1/32 (see `hookcheck.topology.values`), which 32 bits of a quantised tensor hold;
 the rows of nested ones are equally long, so that nothing is padded, or those of the dense tensor one after another. Of
 one dimension no wrapper is: what a Linear makes of that is squeezed in place, in which a wrapper has no part."""
+
+SPARSE_GRADIENT = "sparse gradient"
+"""What is no class: a parameter that is dense, and gets a sparse gradient. An Embedding with ``sparse`` has one."""

@@ -12,7 +12,7 @@ from hookcheck.topology.families.drawing import SEEDS, Draw, body_of, linears, l
 from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.activation import Sigmoid, Tanh
 from hookcheck.topology.model import Call, Composite, Input, Module, Sequential, Topology, Within, inside
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref
 
 APART, BACKWARD = "compiler_disable", "compiled_autograd"
@@ -57,9 +57,11 @@ def of_layers(draw: Draw) -> Topology:
 
 @st.composite
 def of_classes(draw: Draw) -> Topology:
-    """A network with a tensor of a class or layout (see `tensor_class`)."""
-    name = draw(st.sampled_from([name for name, each in TENSORS.items() if 2 in each.ranks]))
-    topology = tensor_class.of_class(draw, name, (2,))  # two dimensions, for the same reason
+    """A network with a tensor of a class or layout, or with a sparse gradient (see `tensor_class`)."""
+    name = draw(st.sampled_from([*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT]))
+    sparse = name == SPARSE_GRADIENT
+    # Two dimensions, for the same reason.
+    topology = tensor_class.embedded(draw) if sparse else tensor_class.of_class(draw, name, (2,))
     compiled = [in_way(topology, *way, backward) for way in WAYS for backward in (False, True)]
     return draw(st.sampled_from([t for t in compiled if not any(refused(t, name) for name in inside(t))]))
 

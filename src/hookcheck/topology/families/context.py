@@ -53,7 +53,8 @@ TRANSFORMING = ("vmap", "dtensor", "dual_inputs")
 """The contexts that lack steps: which ones depends on the release, and they say so aloud."""
 
 TRANSFORMED = {
-    *("Composite", "Linear", "Sigmoid", "Tanh", "ReLU", "GELU", "Softmax", "Softplus", "Hardtanh", "Identity", "ELU"),
+    *("Composite", "Linear", "Embedding", "Sigmoid", "Tanh", "ReLU", "GELU", "Softmax", "Softplus", "Hardtanh"),
+    *("Identity", "ELU"),
     *(
         "AsTensor",
         "AsDense",
@@ -105,10 +106,14 @@ def topologies(draw: Draw) -> Topology:
 @st.composite
 def of_classes(draw: Draw) -> Topology:
     """A network with tensors of a class or layout (see `tensor_class`) in such contexts."""
-    drawn = draw(tensor_class.topologies())
-    fixed = any(TENSORS[name].dtype for name in tensor_classes(drawn))
-    topology = drawn if fixed else replace(drawn, dtype="float64")
-    chosen = _chosen(draw, [(p, name) for p, name in EACH if p != STEPS and _takes(topology, name)])
+    topology = draw(tensor_class.topologies())
+    return in_contexts(topology, _chosen(draw, [(p, name) for p, name in EACH if p != STEPS and takes(topology, name)]))
+
+
+def in_contexts(topology: Topology, chosen: Mapping[str, str]) -> Topology:
+    """A network with tensors of classes in the contexts that are chosen, one for each place."""
+    if not any(TENSORS[name].dtype for name in tensor_classes(topology)):
+        topology = replace(topology, dtype="float64")
     (call, *rest), asking = topology.main, chosen.get(ASKING)
     assert isinstance(call, Call)
     if asking:
@@ -119,7 +124,7 @@ def of_classes(draw: Draw) -> Topology:
     return replace(topology, main=_around_all(chosen, call, rest))
 
 
-def _takes(topology: Topology, name: str) -> bool:
+def takes(topology: Topology, name: str) -> bool:
     """Whether a network with tensors of classes may run in the context of that name: batched gradients are asked for
     with cotangents."""
     if CONTEXTS[name].wraps == ASKING and not getattr(topology.main[-1], "cotangents", ()):

@@ -18,11 +18,8 @@ from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Input, Statement, Topology
 from hookcheck.topology.ops.tensors import AsDense, AsTensor
 from hookcheck.topology.primitive import Layer, Operand, Shape
-from hookcheck.topology.tensors import TENSORS, TensorClass
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS, TensorClass
 from hookcheck.topology.tree import Ref
-
-SPARSE_GRADIENT = "sparse gradient"
-"""What is drawn beside the classes: an Embedding whose weight gets a sparse gradient."""
 
 PLACES = ("input", "inside", "output")
 """Where a tensor of a class is: what the net is given, what a module in it is given, or what one gives."""
@@ -32,7 +29,7 @@ PLACES = ("input", "inside", "output")
 def topologies(draw: Draw) -> Topology:
     """A class, and where a tensor of it is."""
     name = draw(st.sampled_from([*TENSORS, SPARSE_GRADIENT]))
-    return _embedded(draw) if name == SPARSE_GRADIENT else of_class(draw, name, TENSORS[name].ranks)
+    return embedded(draw) if name == SPARSE_GRADIENT else of_class(draw, name, TENSORS[name].ranks)
 
 
 def of_class(draw: Draw, name: str, ranks: tuple[int, ...]) -> Topology:
@@ -119,7 +116,7 @@ def _backed(draw: Draw, out: str, shape: Shape, dtype: str) -> tuple[tuple[Input
     return draw(losses(((out, Ref(out), shape),)))
 
 
-def _embedded(draw: Draw) -> Topology:
+def embedded(draw: Draw) -> Topology:
     """An Embedding or EmbeddingBag with a sparse gradient, on indices that may be repeated, and perhaps a Linear on
     it."""
     rows, width, shape = draw(st.integers(2, 4)), draw(st.integers(1, 3)), draw(st.sampled_from([(3,), (2, 2)]))

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hookcheck.topology.contexts import COMPILING
-from hookcheck.topology.families.tensor_class import SPARSE_GRADIENT
-from hookcheck.topology.model import Topology, tensor_classes
-from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.model import Topology, tensor_words
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 
 GIVEN, MADE, PARAMETER = PLACES = ("given", "made", "parameter")
 """Where a tensor of a class is: main gives it to the network, the network makes it, or a parameter is one."""
@@ -108,6 +107,7 @@ REFUSED = (
         (MADE,),
     ),
     Refusal("compiled autograd has no rule for hooks on wrappers, and says so", ("compiled_autograd",), ("wrapper",)),
+    Refusal("compiled autograd holds no MKLDNN tensors: 2.15 says so", ("compiled_autograd",), ("MKLDNN",)),
     Refusal("compiled autograd holds no nested tensors", ("compiled_autograd",), ("nested", *JAGGED)),
     Refusal(
         "what autocast casts depends on the release, and float64 alone is left as it is", ("autocast",), OF_ONE_DTYPE
@@ -116,11 +116,16 @@ REFUSED = (
 """What is left out; each with the reason."""
 
 
+def place_in(topology: Topology) -> str:
+    """Where the tensor of a class is; a sparse gradient is MADE."""
+    return GIVEN if any(i.tensor for i in topology.inputs) else PARAMETER if topology.classes else MADE
+
+
 def refused(topology: Topology, context: str) -> bool:
     """Whether a network with tensors of classes is not drawn in the context of that name."""
-    place = GIVEN if any(i.tensor for i in topology.inputs) else PARAMETER if topology.classes else MADE
-    classes = tensor_classes(topology) or (SPARSE_GRADIENT,)
-    return any(
-        context in each.contexts and place in each.places and not set(classes).isdisjoint(each.classes)
-        for each in REFUSED
-    )
+    return any(refuses(context, word, place_in(topology)) for word in tensor_words(topology))
+
+
+def refuses(context: str, word: str, place: str) -> bool:
+    """Whether the context of that name refuses such tensors there."""
+    return any(context in each.contexts and place in each.places and word in each.classes for each in REFUSED)
