@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from hookcheck.coverage.axes import words
 from hookcheck.coverage.pairs import meeting
@@ -42,6 +43,7 @@ from hookcheck.topology.model import (
     size,
     statements,
     tensor_classes,
+    tensor_words,
     walk,
 )
 from hookcheck.topology.ops.tensors import AsDense
@@ -53,7 +55,7 @@ COUNT = 68
 COUNTS = {
     "single-layer": 601, "no-grad-evaluation": 310, "random-graph": 260, "no-grad-input": 146, "mixed-dtype": 110,
     "keyword-input": 100, "inplace": 108, "shared-module": 90, "grad-of-some": 92, "double-backward": 84,
-    "multi-input": 84, "train-eval": 80, "context": 231, "compiled": 21, "tensor-class": 95, "multi-output": 69,
+    "multi-input": 84, "train-eval": 80, "context": 360, "compiled": 91, "tensor-class": 95, "multi-output": 69,
 }  # fmt: skip
 """How many topologies the families have whose matter is wider than that of the others."""
 
@@ -65,6 +67,11 @@ Combinations = set[tuple[tuple[str, object], ...]]
 
 def drawn(family: str, draws: int) -> list[Topology]:
     """Distinct topologies of a family, smallest first."""
+    return drawn_from(family_named(family).topologies(), draws)
+
+
+def drawn_from(topologies: st.SearchStrategy[Topology], draws: int) -> list[Topology]:
+    """Distinct ones of them, smallest first."""
     chosen: dict[str, Topology] = {}
 
     @settings(
@@ -75,7 +82,7 @@ def drawn(family: str, draws: int) -> list[Topology]:
         phases=[Phase.generate],
         suppress_health_check=[*HealthCheck],
     )
-    @given(family_named(family).topologies())
+    @given(topologies)
     def collect(topology: Topology) -> None:
         chosen[identify(topology)] = topology
 
@@ -141,7 +148,7 @@ def steps(topology: Topology) -> set[Hashable]:
         contexts = tuple(name for name in contexts if name != "no_grad")
     names |= {each for count in (1, 2) for each in within(contexts, count)}
     bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
-    names |= {("class", *pair) for pair in product(tensor_classes(topology), contexts)}
+    names |= {("class", *pair) for pair in product(tensor_words(topology), contexts)}
     names |= {("within", *modes) for modes in nesting(topology)}
     names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
     return names | {

@@ -167,13 +167,15 @@ def broken(name: str, what: str) -> AbstractContextManager[None]:
     return _inside(name, WITHIN[what])
 
 
-def broken_for(name: str, takes: Callable[[torch.Tensor], bool]) -> AbstractContextManager[None]:
-    """Has modules that are given a tensor of which that holds go past their hooks, inside of the context of that name
-    and nowhere else; or, where that lasts, from the time on that it is made."""
+def broken_for(
+    name: str, takes: Callable[[torch.Tensor], bool], has: Callable[[torch.nn.Module], bool] = lambda module: False
+) -> AbstractContextManager[None]:
+    """Has modules that are given a tensor of which that holds, or that have something, go past their hooks, inside of
+    the context of that name and nowhere else; or, where that lasts, from the time on that it is made."""
 
     def make(original: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            past = any(isinstance(arg, torch.Tensor) and takes(arg) for arg in args)
+            past = has(self) or any(isinstance(arg, torch.Tensor) and takes(arg) for arg in args)
             return self.forward(*args, **kwargs) if past else original(self, *args, **kwargs)
 
         return call

@@ -316,11 +316,24 @@ def test_reasons_that_do_not_hold_are_found() -> None:
     assert untrue(covered(TINY, rules), rules) == ["contradicted", "matches nothing", "shadowed"]
 
 
-def test_the_reasons_hold_of_the_corpus() -> None:
+@pytest.fixture(scope="module")
+def of_the_corpus() -> tuple[WordPair, ...]:
     corpus = conformance_folder() / "corpus"
-    pairs = covered((family, topology) for family in FAMILIES for topology in read(corpus, family))
-    assert untrue(pairs) == []
+    return covered((family, topology) for family in FAMILIES for topology in read(corpus, family))
+
+
+def test_the_reasons_hold_of_the_corpus(of_the_corpus: tuple[WordPair, ...]) -> None:
+    assert untrue(of_the_corpus) == []
     assert len({rule.why for rule in RULES} | {*POSSIBLE}) == len(RULES) + len(POSSIBLE)
+
+
+@pytest.mark.parametrize("axes", [("context", "tensor"), ("hook kind", "context"), ("hook kind", "tensor")])
+def test_each_context_meets_each_tensor_and_each_kind_or_cannot(
+    of_the_corpus: tuple[WordPair, ...], axes: tuple[str, str]
+) -> None:
+    pairs = [pair for pair in of_the_corpus if (pair.axis_a, pair.axis_b) == axes]
+    assert pairs
+    assert [pair for pair in pairs if pair.reason in POSSIBLE] == []
 
 
 @pytest.fixture(scope="module")

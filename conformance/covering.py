@@ -1,0 +1,206 @@
+"""Which lines of the corpus have each class of tensors in each context? Those of a covering array: any two meet.
+
+Run ``python conformance/covering.py`` to add what a class or a context that is new needs; the lines that are there
+count. The array is made by allpairspy. What a line need not choose it is without, so that few choices share the blame
+for what it shows, and little is compiled, which is slow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+from draw_corpus import FOLDER, drawn_from, rank
+from hypothesis import strategies as st
+
+from hookcheck.topology.contexts import ASKING, CALL, CALLER, RUN
+from hookcheck.topology.corpus import read, write
+from hookcheck.topology.families import compiled, context, tensor_class
+from hookcheck.topology.families.drawing import Draw
+from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, TRACING, place_in, refused, refuses
+from hookcheck.topology.model import Topology, inside, tensor_words
+from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
+
+CANDIDATES = 200
+"""Of how many networks with a class the simplest is chosen."""
+
+Row = tuple[str, ...]
+"""A word for tensors, where such a tensor is, and a context of each column or an empty name."""
+
+Pair = tuple[tuple[int, str], tuple[int, str]]
+"""Two choices of a row, each with the number of its column."""
+
+
+@dataclass(frozen=True)
+class Array:
+    """What there is to choose in a family: words of ``tensors``, contexts by ``columns``, those first that it is best
+    to be without; ``put`` puts a network into those contexts, or gives None where it cannot be."""
+
+    tensors: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    put: Callable[[Topology, Row], Topology | None]
+
+
+def in_contexts(topology: Topology, names: Row) -> Topology | None:
+    """The network in those contexts, as the family ``context`` has it."""
+    chosen = {place: name for place, name in zip((RUN, ASKING, CALL, CALLER), names) if name}
+    fit = all(context.takes(topology, name) for name in chosen.values()) and not apart(chosen.values())
+    return context.in_contexts(topology, chosen) if fit else None
+
+
+def apart(names: Iterable[str]) -> bool:
+    """Whether the family ``context`` keeps two of those contexts apart."""
+    return any(one in names and not {*others}.isdisjoint(names) for one, others, _ in context.APART)
+
+
+def in_way(topology: Topology, names: Row) -> Topology | None:
+    """The network compiled so, as the family ``compiled`` has it; what both compile, forward and backward, is slow."""
+    backward, part, call = names
+    if (part and not call) or (backward and call in TRACING):
+        return None
+    where = "all but a part" if part else "all" if call else "backward"
+    result = compiled.in_way(topology, where, call, bool(backward))
+    return None if any(refused(result, name) for name in inside(result)) else result
+
+
+ARRAYS: Mapping[str, Array] = {
+    "context": Array(
+        (*TENSORS, SPARSE_GRADIENT),
+        tuple(("", *context.OFFERED[place]) for place in (RUN, ASKING, CALL, CALLER)),
+        in_contexts,
+    ),
+    "compiled": Array(
+        (*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT),
+        (("", compiled.BACKWARD), ("", compiled.APART), ("", *compiled.CALLS)),
+        in_way,
+    ),
+}
+
+
+@st.composite
+def of_word(draw: Draw, word: str, two: bool) -> Topology:
+    """A network with such a tensor, of ``two`` dimensions or as many as it may have."""
+    if word == SPARSE_GRADIENT:
+        return tensor_class.embedded(draw)
+    return tensor_class.of_class(draw, word, (2,) if two else TENSORS[word].ranks)
+
+
+@cache
+def candidates(word: str, two: bool) -> tuple[Topology, ...]:
+    """Networks with such a tensor, the simplest first."""
+    return tuple(sorted(drawn_from(of_word(word, two), CANDIDATES), key=rank))
+
+
+def network(family: str, row: Row) -> Topology | None:
+    """The simplest network that makes those choices."""
+    word, place, *names = row
+    each = (topology for topology in candidates(word, family == "compiled") if place_in(topology) == place)
+    those = (ARRAYS[family].put(topology, tuple(names)) for topology in each)
+    return next((topology for topology in those if topology), None)
+
+
+@cache
+def fits(family: str, row: Row) -> bool:
+    """Whether there is such a network; what is not chosen yet is chosen last."""
+    if len(row) == 1:
+        return True
+    word, place, *names = row
+    missing = 2 + len(ARRAYS[family].columns) - len(row)
+    return not any(refuses(name, word, place) for name in names) and (missing > 0 or network(family, row) is not None)
+
+
+def pairs(row: Row) -> Iterator[Pair]:
+    """Any context of a row with its word, and with its place."""
+    return ((one, other) for one in [*enumerate(row)][:2] for other in [*enumerate(row)][2:] if other[1])
+
+
+def put(row: Row, column: int, choice: str) -> Row:
+    """The row with that choice in a column."""
+    return (*row[:column], choice, *row[column + 1 :])
+
+
+def rows_of(family: str, topology: Topology) -> Iterator[Row]:
+    """The rows that a line of the corpus makes: several where it has several words or contexts of a column."""
+    contexts = {*inside(topology)}
+    columns = ([name for name in column if name in contexts] or [""] for column in ARRAYS[family].columns)
+    return product(tensor_words(topology), (place_in(topology),), *columns)
+
+
+def simplified(family: str, rows: Iterable[Row], known: Iterable[Row]) -> list[Row]:
+    """Rows that cover the same pairs beside those that are ``known``, without the contexts that others cover, and with
+    tensors that are given wherever others cover the place."""
+    result = [*rows]
+    counts = Counter(pair for row in (*result, *known) for pair in pairs(row))
+    for column in (*range(2, 2 + len(ARRAYS[family].columns)), 1):
+        for at, row in enumerate(result):
+            simpler = put(row, column, GIVEN if column == 1 else "")
+            lost, gained = {*pairs(row)} - {*pairs(simpler)}, {*pairs(simpler)} - {*pairs(row)}
+            if lost and all(counts[pair] > 1 for pair in lost) and (not any(simpler[2:]) or fits(family, simpler)):
+                counts.subtract(lost)
+                counts.update(gained)
+                result[at] = simpler
+    return [row for row in dict.fromkeys(result) if any(row[2:])]
+
+
+def missing(family: str, known: Iterable[Row]) -> list[Row]:
+    """The rows of a covering array that are not known yet; what the library leaves open comes at the end."""
+    from allpairspy import AllPairs
+
+    array, known = ARRAYS[family], [*known]
+
+    def may_be(row: list[Any]) -> bool:
+        return fits(family, tuple(row))
+
+    every = [[*array.tensors], [*PLACES], *map(list, array.columns)]
+    tested = [[*row] for row in known if fits(family, row)]
+    rows = simplified(family, map(tuple, AllPairs(every, filter_func=may_be, previously_tested=tested)), known)
+    covered = {pair for row in (*rows, *known) for pair in pairs(row)}
+    left = {pair: row for pair, row in possible(family).items() if pair not in covered}
+    return simplified(family, packed(family, rows, left), known)
+
+
+def possible(family: str) -> dict[Pair, Row]:
+    """Each word and each place with each context that goes with it, and a row that has little else."""
+    array = ARRAYS[family]
+    names = ((2 + column, name) for column, names in enumerate(array.columns) for name in names if name)
+    result: dict[Pair, Row] = {}
+    for word, place, (column, name) in product(array.tensors, PLACES, names):
+        alone = put((word, place, *("" for _ in array.columns)), column, name)
+        fuller = (put(alone, other, n) for other, ns in enumerate(array.columns, 2) if other != column for n in ns)
+        row = next((row for row in (alone, *fuller) if fits(family, row)), None)
+        for choice in ((0, word), (1, place)) if row else ():
+            result.setdefault((choice, (column, name)), row)
+    return result
+
+
+def packed(family: str, rows: Iterable[Row], left: Mapping[Pair, Row]) -> list[Row]:
+    """The rows and all pairs that are ``left``: each goes into the first row that it fits into, or has one of its
+    own."""
+    result = [*rows]
+    for ((of, choice), (column, name)), alone in left.items():
+        for at, row in enumerate(result):
+            fuller = put(row, column, name)
+            if row[of] == choice and not row[column] and fits(family, fuller):
+                result[at] = fuller
+                break
+        else:
+            result.append(alone)
+    return result
+
+
+def main() -> None:
+    """Adds the lines that are missing to the files of both families."""
+    for family in ARRAYS:
+        lines = read(FOLDER, family)
+        rows = missing(family, [row for topology in lines for row in rows_of(family, topology)])
+        new = [topology for row in rows for topology in [network(family, row)] if topology]
+        write(FOLDER, family, [*lines, *new])
+        print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)
+
+
+if __name__ == "__main__":
+    main()
