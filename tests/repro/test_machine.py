@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random
 
 import pytest
 import torch
@@ -12,11 +11,8 @@ from faults.programs.interactions import FAULTS
 
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.state import preserved
-from hookcheck.programs.chapters import interactions
-from hookcheck.programs.chapters.interactions import about, matter
-from hookcheck.programs.check import Check
+from hookcheck.programs.chapters.interactions import by_matter, matter
 from hookcheck.programs.machine.corpus import held
-from hookcheck.programs.machine.draw import drawn
 from hookcheck.programs.machine.model import (
     Act,
     BackwardAct,
@@ -31,7 +27,6 @@ from hookcheck.programs.machine.model import (
     steps,
 )
 from hookcheck.programs.machine.search import DeviatingActs, deviation
-from hookcheck.programs.situations import sequences
 from hookcheck.repro.acts import Cast, Noted
 from hookcheck.repro.machine import controls, machine_script, reduced
 
@@ -52,7 +47,7 @@ def test_a_planted_fault_has_a_script_that_fails_and_passes_once_it_is_mended(
     fault: Fault, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     playable = [acts for acts in held(HERE) if HERE >= (1, 10) or deviation(acts) is None]
-    monkeypatch.setattr("hookcheck.repro.machine.about", lambda *args: playable)
+    monkeypatch.setattr("hookcheck.repro.machine.by_matter", lambda *args: {FACT: playable})
     with preserved(), fault.patch():
         title, text = machine_script(PROGRAMS["SM-01"], None, FACT, executed)
         limits(text)
@@ -66,7 +61,7 @@ def test_a_planted_fault_has_a_script_that_fails_and_passes_once_it_is_mended(
 @pytest.mark.skipif(HERE >= (1, 10), reason="since 1.10 nothing deviates")
 @pytest.mark.parametrize("fact", [*{matter(acts): None for acts in held(HERE)}])
 def test_what_is_known_to_deviate_has_a_script(fact: str) -> None:
-    if not any(map(deviation, about(fact, HERE))):
+    if not any(map(deviation, by_matter(HERE)[fact])):
         pytest.skip("it conforms here")
     _, text = machine_script(PROGRAMS["SM-01"], None, fact, executed)
     limits(text)
@@ -126,25 +121,6 @@ def test_what_conforms_or_is_about_another_device_is_refused() -> None:
             machine_script(PROGRAMS["SM-01"], None, FACT, executed)
     with pytest.raises(HookcheckError, match="played on the CPU alone: leave --device cuda out"):
         machine_script(PROGRAMS["SM-01"], "cuda", FACT, executed)
-
-
-def test_the_sequences_are_those_that_the_program_plays(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[Sequence[Act]] = []
-    monkeypatch.setattr(interactions, "deviation", played.append)
-    check = Check()
-    PROGRAMS["SM-01"].judge(check)
-    assert played == [acts for fact in check.facts for acts in about(fact.name, HERE)]
-    assert about("drawn anew", (2, 13))[0] == drawn(Random(1), (2, 13), False, False)
-
-
-def test_the_sequences_on_all_sites_are_those_that_their_program_plays(monkeypatch: pytest.MonkeyPatch) -> None:
-    played: list[object] = []
-    monkeypatch.setattr(sequences, "deviation", played.append)
-    check = Check()
-    PROGRAMS["SM-02"].judge(check)
-    by_fact = sequences.by_fact(HERE)
-    assert [fact.name for fact in check.facts] == [*by_fact]
-    assert played == [acts for each in by_fact.values() for acts in each]
 
 
 ALL: tuple[Act, ...] = (

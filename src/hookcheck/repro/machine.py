@@ -15,7 +15,7 @@ import torch
 from hookcheck.contract.site import ORDER, RAISES
 from hookcheck.errors import HookcheckError
 from hookcheck.probe.run import release
-from hookcheck.programs.chapters.interactions import about
+from hookcheck.programs.chapters.interactions import by_matter
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
     PARTS,
@@ -54,7 +54,7 @@ def machine_script(program: Program, device: str | None, fact: str, run: Run) ->
     """
     if device not in (None, "cpu"):
         raise HookcheckError(f"the acts of {program.id} are played on the CPU alone: leave --device {device} out")
-    shown = next(filter(None, map(deviation, about(fact, release(torch.__version__)))), None)
+    shown = next(filter(None, map(deviation, by_matter(release(torch.__version__))[fact])), None)
     if shown is None:
         raise HookcheckError(f"{program.id} conforms on torch {torch.__version__} in {fact!r}: nothing to reproduce")
     shown = reduced(shown)
