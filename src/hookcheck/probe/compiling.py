@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-import torch
-
+from hookcheck.probe.lazy import torch
 from hookcheck.topology.contexts import COMPILING
 from hookcheck.topology.model import Topology, inside
 
