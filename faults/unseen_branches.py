@@ -30,7 +30,7 @@ REASONS: dict[str, str] = {
     GRAPH + "Node.__subclasshook__: always: subclass is not None in *": ONLY_A_CHECK,
     GRAPH + "_get_grad_fn_or_grad_acc: always: t.*": "the Node behind a view of a result is the result's own",
     GRAPH + "get_gradient_edge: *: isinstance(grad_fn, torch._C._FunctionBase)": "the graph lives without a token, too",
-    GRAPH + "save_on_cpu.__init__.pack_to_cpu: always: *": ACCELERATOR,
+    GRAPH + "save_on_cpu.__init__.pack_to_cpu: always: not tensor.is_sparse *": ACCELERATOR,
     GRAPH + "register_multi_grad_hook: always: mode == 'any'": ONLY_A_CHECK,
     GRAPH + "register_multi_grad_hook.*: never: id == -1": ONLY_A_CHECK,
     GRAPH + "register_multi_grad_hook.*: never: nb_calls is None": ONLY_A_CHECK,

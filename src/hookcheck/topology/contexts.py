@@ -177,7 +177,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 class Dispatching(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         return function(*args, **(kwargs or {}))""",
-        later={"subclass": "2.5", "torch function": "2.5"},
+        later={"subclass": "2.6", "torch function": "2.6"},
     ),
     "one_thread": Context(RUN, "2.0", "torch.autograd.set_multithreading_enabled(False)"),
     "module_tracker": Context(
