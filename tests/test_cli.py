@@ -169,6 +169,26 @@ def test_coverage_of_situations() -> None:
     assert "site × outer × host" in out
 
 
+def test_coverage_of_hosts() -> None:
+    rows = lines("coverage", "--hosts")
+    assert {row["host"] for row in rows if not row["reason"]} >= {"replica", "AveragedModel", "fused"}
+    code, out, err = asked("coverage", "--hosts", "--format", "pretty")
+    assert (code, err) == (0, "")
+    assert "what is saved has other names" in out
+
+
+def test_coverage_of_what_was_judged(record: Path) -> None:
+    rows = lines("coverage", "--judged", str(record))
+    assert all((row["cases"] == 0) == bool(row["reason"]) for row in rows)
+    assert {row["choices"][0].partition(":")[0] for row in rows} == {"clause"}
+    code, out, err = asked("coverage", "--judged", str(record), "--format", "pretty")
+    assert (code, err) == (0, "")
+    assert "clause × context × tensor" in out
+    code, _, err = asked("coverage", "--judged", str(record.with_name("none.gz")))
+    assert code == 2
+    assert "none.gz" in err
+
+
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
     assert files == ["reports/site/index.html", "reports/compatibility.md"]

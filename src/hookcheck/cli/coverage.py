@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -28,6 +30,17 @@ _SCHEMAS = [
         reason=("string", "why none has; empty where one has; 'possible, …' where nothing stands in the way"),
     ),
     fields(
+        choices=("array", "a clause and words of one or two axes of networks, each with its axis"),
+        cases=("integer", "in how many cases of the record the clause judged a network that has all of them"),
+        reason=("string", "why in none; empty where in some"),
+    ),
+    fields(
+        clause=("string", "the id of a clause that runs unchanged on hosts"),
+        host=("string", "a module or an optimizer that torch made, or did something to"),
+        reason=("string", "why the clause does not run on it; empty where it does"),
+        without=("array", "patterns of its facts that are left out there"),
+    ),
+    fields(
         choices=("array", "choices on two or three axes of situations, each with its axis"),
         situations=("integer", "how many situations make all of them"),
         reason=("string", "why none does; empty where one does; 'possible, ...' where nothing stands in the way"),
@@ -38,7 +51,11 @@ _SCHEMAS = [
 @command("coverage", _SCHEMAS)
 @click.option("--triples", is_flag=True, help="Of some features by threes, instead.")
 @click.option("--situations", is_flag=True, help="Of the situations that programs run, by twos and threes, instead.")
-def coverage(triples: bool, situations: bool, shape: str) -> None:
+@click.option("--hosts", is_flag=True, help="Which clauses run on which hosts, instead.")
+@click.option(
+    "--judged", "record", type=click.Path(path_type=Path), help="What each clause judged in this record, instead."
+)
+def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, shape: str) -> None:
     """Tell which pairs of features the corpus reaches, and why not the others.
 
     The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype, depth,
@@ -49,8 +66,53 @@ def coverage(triples: bool, situations: bool, shape: str) -> None:
 
     With --situations the axes are those that hooks of every kind are met in: site, context, tensor, host, optimizer,
     what is done before, between forward and backward and in a hook, by twos and some by threes.
+
+    With --hosts it is which clauses run on modules and optimizers of other kinds, in the newest torch.
+
+    With --judged RECORD it is what clauses found to judge in that run: by hook kind, context and class of tensor, by
+    twos and threes.
     """
-    _of_situations(shape) if situations else _by_threes(shape) if triples else _of_networks(shape)
+    if record:
+        _by_clause(record, shape)
+    elif hosts:
+        _on_hosts(shape)
+    elif situations:
+        _of_situations(shape)
+    elif triples:
+        _by_threes(shape)
+    else:
+        _of_networks(shape)
+
+
+def _by_clause(path: Path, shape: str) -> None:
+    from rich.console import Group
+
+    from hookcheck.coverage.judged import BY_AXES, by_axes, by_clause, judged
+    from hookcheck.record.reading import read_folded
+
+    rows = tuple(judged(read_folded(path), chain.from_iterable(_corpus().values())))
+    clauses = by_clause(rows)
+    show(
+        (row.row for row in rows),
+        shape,
+        lambda: Group(table(by_axes(rows), BY_AXES), table(clauses, tuple(clauses[0]))),
+    )
+
+
+def _on_hosts(shape: str) -> None:
+    from dataclasses import asdict
+
+    from rich.console import Group
+
+    import hookcheck.clauses  # noqa: F401 -- declares the clauses
+    from hookcheck.coverage.on_hosts import BY_HOST, by_host, by_reason, clauses_on_hosts
+
+    rows = tuple(clauses_on_hosts())
+    show(
+        map(asdict, rows),
+        shape,
+        lambda: Group(table(by_host(rows), BY_HOST), table(by_reason(rows), ("reason", "clauses"))),
+    )
 
 
 def _by_threes(shape: str) -> None:

@@ -66,11 +66,15 @@ def axes() -> tuple[Axis, ...]:
         Axis("reuse", _REUSE, _reuse),
         Axis("dtype", (*FLOATING, "mixed"), _dtypes),
         Axis("depth", _DEPTHS, lambda use: (_depth(use),)),
-        Axis("context", (_NONE, *(name for name in CONTEXTS if name not in GRAD_MODES)), _contexts),
+        Axis(
+            "context",
+            (_NONE, *(name for name in CONTEXTS if name not in GRAD_MODES)),
+            lambda use: contexts_of(use.expected.topology),
+        ),
         Axis(
             "tensor",
             (_PLAIN, *TENSORS, SPARSE_GRADIENT),
-            lambda use: tensor_words(use.expected.topology) or (_PLAIN,),
+            lambda use: tensors_of(use.expected.topology),
         ),
     )
 
@@ -84,6 +88,16 @@ def words(family: str, expected: Expected) -> frozenset[Words]:
         firings[id(firing.call)].append(firing)
     uses = (Use(family, expected, call, tuple(firings[id(call)]), called[call.path]) for call in calls)
     return frozenset(tuple((axis.name, frozenset(axis.of(use))) for axis in axes()) for use in uses)
+
+
+def contexts_of(topology: Topology) -> frozenset[str]:
+    """What the network runs inside of, somewhere; what says whether autograd records is another axis."""
+    return frozenset(inside(topology)) - {*GRAD_MODES} or frozenset({_NONE})
+
+
+def tensors_of(topology: Topology) -> tuple[str, ...]:
+    """The classes and layouts of tensors that the network has."""
+    return tensor_words(topology) or (_PLAIN,)
 
 
 def group(layer: type) -> str:
@@ -175,8 +189,3 @@ def _depth(use: Use) -> str:
     """How deep the module lies: 1 is the root, containers count."""
     level = len(use.call.path.split(".")) if use.call.path else 0
     return _DEPTHS[min(level, 3)]
-
-
-def _contexts(use: Use) -> set[str]:
-    """What the network runs inside of, somewhere; what says whether autograd records is another axis."""
-    return {*inside(use.expected.topology)} - {*GRAD_MODES} or {_NONE}

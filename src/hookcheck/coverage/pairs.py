@@ -79,15 +79,15 @@ def triples(corpus: Iterable[tuple[str, Topology]], rules: tuple[ExclusionRule, 
     counts: Counter[tuple[Word, ...]] = Counter()
     for family, topology in corpus:
         uses = [dict(use) for use in _words(family, topology)]
-        counts.update({met for names in TRIPLES for use in uses for met in product(*_named(names, use))})
+        counts.update({met for names in TRIPLES for use in uses for met in together(names, use)})
     every = {axis.name: axis.words for axis in axes()}
-    for met in chain.from_iterable(product(*_named(names, every)) for names in TRIPLES):
+    for met in chain.from_iterable(together(names, every) for names in TRIPLES):
         yield WordTriple(met, counts[met], "" if counts[met] else reason(*met, rules=rules))
 
 
-def _named(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> list[list[Word]]:
-    """The words of those axes, each with its axis."""
-    return [[(name, word) for word in words[name]] for name in names]
+def together(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> Iterator[tuple[Word, ...]]:
+    """Every choice of one word of each of those axes."""
+    return product(*([(name, word) for word in words[name]] for name in names))
 
 
 def _words(family: str, topology: Topology) -> frozenset[Words]:

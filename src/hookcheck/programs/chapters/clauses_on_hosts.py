@@ -38,12 +38,21 @@ CHAPTERS = (
 CHAPTERS_OF_OPTIMIZERS = ("optimizer-hooks", "optimizer-state-dict-hooks")
 """Those on hooks of optimizers."""
 
+ON_HOSTS = (
+    (KINDS, CHAPTERS), (COMPILED, CHAPTERS), (OPTIMIZERS, CHAPTERS_OF_OPTIMIZERS), (DISTRIBUTED, CHAPTERS_OF_OPTIMIZERS)
+)  # fmt: skip
+"""The hosts, each with the chapters that run on it."""
+
 
 def is_meant(kind: Kind, *words: str) -> str | None:
     """Why a host of that kind is meant to make untrue what has one of ``words``: an id, a chapter, a fact; or None."""
     earlier = [reasons.items() for release, reasons in kind.before.items() if not offered(release)]
-    reasons = dict(chain(AS_MADE.items(), kind.but.items(), *earlier))
-    return next((reasons[p] for p in reasons for word in words if fnmatchcase(word, p)), None)
+    return next((why for _, why in left_out(dict(chain(AS_MADE.items(), kind.but.items(), *earlier)), *words)), None)
+
+
+def left_out(reasons: Mapping[str, str], *words: str) -> Iterator[tuple[str, str]]:
+    """The patterns that match one of ``words``, each with its reason."""
+    return ((p, why) for p, why in reasons.items() if any(fnmatchcase(word, p) for word in words))
 
 
 def fitting(kind: Kind, chapters: tuple[str, ...]) -> Iterator[Program]:

@@ -1,0 +1,64 @@
+"""Which clauses run on which hosts of modules and of optimizers, and why not the others? As in the newest release.
+
+They are the clauses of those chapters that run unchanged on hosts (`hookcheck.programs.chapters.clauses_on_hosts`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, left_out
+from hookcheck.programs.host_kinds import AS_MADE
+from hookcheck.programs.program import Program, programs
+
+ALONE = "it runs in a process of its own"
+
+
+@dataclass(frozen=True)
+class ClauseOnHost:
+    """A clause on a host: the reason why it does not run there, else empty; and patterns of its facts that are left
+    out there."""
+
+    clause: str
+    host: str
+    reason: str
+    without: tuple[str, ...]
+
+
+def clauses_on_hosts() -> Iterator[ClauseOnHost]:
+    """Each of the clauses on each host."""
+    for kinds, chapters in ON_HOSTS:
+        for host, kind in kinds.items():
+            reasons = {**AS_MADE, **kind.but}
+            for chapter in chapters:
+                yield from (_on_host(one, host, chapter, reasons) for one in programs(chapter))
+
+
+def _on_host(one: Program, host: str, chapter: str, reasons: Mapping[str, str]) -> ClauseOnHost:
+    why = next((why for _, why in left_out(reasons, one.id, chapter)), ALONE if one.alone else "")
+    facts = (pattern.partition(": ") for pattern in reasons if ": " in pattern)
+    return ClauseOnHost(
+        one.id, host, why, () if why else tuple(fact for id, _, fact in facts if fnmatchcase(one.id, id))
+    )
+
+
+def by_host(rows: Iterable[ClauseOnHost]) -> list[Mapping[str, Any]]:
+    """A row for each host: how many clauses run there whole, or but for some facts, and how many do not."""
+    counts: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts.setdefault(row.host, Counter())["no" if row.reason else "in part" if row.without else "whole"] += 1
+    return [{"host": host, **{column: each[column] for column in BY_HOST[1:]}} for host, each in counts.items()]
+
+
+BY_HOST = ("host", "whole", "in part", "no")
+"""The columns of `by_host`."""
+
+
+def by_reason(rows: Iterable[ClauseOnHost]) -> list[Mapping[str, Any]]:
+    """Each reason why clauses do not run on hosts, and of how many it is the reason."""
+    why = Counter(row.reason for row in rows if row.reason)
+    return [{"reason": reason, "clauses": count} for reason, count in why.most_common()]
