@@ -11,6 +11,8 @@ from torch import nn
 from torch.nn.utils import prune
 from torch.optim import swa_utils
 
+from hookcheck.programs.host_changes import quantization
+
 from ..engine import Fault, replaced
 from .state_dict_hooks import Patch
 
@@ -80,6 +82,63 @@ def _copied_without_hooks() -> Patch:
     return replaced(parametrize, "_inject_new_class", make)
 
 
+def _of_averages(change: Callable[[Any], None]) -> Patch:
+    """What AveragedModel copies has something done to each of its modules."""
+
+    def make(original: Any) -> Any:
+        def init(self: Any, model: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, model, *args, **kwargs)
+            for module in self.module.modules():
+                change(module)
+
+        return init
+
+    return replaced(swa_utils.AveragedModel, "__init__", make)
+
+
+def _without_prepending(module: Any) -> None:
+    table = module._backward_hooks
+    for key in sorted(table):
+        table.move_to_end(key)
+
+
+def _without_modules(module: Any) -> None:
+    for wrapped in module._load_state_dict_pre_hooks.values():
+        wrapped.with_module = False
+
+
+def _copying_parameters(owner: Any, name: str) -> Patch:
+    """What a function gives, or was given, has other parameters of the same numbers."""
+
+    def make(original: Any) -> Any:
+        def change(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            for module in (result if isinstance(result, nn.Module) else args[0]).modules():
+                for key, parameter in module._parameters.items():
+                    module._parameters[key] = None if parameter is None else nn.Parameter(parameter.detach().clone())
+            return result
+
+        return change
+
+    return replaced(owner, name, make)
+
+
+def _copied_with_their_hooks() -> Patch:
+    """A deepcopy of a parameter has its hooks."""
+
+    def make(original: Any) -> Any:
+        def copied(self: Any, memo: Any) -> Any:
+            result = original(self, memo)
+            if self._backward_hooks:
+                for hook in self._backward_hooks.values():
+                    result.register_hook(hook)
+            return result
+
+        return copied
+
+    return replaced(nn.Parameter, "__deepcopy__", make)
+
+
 def _compiled_called_past_its_hooks() -> Patch:
     """What torch.compile makes of a module is called past its own hooks."""
     owner = import_module("torch._dynamo.eval_frame").OptimizedModule
@@ -127,6 +186,36 @@ FAULTS = (
         ("HO-01",),
         kinds=(),
     ),
+    *(
+        Fault(f"{what} forgets {which}", lambda at=at, table=table: _forgetting(*at, table), ("HO-10",), (), "2.1")
+        for what, at in (
+            ("a replica", (nn.Module, "_replicate_for_data_parallel")),
+            ("weight_norm", (nn.utils, "weight_norm")),
+            ("removing a pruning", (prune, "remove")),
+        )
+        for which, table in (
+            ("which hooks take keyword arguments", "_forward_hooks_with_kwargs"),
+            ("which pre-hooks take keyword arguments", "_forward_pre_hooks_with_kwargs"),
+            ("which hooks are always called", "_forward_hooks_always_called"),
+        )
+    ),
+    Fault("averages order hooks by when they came", lambda: _of_averages(_without_prepending), ("HO-10",), (), "2.0"),
+    Fault("averages load without modules", lambda: _of_averages(_without_modules), ("HO-10",), (), "2.0"),
+    Fault(
+        "spectral_norm makes another parameter",
+        lambda: _copying_parameters(nn.utils, "spectral_norm"),
+        ("HO-08",),
+        kinds=(),
+    ),
+    *(
+        Fault(f"{name} makes other parameters", lambda at=at: _copying_parameters(*at), ("HO-11",), kinds=())
+        for name, *at in (
+            ("convert_sync_batchnorm", nn.SyncBatchNorm, "convert_sync_batchnorm"),
+            ("DataParallel", nn.DataParallel, "__init__"),
+            ("prepare_qat in place", quantization(), "prepare_qat"),
+        )
+    ),
+    Fault("hooks of a parameter go to its copy", _copied_with_their_hooks, ("HO-11",), kinds=()),
     Fault("a copy for averages has hooks twice", _doubling, ("HO-01",), kinds=()),
     Fault("a deepcopy of a parametrized module has no forward hooks", _copied_without_hooks, ("HO-01",), kinds=()),
     Fault("removing weight_norm leaves a pre-hook", _left_behind, ("HO-02",), kinds=()),

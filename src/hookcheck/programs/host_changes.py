@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
@@ -14,11 +15,18 @@ GROUPS = {
     "forward": ("register_forward_pre_hook", "register_forward_hook"),
     "backward": ("register_full_backward_pre_hook", "register_full_backward_hook"),
     "state": (
-        "register_state_dict_pre_hook", "_register_state_dict_hook", "_register_load_state_dict_pre_hook",
-        "register_load_state_dict_post_hook",
+        "register_state_dict_pre_hook", "_register_state_dict_hook", "register_state_dict_post_hook",
+        "_register_load_state_dict_pre_hook", "register_load_state_dict_pre_hook", "register_load_state_dict_post_hook",
     ),
 }  # fmt: skip
 """What registers hooks of each sort on a module; what a torch lacks is left out."""
+
+
+def options_of(name: str) -> tuple[str, ...]:
+    """The options that this torch has where a module registers a hook by that name; none if it lacks that."""
+    parameters = signature(getattr(nn.Module, name)).parameters if hasattr(nn.Module, name) else {}
+    return tuple(option for option, parameter in parameters.items() if isinstance(parameter.default, bool))
+
 
 Module = Any
 Release = tuple[int, int]

@@ -7,163 +7,56 @@ twice; and of torch's own none may stay behind on the way back.
 
 from __future__ import annotations
 
-import copy
 import gc
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
-from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release, offered, quantization
+from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, offered, options_of
+from hookcheck.programs.host_makes import CALLED_SINCE, HOSTS, IN_PLACE, NO_BACKWARD, UNINITIALISED, Host, rows
 from hookcheck.programs.nets import leaf, times
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
 
-def images() -> Module:
-    """A convolution, a normalisation and an activation, ready to be fused."""
-    return nn.Sequential(nn.Conv2d(1, 1, 1), nn.BatchNorm2d(1), nn.ReLU()).eval()
-
-
-def rows() -> Module:
-    """A Linear in a container."""
-    return nn.Sequential(nn.Linear(2, 2)).eval()
-
-
-def normed_rows() -> Module:
-    """A Linear and its normalisation."""
-    return nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)).eval()
-
-
-def lazy_rows() -> Module:
-    """A Linear that does not know its width yet."""
-    return nn.Sequential(nn.LazyLinear(2)).eval()
-
-
-def row() -> Any:
-    """What a Linear takes."""
-    return torch.ones(1, 2, requires_grad=True)
-
-
-def image() -> Any:
-    """What a convolution takes."""
-    return torch.ones(1, 1, 2, 2, requires_grad=True)
-
-
-def quantised() -> Any:
-    """The same, as what is quantised takes it."""
-    return torch.quantize_per_tensor(torch.ones(1, 1, 2, 2), 0.5, 0, torch.quint8)
-
-
-def _prepared(net: Module) -> Module:
-    net.qconfig = quantization().get_default_qconfig("fbgemm")
-    return quantization().prepare(net)
-
-
-def _converted(net: Module) -> Module:
-    prepared = _prepared(net)
-    prepared(torch.ones(1, 1, 2, 2))
-    return quantization().convert(prepared)
-
-
-def _prepared_to_train(net: Module) -> Module:
-    net.train().qconfig = quantization().get_default_qat_qconfig("fbgemm")
-    return quantization().prepare_qat(net)
-
-
-def _fused(name: str) -> Callable[[Module], Module]:
-    """What that function makes of the two parts of a net."""
-    return lambda net: getattr(import_module("torch.nn.utils.fusion"), name)(net[0], net[1])
-
-
-def _called(net: Module) -> Module:
-    net(torch.ones(1, 2))
-    return net
-
-
-def _changed(change: Callable[[Module], Any]) -> Callable[[Module], Module]:
-    """Does something to the first part, which stays where it is."""
-
-    def make(net: Module) -> Module:
-        change(net[0])
-        return net
-
-    return make
-
-
-@dataclass(frozen=True)
-class Host:
-    """What is made of a net, since which release it can be, which of the net's modules go into it (all if none), and
-    what it is given in a call."""
-
-    make: Callable[[Module], Module]
-    base: Callable[[], Module] = rows
-    since: Release = (1, 8)
-    sites: tuple[str, ...] = ()
-    given: Callable[[], Any] = row
-
-
-def _without_hooks(host: Host) -> Module:
-    """What a host makes of its net without hooks."""
-    return host.make(host.base())
-
-
-HOSTS = {
-    "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images, given=image),
-    "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1"), given=image),
-    "fuse_linear_bn_eval": Host(_fused("fuse_linear_bn_eval"), normed_rows, (1, 13), ("0", "1")),
-    "symbolic_trace": Host(lambda net: import_module("torch.fx").symbolic_trace(net)),
-    "fuse_modules": Host(lambda net: quantization().fuse_modules(net, [["0", "1", "2"]]), images, given=image),
-    "quantize_dynamic": Host(lambda net: quantization().quantize_dynamic(net, {nn.Linear})),
-    "prepare": Host(_prepared, images, given=image),
-    "convert": Host(_converted, images, given=quantised),
-    "prepare_qat": Host(_prepared_to_train, images, given=image),
-    "to_mkldnn": Host(lambda net: import_module("torch.utils.mkldnn").to_mkldnn(net)),
-    "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 1)),
-    "AveragedModel": Host(lambda net: import_module("torch.optim.swa_utils").AveragedModel(net)),
-    "DataParallel": Host(lambda net: nn.DataParallel(net)),
-    "replica": Host(lambda net: net._replicate_for_data_parallel()),
-    "deepcopy": Host(copy.deepcopy),
-    "lazy, called": Host(_called, lazy_rows, (1, 13)),
-    **{name: Host(_changed(change.there), since=change.since) for name, change in CHANGES.items()},
-}
-"""What makes modules of modules, by name."""
-
-COPIED: dict[str, Release] = {
-    "symbolic_trace": (1, 8),
-    "parametrized": (1, 13),
-    "AveragedModel": (1, 8),
-    "DataParallel": (1, 8),
-}
-"""Hosts of whose modules a deepcopy is made as well, since which release it can be: those have a class, a
-``__deepcopy__`` or modules of their own."""
-
-for _name, _since in COPIED.items():
-    HOSTS[f"deepcopy of {_name}"] = replace(
-        HOSTS[_name], make=copy.deepcopy, base=partial(_without_hooks, HOSTS[_name]), since=_since
-    )
-
-
-CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
-"""Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
-seconds; the chapter torch-compile speaks of it."""
-
-NO_BACKWARD = {"to_mkldnn": "torch has no backward for what is in that layout, with or without hooks"}
-"""Hosts that are called and no more, with the reason."""
+def hook_tables(module: Module) -> Iterator[tuple[str, Any]]:
+    """Every table of hooks that a module has, by name; what says with which options they are registered stands beside
+    it."""
+    for name, table in vars(module).items():
+        if name.endswith("_hooks") and hasattr(table, "values"):
+            yield name, table
 
 
 def tables(net: Module) -> Iterator[Any]:
     """Every hook that the modules of ``net`` hold; those of load_state_dict without what torch wraps them in."""
     for module in net.modules():
-        for name, table in vars(module).items():
-            if name.endswith("_hooks") and hasattr(table, "values"):
-                yield from (getattr(hook, "hook", hook) for hook in table.values())
+        for _, table in hook_tables(module):
+            yield from (getattr(hook, "hook", hook) for hook in table.values())
+
+
+def options(module: Module, name: str, key: int) -> list[str]:
+    """The options of a hook: the tables beside its own that have its key, and what is true of what wraps it."""
+    beside = [other for other, keys in vars(module).items() if other.startswith(f"{name}_") and key in keys]
+    wrapper = vars(vars(module)[name][key])
+    return sorted(beside + [option for option, value in wrapper.items() if value is True])
+
+
+def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
+    """How the modules of ``net`` hold those hooks that have a word: with which options, and behind which others."""
+    for module in net.modules():
+        for name, table in hook_tables(module):
+            before: list[str] = []
+            for key, wrapped in table.items():
+                word = words.get(getattr(wrapped, "hook", wrapped))
+                if word:
+                    yield f"{word} in {name} with {options(module, name, key)} behind {before}"
+                    before.append(word)
 
 
 def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]]:
@@ -192,6 +85,10 @@ def counted(net: Module, group: str, calls: list[str]) -> dict[str, Callable[...
                 hooks[word] = noting(calls, word)
                 getattr(module, name)(hooks[word])
     return hooks
+
+
+ARGUMENTS = {"register_forward_pre_hook": 2, "register_forward_hook": 3}
+"""How many arguments a hook of a forward has; keyword arguments are one more."""
 
 
 def convert(host: Host, net: Module) -> Module | None:
@@ -227,6 +124,59 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
                 of_site = {kind: hook for (path, kind), hook in hooks.items() if path == site}
                 seen = [kind for kind, hook in of_site.items() for other in held if other is hook]
                 check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*of_site])
+
+
+def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any, str]:
+    """Registers two hooks on every module of ``net`` that can be called, the second one with an option; gives their
+    words. Each appends its word and how many arguments it has to ``log``."""
+    words: dict[Any, str] = {}
+    for path, module in net.named_modules():
+        for way in ({}, {option: True}) if type(module).forward is not nn.Module.forward else ():
+
+            def hook(*arguments: Any, word: str = f"{' '.join(way) or 'plain'} on {path or 'the root'}") -> None:
+                log.append(f"{word}: {len(arguments)}")
+
+            getattr(module, name)(hook, **way)
+            words[hook] = f"{' '.join(way) or 'plain'} on {path or 'the root'}"
+    return words
+
+
+@program(
+    "HO-10",
+    PIN,
+    since="2.0",
+    source="torch.nn.Module.register_forward_hook and its siblings, of with_kwargs, prepend and always_call",
+    alone=True,  # as HO-05
+)
+def what_is_made_of_a_module_keeps_the_options_of_its_hooks(check: Check) -> None:
+    """Of a module with hooks that were registered with options another one is made: each hook that it holds has the
+    same options, comes behind the same hooks, and is called with as many arguments as these options say."""
+    for host_name, host in HOSTS.items():
+        for name in chain(*GROUPS.values()) if offered(host.since) else ():
+            for option in options_of(name):
+                keeps_the_option(check, host_name, name, option)
+
+
+def keeps_the_option(check: Check, host_name: str, name: str, option: str) -> None:
+    """States of a host that what it makes keeps an option of the hooks that are registered by a name."""
+    host, log = HOSTS[host_name], list[str]()
+    net = host.base()
+    words = in_two_ways(net, name, option, log)
+    before = {*registered(net, words)}
+    fact = f"{host_name}: {name}, {option}"
+    result = check.works(f"{fact}: making", partial(convert, host, net))
+    if result is None:
+        return
+    check.equal(fact, [how for how in registered(result, words) if how not in before], [])
+    if name in ARGUMENTS and offered(CALLED_SINCE.get(host_name, host.since)):
+        held = [words[hook] for hook in tables(result) if hook in words]
+        log.clear()
+        result(host.given())
+        due = [f"{word}: {ARGUMENTS[name] + word.startswith('with_kwargs')}" for word in held]
+        check.equal(f"{fact}: arguments in a call", sorted(log), sorted(due))
+    if host_name in CHANGES:
+        CHANGES[host_name].back(result[0])
+        check.equal(f"{fact}, taken back", sorted(registered(result, words)), sorted(before))
 
 
 @program(
@@ -302,29 +252,69 @@ def the_way_back_leaves_no_hook(check: Check) -> None:
         check.works(f"{name}: its own state is loaded", partial(net.load_state_dict, net.state_dict()))
 
 
+PARAMETER_HOOKS = ("register_hook", "register_post_accumulate_grad_hook")
+"""What registers a hook on a parameter; what a torch lacks is left out."""
+
+
+def of_parameter(parameter: Any, calls: list[str], path: str) -> list[str]:
+    """Puts a hook of each kind on a parameter, each of which appends its word to ``calls``; gives the words."""
+    kinds = [kind for kind in PARAMETER_HOOKS if hasattr(torch.Tensor, kind)]
+    for kind in kinds:
+        getattr(parameter, kind)(noting(calls, f"{kind} of {path}"))
+    return [f"{kind} of {path}" for kind in kinds]
+
+
 @program(
     "HO-08",
     PIN,
     since="1.8",
     source="torch.nn.utils.parametrize.remove_parametrizations, 'so that the parameter does not change its id'",
 )
-def a_weight_that_stays_keeps_its_hooks(check: Check) -> None:
-    """Where a weight is the same parameter while something else is computed from it, and when that is taken back, its
-    hooks are called once in each backward all the way."""
-    kinds = [k for k in ("register_hook", "register_post_accumulate_grad_hook") if hasattr(torch.Tensor, k)]
+def a_weight_keeps_its_hooks(check: Check) -> None:
+    """The hooks of a weight are called once in each backward while something else is computed from it, and when that
+    is taken back; where torch says so, it is the same parameter all the way."""
     for name, change in CHANGES.items():
-        if not offered(change.since) or not change.same_weight:
+        if not offered(change.since):
             continue
         part, calls = nn.Linear(2, 2), list[str]()
         weight = part.weight
-        for kind in kinds:
-            getattr(weight, kind)(noting(calls, kind))
-        for way, act in (("there", change.there), ("back", change.back)):
-            act(part)
-            calls.clear()
-            part(torch.ones(1, 2)).sum().backward()
-            check.order(f"{name}: hooks of the weight, {way}", calls, kinds)
-        check.true(f"{name}: it is the parameter that it was", part.weight is weight)
+        due = of_parameter(weight, calls, "the weight")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for way, act in (("there", change.there), ("back", change.back)):
+                act(part)
+                calls.clear()
+                part(torch.ones(1, 2)).sum().backward()
+                check.order(f"{name}: hooks of the weight, {way}", calls, due)
+        if change.same_weight:
+            check.true(f"{name}: it is the parameter that it was", part.weight is weight)
+
+
+@program(
+    "HO-11",
+    PIN,
+    since="1.8",
+    source="torch.Tensor.register_hook, 'every time a gradient with respect to the Tensor is computed'; SZ-24",
+    alone=True,  # as HO-05
+)
+def what_is_made_calls_the_hooks_of_its_parameters(check: Check) -> None:
+    """Of a module whose parameters have hooks another one is made: in a backward of that each of them is called once;
+    where its parameters are copies, none is, since hooks of a tensor are not copied."""
+    elsewhere = {*CHANGES, *NO_BACKWARD, *UNINITIALISED}
+    for name, host in {**HOSTS, **IN_PLACE}.items():
+        if name in elsewhere or not offered(max(host.since, CALLED_SINCE.get(name, host.since))):
+            continue
+        calls: list[str] = []
+        net = host.base()
+        words = [word for path, one in net.named_parameters() for word in of_parameter(one, calls, path)]
+        result = convert(host, net)
+        if result is None:
+            continue
+        calls.clear()
+        y = result(host.given())
+        if y.requires_grad:
+            y.sum().backward()
+        check.order(f"{name}: hooks of parameters", sorted(calls), [] if host.copies else sorted(words))
 
 
 OWN_HOOKS = ("forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook", "backward_hook")
