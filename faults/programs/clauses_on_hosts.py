@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,6 +13,7 @@ from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import nn
+from torch.fx import GraphModule
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import fusion, parametrizations, parametrize, prune
 from torch.optim.swa_utils import AveragedModel
@@ -173,8 +176,62 @@ def _pruning() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _copies_deaf(shallow: bool) -> Iterator[None]:
+    """Registering a forward hook does nothing on a shallow copy, or on a deep one."""
+
+    def make(original: Any) -> Any:
+        def reconstruct(copied: Any, memo: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(copied, memo, *args, **kwargs)
+            if isinstance(result, nn.Module) and (memo is None) is shallow:
+                vars(result)["marked"] = True
+            return result
+
+        return reconstruct
+
+    with replaced(copy, "_reconstruct", make), _where(_is_marked):
+        yield
+
+
+@contextmanager
+def _unpickled_deaf() -> Iterator[None]:
+    """Registering a forward hook does nothing on a module that was pickled by itself."""
+
+    def make(original: Any) -> Any:
+        def loads(text: bytes) -> Any:
+            result = original(text)
+            if isinstance(result, nn.Module):
+                vars(result)["marked"] = True
+            return result
+
+        return loads
+
+    with replaced(pickle, "loads", make), _where(_is_marked):
+        yield
+
+
+@contextmanager
+def _scheduled_deaf(name: str) -> Iterator[None]:
+    """Registering a step post-hook does nothing on an optimizer under a scheduler of that name."""
+
+    def make(original: Any) -> Any:
+        def init(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            original(self, optimizer, *args, **kwargs)
+            vars(optimizer)["marked"] = True
+
+        return init
+
+    scheduler = getattr(torch.optim.lr_scheduler, name)
+    with replaced(scheduler, "__init__", make), _of_optimizers(_is_marked, "register_step_post_hook")():
+        yield
+
+
 def _is_observed(module: Any) -> bool:
     return "activation_post_process" in vars(module)["_modules"]
+
+
+def _is_traced(module: Any) -> bool:
+    return isinstance(module, GraphModule)
 
 
 def _is_trained_to_be_quantised(module: Any) -> bool:
@@ -271,6 +328,14 @@ FAULTS = (
         _of_optimizers(_is_scheduled, "register_load_state_dict_post_hook"),
         "HO-04",
     ),
+    *(
+        _fault(f"an optimizer under {name} takes no step post-hooks", partial(_scheduled_deaf, name), "HO-04")
+        for name in ("StepLR", "LambdaLR", "ReduceLROnPlateau")
+    ),
+    _fault("a deep copy takes no forward hooks", lambda: _copies_deaf(shallow=False)),
+    _fault("a shallow copy takes no forward hooks", lambda: _copies_deaf(shallow=True)),
+    _fault("what was unpickled takes no forward hooks", _unpickled_deaf),
+    _fault("a GraphModule takes no pre-hooks", lambda: _where(_is_traced, "register_forward_pre_hook")),
     _fault("what loaded a state takes no step hooks", _loaded_without_hooks, "HO-04"),
     _fault(
         "a ZeroRedundancyOptimizer takes no step post-hooks",
