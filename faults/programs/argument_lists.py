@@ -42,6 +42,42 @@ def _graded(inputs: Any) -> Any:
     return [t for t in inputs if not isinstance(t, torch.Tensor) or t.requires_grad]
 
 
+def _unedged(inputs: Any) -> Any:
+    """Those of a list that are no edges, or all."""
+    return [entry for entry in inputs if not isinstance(entry, tuple)] or inputs
+
+
+def _from(name: str, change: Callable[[Any], Any]) -> Patch:
+    """Has ``torch.autograd.grad`` or ``backward`` differentiate ``change`` of the pairs of roots and gradients."""
+
+    def make(original: Any) -> Any:
+        def call(roots: Any, *args: Any, **options: Any) -> Any:
+            if isinstance(roots, torch.Tensor) or not args:
+                return original(roots, *args, **options)
+            *rest, starting = args
+            roots, starting = zip(*change([*zip(roots, starting)]))
+            return original(roots, *rest, starting, **options)
+
+        return call
+
+    return replaced(torch.autograd, name, make)
+
+
+def _distinct(pairs: Any) -> Any:
+    """Those of the pairs whose root is not among those before."""
+    return [pair for at, pair in enumerate(pairs) if all(pair[0] is not one for one, _ in pairs[:at])]
+
+
+def _tensors(pairs: Any) -> Any:
+    """Those of the pairs whose root is a tensor, or all."""
+    return [pair for pair in pairs if not isinstance(pair[0], tuple)] or pairs
+
+
+def _rooted(pairs: Any) -> Any:
+    """Those of the pairs whose root requires grad, or all."""
+    return [pair for pair in pairs if getattr(pair[0], "requires_grad", True)] or pairs
+
+
 def _with_zeros(original: Any) -> Any:
     """Gives zeros where None is asked for."""
 
@@ -102,4 +138,14 @@ FAULTS = (
     ),
     Fault("argument lists: backward is for the first alone", lambda: _asked("backward", _alone), ("AL-05",)),
     Fault("argument lists: backward skips what requires no grad", lambda: _asked("backward", _graded), ("AL-05",)),
+    Fault("argument lists: backward skips edges", lambda: _asked("backward", _unedged), ("AL-07",), since="2.3"),
+    Fault(
+        "argument lists: backward takes a root that is repeated once", lambda: _from("backward", _distinct), ("AL-08",)
+    ),
+    Fault("argument lists: grad takes a root that is repeated once", lambda: _from("grad", _distinct), ("AL-08",)),
+    Fault("argument lists: backward leaves out roots without grad", lambda: _from("backward", _rooted), ("AL-08",)),
+    Fault("argument lists: grad leaves out roots without grad", lambda: _from("grad", _rooted), ("AL-08",)),
+    Fault(
+        "argument lists: a root that is an edge is left out", lambda: _from("grad", _tensors), ("AL-09",), since="2.7"
+    ),
 )

@@ -1,8 +1,9 @@
 """What do calls that take several tensors do with tensors of every class, and which hooks run then?
 
-``register_multi_grad_hook``, ``torch.autograd.grad`` and ``backward(inputs=…)`` take lists. Here each list of one or
-two entries is tried, an entry being of any of the classes below, in each mode. One graph serves all: with a = 2 and
-b = 3, ``inner = a · b``, ``pair = unbind(stack(inner, 7 · inner))``, ``root = 11 · pair[0] + 13 · pair[1]``.
+``register_multi_grad_hook``, ``torch.autograd.grad`` and ``torch.autograd.backward`` take lists, of roots as well as of
+inputs. Here each list of one or two entries is tried, an entry being of any of the classes below, in each mode. One
+graph serves all: with a = 2 and b = 3, ``inner = a · b``, ``pair = unbind(stack(inner, 7 · inner))``, ``root = 11 ·
+pair[0] + 13 · pair[1]``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,18 @@ from hookcheck.programs.program import program
 
 MULTI = "torch.autograd.graph.register_multi_grad_hook"
 
-GRADIENTS: dict[str, float] = {"root": 1.0, "pair[1]": 13.0, "inner": 102.0, "a": 306.0, "b": 204.0}
+SLOPES: dict[str, dict[str, float]] = {
+    "root": {"root": 1.0, "pair[1]": 13.0, "inner": 102.0, "a": 306.0, "b": 204.0},
+    "pair[1]": {"pair[1]": 1.0, "inner": 7.0, "a": 21.0, "b": 14.0},
+    "inner": {"inner": 1.0, "a": 3.0, "b": 2.0},
+    "a": {"a": 1.0},
+    "b": {"b": 1.0},
+    "another leaf": {"another leaf": 1.0},
+    "another graph": {"another leaf": 5.0},
+}
+"""The derivatives of each tensor, by all that it was made from, itself included."""
+
+GRADIENTS = SLOPES["root"]
 """The gradients of the root, in the order in which they come: 13; 11 + 7 · 13; 102 · 3 and 102 · 2."""
 
 BEHIND = {"root": "", "pair[1]": "root", "inner": "pair[1]", "a": "inner", "b": "inner"}
@@ -66,7 +78,7 @@ def reached(asked: Iterable[str]) -> set[str]:
     lies before them."""
     names = {"root"}
     for name in asked:
-        while name:
+        while name in BEHIND:
             names.add(name)
             name = BEHIND[name]
     return names
@@ -206,7 +218,7 @@ def asking_for_gradients_of_lists(check: Check) -> None:
                 return [number(gradient) for gradient in gradients]
 
             due = _asked(entries, mode)
-            hooks = sorted(reached(_tensor(name) for name in entries if _tensor(name) in GRADIENTS))
+            hooks = sorted(reached(map(_tensor, entries)))
             observed = attempted(act)
             if REFUSED in (due, observed):
                 results.append((entries, observed, due))
@@ -235,8 +247,21 @@ def _asked(entries: Entries, mode: str) -> Any:
 def accumulating_into_lists(check: Check) -> None:
     """``backward(inputs=…)`` accumulates the gradient of each entry that is reached into its ``.grad`` once, however
     often it is listed, and no other; the hooks on what is reached run once, and those after accumulation."""
+    _accumulated(check, lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None")))
+
+
+@program("AL-07", PIN, since="2.3", source="torch.autograd.backward, 'inputs'; GradientEdge")
+def accumulating_by_edges(check: Check) -> None:
+    """``backward(inputs=…)`` takes a gradient edge as well: the gradient of a leaf's is accumulated as if the leaf were
+    listed; that of another tensor's reaches the hooks there, and gives the tensor no ``.grad``."""
+    names = (*GRADIENTS, *OUTSIDE, *UNGRADED, "None", *EDGES)
+    _accumulated(check, (entries for entries in lists(names) if {*entries} & {*EDGES}))
+
+
+def _accumulated(check: Check, asked: Iterable[Entries]) -> None:
+    """States of each list what a backward for it accumulates, and which hooks it calls."""
     results: list[Result] = []
-    for entries in lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None")):
+    for entries in asked:
         tensors = graph()
         log = noting(tensors)
         for name in ("a", "b", "another leaf"):
@@ -252,8 +277,62 @@ def accumulating_into_lists(check: Check) -> None:
         if {*entries} & {"None", *UNGRADED}:
             results.append((entries, observed, REFUSED))
             continue
-        named = {name for name in entries if name in GRADIENTS}
-        hooks = [*reached(named), *(f"{name} has {GRADIENTS[name]}" for name in ("a", "b") if name in named)]
+        named = {_tensor(name) for name in entries} & {*GRADIENTS} - ({"inner"} - {*entries})
+        hooks = [
+            *reached(map(_tensor, entries)),
+            *(f"{name} has {GRADIENTS[name]}" for name in ("a", "b") if name in named),
+        ]
         due = {name: GRADIENTS[name] if name in named else None for name in (*GRADIENTS, *OUTSIDE)}
         results.append((entries, [observed, sorted(log)], [due, sorted(hooks)]))
     state(check, "backward", results)
+
+
+WEIGHTS = (1.0, 10.0)
+"""The gradients that a backward starts with, at the first root and at the second."""
+
+
+@program("AL-08", PROMISE, since="1.8", source="torch.autograd.backward, 'the sum of gradients of given tensors'")
+def lists_of_roots(check: Check) -> None:
+    """``torch.autograd.backward`` and ``torch.autograd.grad`` of several tensors compute the sum of their gradients, as
+    often as each is listed, and call each hook on the way once; what requires no grad is refused."""
+    _from_roots(check, lists((*SLOPES, *UNGRADED, "None")))
+
+
+@program("AL-09", PROMISE, since="2.7", source="torch.autograd.backward, 'Sequence[GradientEdge]'")
+def roots_that_are_edges(check: Check) -> None:
+    """So they do with gradient edges, alone, repeated, or beside tensors."""
+    _from_roots(check, (entries for entries in lists((*SLOPES, *UNGRADED, "None", *EDGES)) if {*entries} & {*EDGES}))
+
+
+def _from_roots(check: Check, asked: Iterable[Entries]) -> None:
+    """States of each list what comes of differentiating it, and which hooks are called."""
+    by: dict[str, list[Result]] = {"backward": [], "grad": []}
+    for way, entries in product(by, [*asked]):
+        tensors = graph()
+        log = noting(tensors)
+        names = ("a", "b", "another leaf") if way == "backward" else ("a", "b", "inner", "another leaf")
+
+        def act(way: str = way, entries: Entries = entries, names: Entries = names, of: Any = tensors) -> list[Any]:
+            roots, inputs = [of[name] for name in entries], [of[name] for name in names]
+            starting = [torch.tensor(weight) for weight, _ in zip(WEIGHTS, roots)]
+            if way == "grad":
+                return [number(grad) for grad in torch.autograd.grad(roots, inputs, starting, allow_unused=True)]
+            torch.autograd.backward(roots, starting)
+            return [number(tensor.grad) for tensor in inputs]
+
+        observed = attempted(act)
+        if {*entries} & {*UNGRADED, "None"}:
+            by[way].append((entries, observed, REFUSED))
+            continue
+        slopes = [SLOPES[_tensor(name)] for name in entries]
+        due = [_weighted([slope.get(name) for slope in slopes]) for name in names]
+        hooks = sorted({name for slope in slopes for name in slope} & {*GRADIENTS})
+        by[way].append((entries, [observed, sorted(log)], [due, hooks]))
+    for way, results in by.items():
+        state(check, way, results)
+
+
+def _weighted(slopes: list[float | None]) -> float | None:
+    """The sum of the derivatives at several roots, or None where there is none."""
+    terms = [weight * slope for weight, slope in zip(WEIGHTS, slopes) if slope is not None]
+    return sum(terms) if terms else None
