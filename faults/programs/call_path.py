@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
 import torch
 from torch.nn.modules import lazy
 
-from ..engine import Fault
+from ..engine import Fault, replaced
 from ..registering import edited
 from .interactions import _called_plainly
 
+
+def _without(option: str) -> Callable[[Any], Any]:
+    """Leaves out a hook on all modules that is registered with an option."""
+
+    def make(original: Any) -> Any:
+        def register(hook: Any, **options: Any) -> Any:
+            if options.get(option):
+                hook = _nothing
+            return original(hook, **options)
+
+        register.__signature__ = signature(original)  # type: ignore[attr-defined]
+        return register
+
+    return make
+
+
+def _nothing(*_: Any) -> None:
+    """A hook that does nothing."""
+
+
+def _unregistered(option: str) -> Fault:
+    return Fault(
+        f"a hook on all modules with {option} is left out",
+        lambda: replaced(torch.nn.modules.module, "register_module_forward_hook", _without(option)),
+        ("CP-09",),
+        since="2.1" if option == "always_call" else "2.6",
+    )
+
+
 FAULTS = (
+    Fault(
+        "an encoder is called past its hooks where it has a padding mask",
+        lambda: _called_plainly(lambda module: isinstance(module, torch.nn.TransformerEncoder)),
+        ("CP-09",),
+    ),
+    _unregistered("always_call"),
+    _unregistered("with_kwargs"),
     Fault(
         "attention is called past its hooks in inference",
         lambda: _called_plainly(

@@ -7,6 +7,8 @@ calling it, leaves them out.
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
+from itertools import product
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
@@ -23,6 +25,11 @@ EVERY_CALL = "torch.nn.Module.register_forward_hook"
 def encoder_layer() -> Any:
     """A TransformerEncoderLayer as it is set for inference, where it may take a fast path."""
     return nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval()
+
+
+def encoder_of_two() -> Any:
+    """A TransformerEncoder of two layers, as it is set for inference."""
+    return nn.TransformerEncoder(encoder_layer(), 2).eval()
 
 
 @program("CP-01", PIN, since="1.7", source="torch.nn.Module.forward; pytorch#117925")
@@ -74,27 +81,61 @@ def hooks_inside_a_layer_run(check: Check) -> None:
             check.calls(f"calls of a {kind} on {name}", len(log), 1)
 
 
+FORMS: dict[str, dict[str, bool]] = {
+    "forward_pre_hook": {},
+    "forward_hook": {},
+    "forward_hook with keyword arguments": {"with_kwargs": True},
+    "forward_hook that is always called": {"always_call": True},
+}
+"""The forms of forward hooks on all modules: the kind, what it is like, and the options that make it so."""
+
+
+def forms() -> list[str]:
+    """The forms that this torch has."""
+    registers = {
+        kind: getattr(nn.modules.module, f"register_module_{kind}") for kind in ("forward_pre_hook", "forward_hook")
+    }
+    return [
+        form for form, options in FORMS.items() if {*options} <= {*signature(registers[form.split()[0]]).parameters}
+    ]
+
+
 @program("CP-09", PROMISE, since="1.9", source="torch.nn.modules.module.register_module_forward_hook; pytorch#128413")
 def hooks_on_all_modules_run_in_fast_paths(check: Check) -> None:
-    """A hook on all modules runs for each that a TransformerEncoderLayer or a MultiheadAttention is made of and calls,
-    in inference too."""
+    """A hook on all modules, in whatever form, runs for each that a TransformerEncoder with a padding mask, a
+    TransformerEncoderLayer or a MultiheadAttention is made of and calls, in inference too."""
     parts = ["self_attn", "dropout1", "norm1", "linear1", "dropout", "linear2", "dropout2", "norm2"]
-    due = {"forward_pre_hook": ["", *parts], "forward_hook": [*parts, ""]}
-    x = torch.ones(2, 3, 4)
-    for kind in due:
-        layer, attention, log = encoder_layer(), nn.MultiheadAttention(4, 2).eval(), list[str]()
-        names = {module: name for name, module in (*layer.named_modules(), ("attention", attention))}
-        handle = globally(kind, lambda module, *_, names=names, log=log: log.append(names[module]))
-        for mode in ("with gradients", "without"):
+    in_layers = [[f"layers.{number}.{part}" for part in parts] for number in range(2)]
+    x, mask = torch.ones(2, 3, 4), torch.tensor([[False] * 3, [False, True, True]])
+    for form in forms():
+        kind, pre = form.split()[0], form == "forward_pre_hook"
+        layer, attention, encoder = encoder_layer(), nn.MultiheadAttention(4, 2).eval(), encoder_of_two()
+        log: list[str] = []
+        owners = (*layer.named_modules(), ("attention", attention), *encoder.named_modules())
+        names = {module: name for name, module in owners}
+        calls = {
+            "a layer": (partial(layer, x), ["", *parts] if pre else [*parts, ""]),
+            "attention": (partial(attention, x, x, x), ["attention"]),
+            "an encoder with a padding mask": (
+                partial(encoder, x, src_key_padding_mask=mask),
+                ["", "layers.0", *in_layers[0], "layers.1", *in_layers[1]]
+                if pre
+                else [*in_layers[0], "layers.0", *in_layers[1], "layers.1", ""],
+            ),
+        }
+        hook = partial(_named, log, names)
+        handle = globally(kind, hook, **FORMS[form])
+        for mode, (what, (call, due)) in product(("with gradients", "without"), calls.items()):
             log.clear()
             with torch.set_grad_enabled(mode == "with gradients"):
-                layer(x)
-            check.order(f"a layer {mode}: {kind}", log, due[kind])
-            log.clear()
-            with torch.set_grad_enabled(mode == "with gradients"):
-                attention(x, x, x)
-            check.order(f"attention {mode}: {kind}", log, ["attention"])
+                call()
+            check.order(f"{what} {mode}: {form}", log, due)
         handle.remove()
+
+
+def _named(log: list[str], names: dict[Any, str], module: Any, *_: Any) -> None:
+    """A hook that notes the name of its module."""
+    log.append(names[module])
 
 
 @program("CP-04", PROMISE, since="1.7", source=f"{EVERY_CALL}; pytorch#78109")
@@ -116,7 +157,7 @@ def hooks_on_the_output_projection_run(check: Check) -> None:
 def masked_encoders_hand_on_padded_tensors(check: Check) -> None:
     """Hooks in a TransformerEncoder that is given a padding mask get ordinary padded tensors, in inference too."""
     x, mask, seen = torch.ones(2, 3, 4), torch.tensor([[False] * 3, [False, True, True]]), list[Any]()
-    encoder: Any = nn.TransformerEncoder(encoder_layer(), 2).eval()
+    encoder = encoder_of_two()
     for layer in encoder.layers:
         layer.register_forward_hook(keeping(seen))
     with torch.no_grad():
