@@ -19,7 +19,7 @@ from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, KINDS, POST_ACCUMULATE, 
 from hookcheck.models.leftovers import caller
 from hookcheck.models.memory import Given
 from hookcheck.models.tables import function_name, global_hooks, hooks_of
-from hookcheck.probe.copying import asks, copied, version, view_of
+from hookcheck.probe.copying import asks, copied, tensors_among, version, view_of
 from hookcheck.probe.observation import Event
 from hookcheck.probe.registering import owner
 
@@ -132,7 +132,7 @@ class Watch:
         # Gradients are copied, since one's own hook may write to them; what goes in and out of a module is kept as the
         # truth keeps it, in its own memory, to which in-place operations write.
         keep = partial(copied, tensor=view_of) if kind.call in (FORWARD, FORWARD_PRE) else copied
-        event = Event(kind.name, path, number, given, tuple(map(keep, rest)), asks(rest))
+        event = Event(kind.name, path, number, given, tuple(map(keep, rest)), asks(tensors_among(rest)))
         watched.events.append(event)
         self.events.append((0, event))
 

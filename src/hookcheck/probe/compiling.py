@@ -9,7 +9,7 @@ from typing import Any
 
 from hookcheck.probe.lazy import torch
 from hookcheck.topology.contexts import COMPILING
-from hookcheck.topology.model import Topology, inside
+from hookcheck.topology.model import Topology, inside, worked_out_once
 
 Mark = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a function that does the same."""
@@ -20,6 +20,7 @@ def unmarked(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+@worked_out_once
 def compiles(topology: Topology) -> bool:
     """Whether torch.compile is at work in the network."""
     return not set(COMPILING).isdisjoint(inside(topology))

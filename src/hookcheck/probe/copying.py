@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,8 @@ def copied(value: Any, tensor: Callable[[torch.Tensor], Array] | None = None) ->
     if isinstance(value, dict):
         return {str(key): copied(item, tensor) for key, item in value.items()}
     if type(value) in (tuple, list):
-        items: Copy = type(value)(copied(item, tensor) for item in value)
-        return items
+        items = [copied(item, tensor) for item in value]
+        return tuple(items) if type(value) is tuple else items
     if is_container(value):
         return {"type": type(value).__name__, **{name: copied(item, tensor) for name, item in fields_of(value)}}
     return repr(value)
@@ -91,10 +92,12 @@ def _while_held(guard: Callable[[], object]) -> Iterator[None]:
 
 def _numbers(tensor: torch.Tensor) -> Array:
     plain = tensor.detach()  # the array must not keep the tensor itself alive
-    if type(plain) is torch.Tensor:
-        with suppress(RuntimeError, TypeError):  # most have their numbers in memory as they are; asking costs more
-            return plain.numpy()
-    return _converted(plain)
+    if type(plain) is not torch.Tensor:
+        return _converted(plain)
+    try:
+        return plain.numpy()  # most have their numbers in memory as they are; asking costs more
+    except (RuntimeError, TypeError):
+        return _converted(plain)
 
 
 def _converted(plain: torch.Tensor) -> Array:
@@ -162,15 +165,20 @@ def layouts(gradients: Mapping[str, torch.Tensor | None]) -> dict[str, Layout]:
     return {n: Layout(strides(g), g.requires_grad, kind(g)) for n, g in gradients.items() if g is not None}
 
 
-def asks(values: Iterable[Any]) -> bool:
-    """Whether any tensor among ``values``, or in a tuple or dict of them, requires grad."""
+def tensors_among(values: Iterable[Any]) -> list[torch.Tensor]:
+    """The tensors among ``values``, and those in a tuple or dict of them."""
+    tensors: list[torch.Tensor] = []
     for value in values:
         if isinstance(value, torch.Tensor):
-            if value.requires_grad:
-                return True
-        elif isinstance(value, (tuple, dict)) and asks(value.values() if isinstance(value, dict) else value):
-            return True
-    return False
+            tensors.append(value)
+        elif isinstance(value, (tuple, dict)):
+            tensors += tensors_among(value.values() if isinstance(value, dict) else value)
+    return tensors
+
+
+def asks(tensors: list[torch.Tensor]) -> bool:
+    """Whether any of ``tensors`` requires grad."""
+    return True in [tensor.requires_grad for tensor in tensors]
 
 
 def version(tensor: torch.Tensor) -> int | None:
@@ -184,15 +192,15 @@ def version(tensor: torch.Tensor) -> int | None:
         return None
 
 
-def devices(values: Iterable[Any]) -> tuple[str, ...]:
-    """The kinds of device that the tensors among ``values``, or in a tuple or dict of them, lie on, each once."""
-    types: list[str] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            types.append(value.device.type)
-        elif isinstance(value, (tuple, dict)):
-            types += devices(value.values() if isinstance(value, dict) else value)
-    return tuple(dict.fromkeys(types))
+def devices(tensors: list[torch.Tensor]) -> tuple[str, ...]:
+    """The kinds of device that ``tensors`` lie on, each once."""
+    return tuple(dict.fromkeys([_type_of(tensor.device) for tensor in tensors]))
+
+
+@lru_cache(maxsize=64)
+def _type_of(device: torch.device) -> str:
+    """Kept, since torch makes the text anew for each that asks."""
+    return device.type
 
 
 def standings(tensors: Mapping[str, torch.Tensor]) -> dict[str, Standing]:

@@ -14,7 +14,7 @@ import torch
 from hookcheck.hooks.acts import share
 from hookcheck.hooks.kinds import FORWARD, NODE, NODE_PRE, OUTPUT, POST_ACCUMULATE, RETAINED, SAVED, HookKind
 from hookcheck.probe.compiling import Mark, unmarked
-from hookcheck.probe.copying import asks, copied, devices
+from hookcheck.probe.copying import asks, copied, devices, tensors_among
 from hookcheck.probe.cuda import no_stream
 from hookcheck.probe.observation import Copy, Event
 
@@ -64,10 +64,13 @@ def owner(hook: HookKind) -> Any:
     return evaluated(hook.owner)
 
 
+GRAPH_TASK: Callable[[], int] | None = getattr(torch._C, "_current_graph_task_id", None)
+"""Which backward is running in this thread, -1 for none; torch before 2.0 does not tell."""
+
+
 def in_backward() -> bool:
-    """Whether a backward is running in this thread; torch before 2.0 does not tell."""
-    task = getattr(torch._C, "_current_graph_task_id", None)
-    return task is not None and task() != -1
+    """Whether a backward is running in this thread, if this torch tells."""
+    return GRAPH_TASK is not None and GRAPH_TASK() != -1
 
 
 @contextmanager
@@ -90,27 +93,28 @@ def registered(
     counts: dict[tuple[int, str], int] = {}
     retained: list[tuple[str, Any]] = []
     saved: list[Any] = []
+    acting = acted(hook)
 
     def record(link: int, registered: str | None, subject: Any, *arguments: Any) -> Any:
         given = paths.get(id(getattr(subject, "_forward_hooks", None)))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
-        number = counts.get((link, path), 0)
+        number, tensors = counts.get((link, path), 0), tensors_among(arguments)
         event = Event(
             hook.name,
             path,
             number,
             given,
             tuple(map(keep, arguments)),
-            asks(arguments),
+            asks(tensors),
             in_backward(),
-            devices(arguments),
+            devices(tensors),
             get_ident(),
             stream(),
         )
         chained.append((link, event))
         counts[link, path] = number + 1
-        return None if hook.observes else acted(hook, link, *arguments)
+        return acting(_scaled, partial(share, hook.acts, link), *arguments) if acting else None
 
     def recording(link: int, path: str | None, subject: Any) -> Any:
         if hook.call == RETAINED:
@@ -211,13 +215,12 @@ def _watch(hook: HookKind, path: str, hooks: Hooks, _: Any, args: Any, output: A
             evaluated(hook.registering, tensor=tensor, node=tensor.grad_fn, hook=given)
 
 
-def acted(hook: HookKind, link: int, *arguments: Any) -> Any:
-    """What a hook that acts returns, given what it is called with, the module aside; see `hookcheck.hooks.acts`."""
-    return _acting(hook)(_scaled, partial(share, hook.acts, link), *arguments)
-
-
 @cache
-def _acting(hook: HookKind) -> Callable[..., Any]:
+def acted(hook: HookKind) -> Callable[..., Any] | None:
+    """What gives that which a hook that acts returns: a function of how it scales, of its shares, and of what it is
+    called with, the module aside; None for one that looks on. See `hookcheck.hooks.acts`."""
+    if hook.observes:
+        return None
     answer = hook.acts.returned("share(i)" if hook.acts.backward else "share(0)")
     function: Callable[..., Any] = evaluated(f"lambda scaled, share, {', '.join(hook.parameters[1:])}: {answer}")
     return function
