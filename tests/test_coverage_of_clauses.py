@@ -10,10 +10,10 @@ import pytest
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.verdict import CRASHED
-from hookcheck.coverage.judged import MET, NOT_RUN, NOTHING, OTHER_HOOKS, JudgedTogether, by_axes, by_clause, judged
-from hookcheck.coverage.on_hosts import ALONE, by_host, by_reason, clauses_on_hosts
 from hookcheck.programs.host_kinds import COMPILED, KINDS
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
+from hookcheck.programs.on_hosts import ALONE, by_host, by_reason, clauses_on_hosts
+from hookcheck.record.judged import MET, NOT_RUN, NOTHING, OTHER_HOOKS, JudgedTogether, by_axes, by_clause, judged
 from hookcheck.record.model import Folded
 from hookcheck.record.reading import read, read_folded
 from hookcheck.suite import conformance_folder

@@ -87,7 +87,7 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, 
 def _by_clause(path: Path, shape: str) -> None:
     from rich.console import Group
 
-    from hookcheck.coverage.judged import BY_AXES, by_axes, by_clause, judged
+    from hookcheck.record.judged import BY_AXES, by_axes, by_clause, judged
     from hookcheck.record.reading import read_folded
 
     rows = tuple(judged(read_folded(path), chain.from_iterable(_corpus().values())))
@@ -105,7 +105,7 @@ def _on_hosts(shape: str) -> None:
     from rich.console import Group
 
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
-    from hookcheck.coverage.on_hosts import BY_HOST, by_host, by_reason, clauses_on_hosts
+    from hookcheck.programs.on_hosts import BY_HOST, by_host, by_reason, clauses_on_hosts
 
     rows = tuple(clauses_on_hosts())
     show(
