@@ -1,11 +1,21 @@
 """Is each folder for an upstream report whole? Its script is short, its issue holds that very script and what triagers
-ask for, and the list names it."""
+ask for, and the list names it. And is there such a folder for each fault that torch has and nobody reported?"""
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
+
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.ledger import load
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 UPSTREAM = Path(__file__).parents[2] / "reports" / "upstream"
 FOLDERS = sorted(path for path in UPSTREAM.iterdir() if path.is_dir())
@@ -31,3 +41,16 @@ def test_a_folder(folder: Path) -> None:
     assert issue.startswith("# ")
     assert "https://docs.pytorch.org/" in issue
     assert f"| `{folder.name}` |" in (UPSTREAM / "README.md").read_text(encoding="utf-8")
+
+
+def test_each_entry_of_the_newest_releases_is_reported_or_has_a_folder_or_says_why_it_needs_none() -> None:
+    """By ``entries.toml``: a folder that is removed, a new link and a new entry fail until somebody judges them."""
+    table = tomllib.loads((UPSTREAM / "entries.toml").read_text(encoding="utf-8"))
+    shown = [id for folder, ids in table["folders"].items() if (UPSTREAM / folder / "repro.py").exists() for id in ids]
+    settled = [*shown, *(id for ids in table["none"].values() for id in ids)]
+    newest = {e.id: e.link for e in load() if e.torch.contains("2.13.0") or e.torch.contains("2.15.0")}
+    links = {id: re.sub(r"https://github.com/pytorch/(\w+)/\w+/(\d+)", r"\1#\2", link) for id, link in newest.items()}
+    left = {id for id, link in links.items() if id not in settled and link not in table["reported"]}
+    assert left == {*table["unwritten"]}, "search PyTorch's issues, then report it, or say in entries.toml why not"
+    assert len(settled) == len({*settled} & {*newest}), "an entry is named twice, or is none of the newest releases"
+    assert {*table["reported"]} <= {*links.values()}
