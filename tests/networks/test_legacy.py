@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -23,12 +24,13 @@ from hookcheck.oracle.tolerance import within
 from hookcheck.probe.observation import Event
 from hookcheck.probe.run import observe
 from hookcheck.suite import conformance_folder
+from hookcheck.topology.contexts import WRAPPING
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.cells import LSTMCell
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, inside
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
 from hookcheck.topology.ops.moving import To
@@ -139,14 +141,17 @@ def test_exact_numbers_come_before_near_ones() -> None:
 
 @pytest.mark.slow
 def test_few_cases_are_not_judged() -> None:
-    """Fewer than one in fifty of those with a legacy hook."""
-    ran = without = 0
+    """Fewer than one in sixty of those with a legacy hook. Where tensors are wrapped, of which some functions of torch
+    make other Nodes, fewer than two in three."""
+    ran, without = Counter[bool](), Counter[bool]()
     for family in FAMILIES:
         for topology in read(conformance_folder() / "corpus", family):
             (result,) = examine(topology, family, ("backward",), [CLAUSES["P2-12"]], Ledger(()))
-            ran += result.outcome == RAN
-            without += bool(result.unjudged)
-    assert without < ran / 50
+            wrapped = not {*WRAPPING}.isdisjoint(inside(topology))
+            ran[wrapped] += result.outcome == RAN
+            without[wrapped] += bool(result.unjudged)
+    assert without[False] < ran[False] / 60
+    assert without[True] < ran[True] * 2 / 3
 
 
 @pytest.mark.parametrize(

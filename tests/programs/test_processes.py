@@ -1,14 +1,18 @@
-"""Two processes of one group: the one that is done first must not cut the other off, and none outlives the other."""
+"""Two processes of one group: the one that is done first must not cut the other off, and none outlives the other.
+
+A group that this process came into is left again, and nothing of it stays.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import time
 
 import torch
 
 from hookcheck.programs.check import Check
-from hookcheck.programs.processes import of_two
+from hookcheck.programs.processes import group_left, groups_closed, of_two, process_group
 
 
 def _hand_over(rank: int) -> int:
@@ -24,3 +28,19 @@ def _hand_over(rank: int) -> int:
 def test_the_second_process_stays_until_the_first_is_done() -> None:
     assert of_two(Check(), _hand_over) == 1
     assert not multiprocessing.active_children()
+
+
+def test_what_is_called_for_an_exception_is_put_back_with_the_group() -> None:
+    uncaught = sys.excepthook
+    with groups_closed(), group_left():
+        torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+    assert not torch.distributed.is_initialized()
+    assert sys.excepthook is uncaught
+
+
+def test_a_group_that_was_there_stays() -> None:
+    with groups_closed(), process_group(Check()):
+        with group_left():
+            assert torch.distributed.is_initialized()
+        assert torch.distributed.is_initialized()
+    assert not torch.distributed.is_initialized()

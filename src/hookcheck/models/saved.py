@@ -16,6 +16,7 @@ from hookcheck.models.tables import saved_tensors_pair
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.observation import Array, Copy, Observation, dtype_of, numbers
 from hookcheck.probe.run import observe, release, unavailable
+from hookcheck.programs.processes import group_left
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
@@ -111,10 +112,11 @@ def check_saved_tensors_hooks(
         chosen += drawn.sample(whole, max(1, round(share * len(whole))))
     topologies = [topology for topology in chosen if not unavailable(topology, "saved_tensors")]
     faults = [*_context_faults(make_context)]
-    for number, topology in enumerate(topologies, start=1):
-        faults += _faults(topology, make_context)
-        if progress:
-            progress(number, len(topologies))
+    with group_left():  # DistributedDataParallel and others have networks make one
+        for number, topology in enumerate(topologies, start=1):
+            faults += _faults(topology, make_context)
+            if progress:
+                progress(number, len(topologies))
     shown = {fault.topology for fault in faults}
     faulty = [topology for topology in topologies if identify(topology) in shown]
     smallest = _script(min(faulty, key=size)) if faulty else ""

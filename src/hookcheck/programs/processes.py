@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,26 +41,37 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
             raise NotRun("this process belongs to a process group already")
         _destroy()  # a network in DistributedDataParallel has left the group of one that it was in
     waits = {} if store is None else {"timeout": timedelta(seconds=SECONDS)}
-    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits)
-    try:
+    with group_left():
+        distributed.init_process_group(
+            "gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits
+        )
         yield
-    finally:
-        _destroy()
 
 
 @contextmanager
 def groups_closed() -> Iterator[None]:
     """Takes this process out of a group that it is in, and on leaving, of one that it came into meanwhile."""
-    _leave()
+    if _in_a_group():
+        _destroy()
+    with group_left():
+        yield
+
+
+@contextmanager
+def group_left() -> Iterator[None]:
+    """On leaving, takes this process out of a group that it came into meanwhile, and puts back what is called for an
+    exception that nothing catches: torch names the rank there."""
+    before, uncaught = _in_a_group(), sys.excepthook
     try:
         yield
     finally:
-        _leave()
+        if _in_a_group() and not before:
+            _destroy()
+            sys.excepthook = uncaught
 
 
-def _leave() -> None:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        _destroy()
+def _in_a_group() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
 
 
 def _destroy() -> None:
