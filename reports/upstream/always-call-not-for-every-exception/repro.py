@@ -1,0 +1,36 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""A forward hook with always_call does not run if forward is interrupted."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+
+import inspect
+
+import torch
+from torch import nn
+
+if "always_call" not in inspect.signature(nn.Module.register_forward_hook).parameters:
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x, error):
+        raise error
+
+
+def calls(error):
+    log = []
+    net = Net()
+    net.register_forward_hook(lambda *args: log.append("called"), always_call=True)
+    try:
+        net(torch.ones(1), error)
+    except BaseException as raised:
+        assert isinstance(raised, error)
+    return log
+
+
+control, experiment = calls(ValueError), calls(KeyboardInterrupt)
+print("ValueError:       ", control)
+print("KeyboardInterrupt:", experiment)
+assert control == ["called"], "the control fails"
+raise SystemExit(0 if experiment == control else 1)

@@ -1,0 +1,36 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""A removed hook on all modules leaves its with_kwargs flag, by which another hook is called."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
+
+import inspect
+import pickle
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.hooks import RemovableHandle
+
+if "with_kwargs" not in inspect.signature(register_module_forward_hook).parameters:
+    raise SystemExit(3)
+
+
+def arguments(*args):
+    return len(args)
+
+
+# A module is pickled where as many hooks were registered as here, as in another process.
+number = RemovableHandle.next_id
+net = nn.Identity()
+net.register_forward_hook(arguments)
+pickled = pickle.dumps(net)
+control = pickle.loads(pickled)(torch.ones(1))
+del net
+RemovableHandle.next_id = number
+register_module_forward_hook(print, with_kwargs=True).remove()
+experiment = pickle.loads(pickled)(torch.ones(1))
+print("arguments of the hook:", control)
+print("after another hook was removed:", experiment)
+assert control == 3, "the control fails"
+raise SystemExit(0 if experiment == control else 1)

@@ -1,0 +1,43 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""After an error in forward a hook on all modules is called without the keywords it asked for."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
+
+import inspect
+import warnings
+
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+
+if "with_kwargs" not in inspect.signature(register_module_forward_hook).parameters:
+    raise SystemExit(3)
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        raise ValueError("forward")
+
+
+def calls(register):
+    log = []
+    net = Net()
+    hook = (lambda module, args, kwargs, output: log.append(sorted(kwargs)))
+    handle = register(net)(hook, with_kwargs=True, always_call=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            net(x=torch.ones(1))
+        except ValueError:
+            pass
+    handle.remove()
+    return log
+
+
+control = calls(lambda net: net.register_forward_hook)
+experiment = calls(lambda net: register_module_forward_hook)
+print("the module's own hook:", control)
+print("a hook on all modules:", experiment)
+assert control == [["x"]], "the control fails"
+raise SystemExit(0 if experiment == control else 1)

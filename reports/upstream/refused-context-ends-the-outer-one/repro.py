@@ -1,0 +1,35 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""allow_mutation_on_saved_tensors that is refused within another one breaks the outer backward."""
+# https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.allow_mutation_on_saved_tensors
+
+import torch
+
+graph = getattr(torch.autograd, "graph", None)
+if not hasattr(graph, "allow_mutation_on_saved_tensors"):
+    raise SystemExit(3)
+
+
+def gradient(nested):
+    a = torch.tensor(2.0, requires_grad=True)
+    with graph.allow_mutation_on_saved_tensors():
+        y = a.clone().pow(2)
+        if nested:
+            try:
+                with graph.allow_mutation_on_saved_tensors():
+                    pass
+            except RuntimeError as error:
+                assert "cannot be nested" in str(error)
+        try:
+            y.backward()
+        except (AssertionError, RuntimeError) as error:
+            return f"{type(error).__name__}: {error}"
+    return a.grad.item()
+
+
+control, experiment = gradient(nested=False), gradient(nested=True)
+print("control:   ", control)
+print("experiment:", experiment)
+assert control == 4, "the control fails"
+raise SystemExit(0 if experiment == control else 1)
