@@ -31,7 +31,7 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
 from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.oracle.trace import writes
-from hookcheck.probe.compiling import compiling
+from hookcheck.probe.compiling import compiling, marking
 from hookcheck.probe.registering import put
 from hookcheck.probe.run import unavailable, unsafe
 from hookcheck.probe.state import preserved
@@ -56,14 +56,15 @@ def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
             with preserved() if hooked else nullcontext(), compiling(topology), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 built = build(topology, NUMBERS[topology])
-                hooks = _hooked(KINDS[kind], built) if hooked and kind else nullcontext()
+                hooks = _hooked(KINDS[kind], built, topology) if hooked and kind else nullcontext()
                 with suppress(Exception), hooks:  # some raise, and with hooks alone; hookcheck observes just that
                     built.run()
 
 
-def _hooked(hook: HookKind, built: Built) -> AbstractContextManager[None]:
-    """While it is open, an empty hook is wherever hookcheck puts a recording one."""
-    return put(hook, built, lambda *_: _same if hook.scope == "run" else _empty)
+def _hooked(hook: HookKind, built: Built, topology: Topology) -> AbstractContextManager[None]:
+    """While it is open, an empty hook is wherever hookcheck puts a recording one, and not for torch.compile to trace
+    either: from a hook on nested tensors that it traces 2.13 ends the process."""
+    return put(hook, built, lambda *_: _same if hook.scope == "run" else _empty, marking(topology))
 
 
 def _same(value: object) -> object:
