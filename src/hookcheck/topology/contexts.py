@@ -257,14 +257,15 @@ def replica(module):
         ("parameters",),
         complex_since="2.9",
     ),
-    # On 2.7.1 a DTensor forgets that the tensor it is made of is a view with other signs.
+    # On 2.7.1 a DTensor forgets that the tensor it is made of is a view with other signs. Until 2.10 backward raises
+    # where DTensors were stacked, by which large strides are made.
     "dtensor": Context(
         CALLER,
         "2.7",
         "on_a_mesh({net}, {args})",
         f"{PROCESS_GROUP}\n\n\n{ON_A_MESH}",
         ("parameters", "inputs"),
-        later={"negative view": "2.9", "conjugate view": "2.9"},
+        later={"negative view": "2.9", "conjugate view": "2.9", "large strides": "2.10"},
     ),
     # Forward and backward are those of torch.func; autograd hands over what goes in and comes out.
     "vjp": Context(CALLER, "2.0", "by_vjp({net}, {args})", BY_VJP, ("parameters", "differentiated")),
