@@ -332,11 +332,11 @@ def needs(topology: Topology) -> tuple[str, str]:
     if tensor_classes(topology):
         around = ((CONTEXTS[name].classes_since, name) for name in inside(topology))
         used += [(since, f"{name} on tensors of classes") for since, name in around if since]
-        used += [
-            (CONTEXTS[name].later[of_class], f"{name} on a tensor of the class {of_class}")
-            for name, of_class in product(inside(topology), tensor_classes(topology))
-            if of_class in CONTEXTS[name].later
-        ]
+    used += [
+        (CONTEXTS[name].later[word], f"{name} on a tensor of the class {word}")
+        for name, word in product(inside(topology), tensor_words(topology))
+        if word in CONTEXTS[name].later
+    ]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
     ]
