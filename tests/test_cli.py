@@ -135,60 +135,6 @@ def test_the_layers_that_torch_offers_are_read_from_its_source() -> None:
     assert offered() == modules - {"DataParallel"}  # which stands in torch.nn.parallel
 
 
-def test_coverage() -> None:
-    rows = lines("coverage")
-    linear = ("family", "multi-node", "layer group", "linear")
-    by_pair = {(row["axis_a"], row["word_a"], row["axis_b"], row["word_b"]): row for row in rows}
-    assert len(by_pair) == len(rows)
-    assert (by_pair[linear]["topologies"], by_pair[linear]["reason"]) == (2, "")
-    assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
-    code, out, err = asked("coverage", "--format", "pretty")
-    assert (code, err) == (0, "")  # nothing of the bar that a terminal shows
-    assert "\x1b" not in out
-    reached = sum(row["topologies"] > 0 for row in rows)
-    assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
-
-
-def test_coverage_by_threes() -> None:
-    rows = lines("coverage", "--triples")
-    assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
-    assert {len(row["choices"]) for row in rows} == {3}
-    assert max(row["topologies"] for row in rows) == 2
-    code, out, err = asked("coverage", "--triples", "--format", "pretty")
-    assert (code, err) == (0, "")
-    assert "hook kind × context × tensor" in out
-    assert "possible, but no one family is about both" in out
-
-
-def test_coverage_of_situations() -> None:
-    rows = lines("coverage", "--situations")
-    assert all((row["situations"] == 0) == bool(row["reason"]) for row in rows)
-    assert {len(row["choices"]) for row in rows} == {2, 3}
-    code, out, err = asked("coverage", "--situations", "--format", "pretty")
-    assert (code, err) == (0, "")
-    assert "site × outer × host" in out
-
-
-def test_coverage_of_hosts() -> None:
-    rows = lines("coverage", "--hosts")
-    assert {row["host"] for row in rows if not row["reason"]} >= {"replica", "AveragedModel", "fused"}
-    code, out, err = asked("coverage", "--hosts", "--format", "pretty")
-    assert (code, err) == (0, "")
-    assert "what is saved has other names" in out
-
-
-def test_coverage_of_what_was_judged(record: Path) -> None:
-    rows = lines("coverage", "--judged", str(record))
-    assert all((row["cases"] == 0) == bool(row["reason"]) for row in rows)
-    assert {row["choices"][0].partition(":")[0] for row in rows} == {"clause"}
-    code, out, err = asked("coverage", "--judged", str(record), "--format", "pretty")
-    assert (code, err) == (0, "")
-    assert "clause × context × tensor" in out
-    code, _, err = asked("coverage", "--judged", str(record.with_name("none.gz")))
-    assert code == 2
-    assert "none.gz" in err
-
-
 def test_report(record: Path) -> None:
     files = [row["file"] for row in lines("report")]
     assert files == ["reports/site/index.html", "reports/compatibility.md"]
