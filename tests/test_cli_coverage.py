@@ -61,3 +61,9 @@ def test_coverage_of_what_was_judged(record: Path) -> None:
     code, _, err = asked("coverage", "--judged", str(record.with_name("none.gz")))
     assert code == 2
     assert "none.gz" in err
+
+
+def test_one_form_at_a_time() -> None:
+    code, out, err = asked("coverage", "--triples", "--hosts")
+    assert (code, out) == (2, "")
+    assert "give one of them" in err

@@ -72,6 +72,10 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, 
     With --judged RECORD it is what clauses found to judge in that run: by hook kind, context and class of tensor, by
     twos and threes.
     """
+    if sum(map(bool, (triples, situations, hosts, record))) > 1:
+        raise click.UsageError(
+            "--triples, --situations, --hosts and --judged are each for themselves: give one of them"
+        )
     if record:
         _by_clause(record, shape)
     elif hosts:
@@ -87,15 +91,14 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, 
 def _by_clause(path: Path, shape: str) -> None:
     from rich.console import Group
 
-    from hookcheck.record.judged import BY_AXES, by_axes, by_clause, judged
+    from hookcheck.record.judged import BY_AXES, BY_CLAUSE, by_axes, by_clause, judged
     from hookcheck.record.reading import read_folded
 
     rows = tuple(judged(read_folded(path), chain.from_iterable(_corpus().values())))
-    clauses = by_clause(rows)
     show(
         (row.row for row in rows),
         shape,
-        lambda: Group(table(by_axes(rows), BY_AXES), table(clauses, tuple(clauses[0]))),
+        lambda: Group(table(by_axes(rows), BY_AXES), table(by_clause(rows), BY_CLAUSE)),
     )
 
 

@@ -103,3 +103,7 @@ def by_clause(rows: Iterable[JudgedTogether]) -> list[Mapping[str, Any]]:
         {"clause": clause, **{axis: f"{sum(map(bool, cases))}/{len(cases)}" for axis, cases in each.items()}}
         for clause, each in counts.items()
     ]
+
+
+BY_CLAUSE = (CLAUSE, KIND, CONTEXT, TENSOR)
+"""The columns of `by_clause`."""
