@@ -41,11 +41,11 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
             raise NotRun("this process belongs to a process group already")
         _destroy()  # a network in DistributedDataParallel has left the group of one that it was in
     waits = {} if store is None else {"timeout": timedelta(seconds=SECONDS)}
-    with group_left():
-        distributed.init_process_group(
-            "gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits
-        )
+    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits)
+    try:
         yield
+    finally:
+        _destroy()
 
 
 @contextmanager

@@ -25,19 +25,18 @@ from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
 
-def hook_tables(module: Module) -> Iterator[tuple[str, Any]]:
-    """Every table of hooks that a module has, by name; what says with which options they are registered stands beside
-    it."""
-    for name, table in vars(module).items():
-        if name.endswith("_hooks") and hasattr(table, "values"):
-            yield name, table
+def is_hook_table(name: str, value: Any) -> bool:
+    """Whether an attribute of a module is a table of its hooks; what says with which options
+    these are registered stands in tables beside it."""
+    return name.endswith("_hooks") and hasattr(value, "values")
 
 
 def tables(net: Module) -> Iterator[Any]:
     """Every hook that the modules of ``net`` hold; those of load_state_dict without what torch wraps them in."""
     for module in net.modules():
-        for _, table in hook_tables(module):
-            yield from (getattr(hook, "hook", hook) for hook in table.values())
+        for name, table in vars(module).items():
+            if is_hook_table(name, table):
+                yield from (getattr(hook, "hook", hook) for hook in table.values())
 
 
 def options(module: Module, name: str, key: int) -> list[str]:
@@ -50,9 +49,9 @@ def options(module: Module, name: str, key: int) -> list[str]:
 def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
     """How the modules of ``net`` hold those hooks that have a word: with which options, and behind which others."""
     for module in net.modules():
-        for name, table in hook_tables(module):
+        for name, table in vars(module).items():
             before: list[str] = []
-            for key, wrapped in table.items():
+            for key, wrapped in table.items() if is_hook_table(name, table) else ():
                 word = words.get(getattr(wrapped, "hook", wrapped))
                 if word:
                     yield f"{word} in {name} with {options(module, name, key)} behind {before}"

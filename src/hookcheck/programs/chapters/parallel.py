@@ -160,8 +160,8 @@ OF_A_WEIGHT = ("register_hook", "register_post_accumulate_grad_hook")
 
 
 def _local(tensor: Any) -> Any:
-    """The numbers of a tensor; of a DTensor those that this process has."""
-    return getattr(tensor, "to_local", lambda: tensor)().tolist()
+    """The numbers of a tensor, if there is one; of a DTensor those that this process has."""
+    return None if tensor is None else getattr(tensor, "to_local", lambda: tensor)().tolist()
 
 
 @contextmanager
@@ -193,8 +193,7 @@ def state_hooks_of_a_weight(check: Check, name: str, wrap: Callable[[Any], Any])
                     wrapper = wrap(net)
             if wrapper is not None:
                 wrapper(torch.tensor([3.0])).backward()
-                gradient = None if net.w.grad is None else _local(net.w.grad)
-                check.equal(f"{name}: gradient with {kind} {when}", gradient, [3.0])
+                check.equal(f"{name}: gradient with {kind} {when}", _local(net.w.grad), [3.0])
             check.order(f"{name}: calls with {kind} {when}", log, [] if words else [3.0])
 
 
