@@ -1,4 +1,5 @@
-"""Which lines of the corpus have each class of tensors in each context? Those of a covering array: any two meet.
+"""Which lines of the corpus have each class of tensors in each context, and each context in each? Those of a covering
+array: any two meet.
 
 Run ``python conformance/covering.py`` to add what a class or a context that is new needs; the lines that are there
 count. The array is made by allpairspy. What a line need not choose it is without, so that few choices share the blame
@@ -20,13 +21,19 @@ from hypothesis import strategies as st
 from hookcheck.topology.contexts import ASKING, CALL, CALLER, RUN
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import compiled, context, tensor_class
-from hookcheck.topology.families.drawing import Draw
+from hookcheck.topology.families.drawing import Draw, linears, output_shape
+from hookcheck.topology.families.grammar import Value
+from hookcheck.topology.families.networks import Network
 from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, TRACING, place_in, refused, refuses
-from hookcheck.topology.model import Topology, inside, tensor_words
+from hookcheck.topology.model import Input, Topology, inside, nesting, tensor_words
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
+from hookcheck.topology.tree import Ref
 
 CANDIDATES = 200
 """Of how many networks with a class the simplest is chosen."""
+
+FEW = 20
+"""Of how many small networks in two contexts."""
 
 Row = tuple[str, ...]
 """A word for tensors, where such a tensor is, and a context of each column or an empty name."""
@@ -47,14 +54,9 @@ class Array:
 
 def in_contexts(topology: Topology, names: Row) -> Topology | None:
     """The network in those contexts, as the family ``context`` has it."""
-    chosen = {place: name for place, name in zip((RUN, ASKING, CALL, CALLER), names) if name}
-    fit = all(context.takes(topology, name) for name in chosen.values()) and not apart(chosen.values())
+    chosen = {place: (name,) for place, name in zip((RUN, ASKING, CALL, CALLER), names) if name}
+    fit = all(context.takes(topology, name) for name in names if name) and not context.apart(chosen)
     return context.in_contexts(topology, chosen) if fit else None
-
-
-def apart(names: Iterable[str]) -> bool:
-    """Whether the family ``context`` keeps two of those contexts apart."""
-    return any(one in names and not {*others}.isdisjoint(names) for one, others, _ in context.APART)
 
 
 def in_way(topology: Topology, names: Row) -> Topology | None:
@@ -192,12 +194,32 @@ def packed(family: str, rows: Iterable[Row], left: Mapping[Pair, Row]) -> list[R
     return result
 
 
+@st.composite
+def of_pair(draw: Draw, chosen: context.Chosen) -> Topology:
+    """A small network in those contexts."""
+    module, shape = draw(linears(3)), (2, 3)
+    y = Value(Ref("y"), output_shape(module, shape))
+    return context.placed(draw, Network(module, (Input("x", shape, True),), (y,)), chosen)
+
+
+def nested(known: Iterable[Topology]) -> Iterator[Topology]:
+    """For each two contexts of one place that do not nest in a line that is ``known``: the simplest network in which
+    they do."""
+    done = {frozenset(pair) for topology in known for pair in nesting(topology)}
+    for place, names in context.OFFERED.items():
+        for pair in product(names, names):
+            if frozenset(pair) not in done and not context.apart({place: pair}):
+                done.add(frozenset(pair))
+                yield min(drawn_from(of_pair({place: pair}), FEW), key=rank)
+
+
 def main() -> None:
     """Adds the lines that are missing to the files of both families."""
     for family in ARRAYS:
         lines = read(FOLDER, family)
         rows = missing(family, [row for topology in lines for row in rows_of(family, topology)])
         new = [topology for row in rows for topology in [network(family, row)] if topology]
+        new += nested((*lines, *new)) if family == "context" else ()
         write(FOLDER, family, [*lines, *new])
         print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)
 

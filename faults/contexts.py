@@ -203,7 +203,7 @@ def _owner(path: tuple[str, ...]) -> tuple[Any, str]:
 
 @contextmanager
 def broken_within(outer: str, inner: str, what: str) -> Iterator[None]:
-    """Has that go wrong inside of the one mode where it is within the other, and nowhere else."""
+    """Has that go wrong inside of the one context where it is within the other, and nowhere else."""
     open_now: list[str] = []
 
     @contextmanager
@@ -217,8 +217,7 @@ def broken_within(outer: str, inner: str, what: str) -> Iterator[None]:
 
     with ExitStack() as stack:
         for name in dict.fromkeys((outer, inner)):
-            owner, attribute = _owner(OWNERS[name])
-            stack.enter_context(_entered(getattr(owner, attribute), lambda name=name: entering(name)))
+            stack.enter_context(_inside(name, lambda name=name: entering(name)))
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from topology.samples import SAMPLES
 
-from hookcheck.topology.contexts import CALLER, RUN
+from hookcheck.topology.contexts import ASKING, CALLER, RUN
 from hookcheck.topology.families.tensors_in_contexts import place_in
 from hookcheck.topology.model import inside, tensor_words
 
@@ -75,8 +75,8 @@ def test_what_does_not_go_together(script: Any) -> None:
     assert script.fits("compiled", ("quantised", "given", "", "compiler_disable", "compile_eager"))
     assert not script.fits("compiled", ("quantised", "given", "", "compiler_disable", ""))
     assert not script.fits("compiled", ("quantised", "given", "compiled_autograd", "", "compile_eager"))
-    assert script.apart(["is_grads_batched", "dtensor"])
-    assert not script.apart(["is_grads_batched", "thread"])
+    assert script.context.apart({ASKING: ("is_grads_batched",), CALLER: ("dtensor",)})
+    assert not script.context.apart({ASKING: ("is_grads_batched",), CALLER: ("thread",)})
 
 
 def test_a_row_is_without_what_others_have(script: Any) -> None:

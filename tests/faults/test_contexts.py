@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -25,7 +26,7 @@ from faults.samples import deviations, sound
 
 from hookcheck.probe.run import unavailable
 from hookcheck.topology.contexts import CALL, CALLER, CONTEXTS, STEPS
-from hookcheck.topology.families.context import behind
+from hookcheck.topology.families.context import behind, called_within
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
 from hookcheck.topology.families.tensors_in_contexts import refused
@@ -45,6 +46,12 @@ NET = Sequential((Linear(3, 3), Tanh()))
 NETWORK = Network(NET, (Input("x", (2, 3), True),), (Value(Y, (2, 3)),))
 WITHOUT_BACKWARD = ("vmap", "vjp", "dual_inputs", "no_grad", "inference_mode")
 OWN_MODES = ("function_mode", "dispatch_mode")
+NESTED = (
+    ("thread", "functional_call"), ("functional_call", "functional_call"), ("ddp", "replica"), ("replica", "thread"),
+    ("saved_tensors_hooks", "autocast"), ("module_tracker", "dispatch_mode"), ("one_thread", "dual_level"),
+)  # fmt: skip
+"""Contexts that are within one of their place, the outer one first."""
+
 FORWARDS = ("forward_pre", "forward", "global_forward_pre", "global_forward")
 BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), through="is_grads_batched"))
 
@@ -110,18 +117,27 @@ def test_a_fault_in_a_batched_backward_is_seen(kind: str, what: str) -> None:
     assert after - before
 
 
+def nested(outer: str, inner: str) -> Topology:
+    """Two layers in the one context within the other."""
+    wraps = {CONTEXTS[name].wraps for name in (outer, inner)}
+    if wraps == {CALLER}:
+        return run(called_within(NETWORK, inner).module, replace(CALLED, through=outer), FROM_Y)
+    if wraps == {CALL}:
+        return run(NET, Within(outer, (Within(inner, (CALLED,)),)), FROM_Y)
+    return run(NET, Within(outer, (Within(inner, (CALLED, FROM_Y)),)))
+
+
 @pytest.mark.parametrize("what", WITHIN)
-@pytest.mark.parametrize("inner", OWN_MODES)
-@pytest.mark.parametrize("outer", OWN_MODES)
-def test_a_fault_in_a_mode_within_a_mode_is_seen(outer: str, inner: str, what: str) -> None:
-    nested = run(NET, Within(outer, (Within(inner, (CALLED, FROM_Y)),)))
-    if unavailable(nested, None):
+@pytest.mark.parametrize(("outer", "inner"), [*product(OWN_MODES, OWN_MODES), *NESTED])
+def test_a_fault_in_a_context_within_a_context_is_seen(outer: str, inner: str, what: str) -> None:
+    both = nested(outer, inner)
+    if unavailable(both, None):
         pytest.skip(f"torch {torch.__version__} has no {inner}")
     for kind in kinds(inner, what):
-        before = sound(nested, kind)
+        before = sound(both, kind)
         with broken_within(outer, inner, what):
             assert deviations(inside(inner), kind) == sound(inside(inner), kind), kind  # by itself it is sound
-            after = deviations(nested, kind)
+            after = deviations(both, kind)
         assert after - before, kind
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, combinations_with_replacement, product
 from types import ModuleType
 
 import pytest
@@ -11,7 +11,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.contexts import MODES, STEPS
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import compiled, context
-from hookcheck.topology.families.context import APART, OFFERED
+from hookcheck.topology.families.context import APART, NOT_WITHIN, OFFERED, PLACES, apart
 from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.model import Topology, inside, nesting, tensor_classes
 from hookcheck.topology.tensors import TENSORS
@@ -31,13 +31,30 @@ def test_contexts_of_different_places_meet_in_the_corpus() -> None:
     met = {frozenset(pair) for t in corpus for pair in combinations(chosen(t), 2)}
     places = combinations(OFFERED.values(), 2)
     due = {frozenset((a, b)) for these, those in places for a in these for b in those}
-    refused = {frozenset((a, b)) for a, others, _ in APART for b in others}
+    refused = {frozenset((a, b)) for a, others, _ in APART for b in others if a != b}
     assert due - met == refused
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_contexts_of_one_place_nest_in_the_corpus(place: str) -> None:
+    """Any two of them, each within itself too, in one order or the other, but for those of which neither may be in the
+    other."""
+    nested = set().union(*map(nesting, read(conformance_folder() / "corpus", "context")))
+    due = {*combinations_with_replacement(OFFERED[place], 2)}
+    missing = {(a, b) for a, b in due if nested.isdisjoint({(a, b), (b, a)})}
+    assert missing == {(a, b) for a, b in due if all(apart({place: order}) for order in ((a, b), (b, a)))}
+
+
+def test_no_network_has_a_context_in_one_that_refuses_it() -> None:
+    networks = (*read(conformance_folder() / "corpus", "context"), *drawn(context.topologies))
+    refused = {pair for outer, inner, _ in NOT_WITHIN for pair in product(outer, inner)}
+    assert refused.isdisjoint(set().union(*map(nesting, networks)))
+    assert all(why for _, _, why in NOT_WITHIN)
 
 
 def test_every_mode_is_within_every_mode_in_the_corpus() -> None:
     corpus = read(conformance_folder() / "corpus", "context")
-    assert set().union(*map(nesting, corpus)) == {*product(MODES, MODES)}
+    assert {*product(MODES, MODES)} <= set().union(*map(nesting, corpus))
 
 
 def test_every_class_of_tensors_is_in_contexts_in_the_corpus_and_every_context_around_one() -> None:

@@ -15,7 +15,7 @@ from hookcheck.oracle.last_node import ties
 from hookcheck.oracle.memory import Pasted
 from hookcheck.oracle.trace import writes
 from hookcheck.topology.contexts import GRAD_MODES
-from hookcheck.topology.model import Apply, Composite, Sequential, inside, statements, tensor_classes, walk
+from hookcheck.topology.model import Apply, Composite, Sequential, inside, nesting, statements, tensor_classes, walk
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
 
@@ -63,11 +63,12 @@ def network_features(expected: Expected) -> Features:
     leaves open whether images are channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets
     the inputs alone of a call whose outputs one before it has met, and ``unused`` whether one comes to no gradient of a
     leaf, or of what it is asked for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the contexts that
-    the network runs inside of, grad modes left out, or ``nothing``.
+    the network runs inside of, grad modes left out, or ``nothing``, and ``… within itself`` of one that is.
     """
     topology = expected.topology
     through_view = any(isinstance(node.primitive, Pasted) for node in expected.trace.nodes)
     contexts = {*inside(topology)}.difference(GRAD_MODES)
+    contexts |= {f"{outer} within itself" for outer, inner in nesting(topology) if outer == inner}
     ops = {type(s.op) for s in statements(topology) if isinstance(s, Apply)}
     tensors = frozenset(tensor_classes(topology))
     modules = {type(module).__name__ for _, module in walk(topology.module)}

@@ -138,8 +138,9 @@ class Trace:
 
     ``allowed`` is how many of the passes come before the first statement that writes to a module's input or output in
     place, which a full backward hook forbids; None if there is no such statement. ``noise`` falls on every step.
-    ``doubled`` says that a backward has left a graph of its own, ``recorded`` that any was told to leave one, and
-    ``repeats`` that a backward runs forward again, as far as it needs it (a checkpoint).
+    ``doubled`` says that a backward has left a graph of its own, ``recorded`` that any was told to leave one.
+    ``repeats`` are the parts that a backward runs again, as far as it needs them (checkpoints): of each the calls in
+    it, in order of entry, and of their end.
     """
 
     nodes: list[Node]
@@ -152,7 +153,7 @@ class Trace:
     allowed: int | None = None
     doubled: bool = False
     recorded: bool = False
-    repeats: bool = False
+    repeats: list[tuple[list[CallTrace], list[CallTrace]]] = field(default_factory=list)
     acts: Acts = NO_ACTS
     ended: list[CallTrace] = field(default_factory=list)
 

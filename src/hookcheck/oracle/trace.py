@@ -108,8 +108,10 @@ class _Tracer:
                 target = _joined(path, statement.target)
                 args = tuple(self.resolve(arg, path, names) for arg in statement.args)
                 kwargs = {key: self.resolve(arg, path, names) for key, arg in statement.kwargs}
-                self.result.repeats |= bool(statement.through) and CONTEXTS[statement.through].repeats
+                entered, ended = len(self.result.calls), len(self.result.ended)
                 names[statement.out] = self.call(target, args, kwargs)
+                if statement.through and CONTEXTS[statement.through].repeats:
+                    self.result.repeats.append((self.result.calls[entered:], self.result.ended[ended:]))
             elif isinstance(statement, Apply):
                 inputs = tuple(self.resolve(ref, path, names) for ref in statement.args)
                 names[statement.out] = self.apply(statement.op, inputs, {}, {})

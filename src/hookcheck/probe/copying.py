@@ -121,6 +121,8 @@ def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     if functorch is None or not functorch.is_functorch_wrapped_tensor(tensor):
         return torch._remove_batch_dim(tensor, 1, 1, 0)[0]
     held: torch.Tensor = functorch.get_unwrapped(tensor)
+    if functorch.is_functorch_wrapped_tensor(held):  # a transform within another
+        held = _unwrapped(held)
     return held.select(functorch.maybe_get_bdim(tensor), 0) if functorch.is_batchedtensor(tensor) else held
 
 

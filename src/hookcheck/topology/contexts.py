@@ -28,7 +28,8 @@ class Context:
     backward runs forward again, as far as it needs it; ``compiles`` that torch.compile is at work in it, which is slow,
     and asks for a Python that it knows. ``complex_since`` is the first release in which it takes complex numbers,
     ``classes_since`` that in which it takes tensors of classes and layouts, and ``later`` has the classes that it takes
-    since another one, each with that; if those are others.
+    since another one, each with that; if those are others. ``nests_since`` is the release from which on it takes itself
+    within it, and others that have such a release.
     """
 
     wraps: str
@@ -41,6 +42,7 @@ class Context:
     complex_since: str = ""
     classes_since: str = ""
     later: Mapping[str, str] = field(default_factory=dict)
+    nests_since: str = ""
 
 
 COMPILED = """\
@@ -124,14 +126,14 @@ class ByVjp(torch.autograd.Function):
 
 
 def by_vjp(module, *args):
-    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
     places = [i for i, arg in enumerate(args) if arg.requires_grad]
 
     def call(*leaves):
-        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(names) :]))}
-        return torch.func.functional_call(module, dict(zip(names, leaves)), tuple(given.values()))
+        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(parameters) :]))}
+        return torch.func.functional_call(module, dict(zip(parameters, leaves)), tuple(given.values()))
 
-    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))"""
+    return ByVjp.apply(call, *parameters.values(), *(args[i] for i in places))"""
 
 WITH_TANGENTS = """\
 import torch.autograd.forward_ad as forward_ad
@@ -150,9 +152,12 @@ CONTEXTS = {
     "inference_mode": Context(STEPS, "1.9", "torch.inference_mode()"),
     # Autocast leaves float64 alone.
     "autocast": Context(CALL, "1.10", "torch.autocast('cpu')"),
-    "save_on_cpu": Context(CALL, "1.10", "torch.autograd.graph.save_on_cpu()"),
+    "save_on_cpu": Context(CALL, "1.10", "torch.autograd.graph.save_on_cpu()", nests_since="1.11"),
     "saved_tensors_hooks": Context(
-        CALL, "1.10", "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)"
+        CALL,
+        "1.10",
+        "torch.autograd.graph.saved_tensors_hooks(torch.Tensor.clone, torch.Tensor.clone)",
+        nests_since="1.11",
     ),
     # Until then a jagged tensor lacks what looks whether any number is none.
     "detect_anomaly": Context(

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, Union
 
 import numpy as np
 
-from hookcheck.topology.contexts import CONTEXTS, MODES
+from hookcheck.topology.contexts import CONTEXTS
 from hookcheck.topology.primitive import Assembled, Drawn, Layer, Op, Shape, SingleStep
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref, Tree
@@ -337,6 +337,8 @@ def needs(topology: Topology) -> tuple[str, str]:
         for name, word in product(inside(topology), tensor_words(topology))
         if word in CONTEXTS[name].later
     ]
+    within = ((CONTEXTS[outer].nests_since, CONTEXTS[inner].nests_since) for outer, inner in nesting(topology))
+    used += [(max(each, key=_numbers), "hooks on saved tensors within others") for each in within if all(each)]
     used += [
         (step.unbatched_since, f"{type(step).__name__} without a batch axis") for step in steps if step.unbatched_since
     ]
@@ -376,11 +378,26 @@ def inside(topology: Topology) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(named) if name)
 
 
-def nesting(topology: Topology) -> set[tuple[str, str]]:
-    """The modes (see `MODES`) that main runs inside of and those directly within them, which may be the same ones."""
-    outer = [s for s in _flat(topology.main) if isinstance(s, Within) and s.mode in MODES]
-    inner = ((s.mode, each.mode) for s in outer for each in s.body if isinstance(each, Within) and each.mode in MODES)
-    return set(inner)
+@worked_out_once
+def nesting(topology: Topology) -> frozenset[tuple[str, str]]:
+    """Each context that something runs inside of with each that is within it, which may be the same one: around the
+    statements, or around the call of the module whose body has them."""
+    modules = dict(walk(topology.module))
+
+    def pairs(body: tuple[Statement, ...], around: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
+        for statement in body:
+            name = statement.mode if isinstance(statement, Within) else getattr(statement, "through", "")
+            yield from ((outer, name) for outer in around if name)
+            inner = (*around, name) if name else around
+            if isinstance(statement, Within):
+                yield from pairs(statement.body, inner, path)
+            elif isinstance(statement, Call):
+                target = ".".join(part for part in (path, statement.target) if part)
+                for below, module in walk(modules[target], target):
+                    if isinstance(module, Composite):
+                        yield from pairs(module.body, inner, below)
+
+    return frozenset(pairs(topology.main, (), ""))
 
 
 @worked_out_once

@@ -46,7 +46,7 @@ def runs_once_each_call(case: Case, _: None) -> Judgement:
     if case.expected.trace.repeats:
         first = [event.path for event in case.observed.events if not event.again]
         if first in (expected, observed):
-            expected += expected[: max(len(observed) - len(expected), 0)]  # as far as backward needs it
+            expected += _again(case, observed[len(expected) :])
         else:
             observed = first  # what backward runs again makes up for nothing
     if observed == expected:
@@ -91,6 +91,23 @@ def told_the_output(case: Case, _: None) -> Judgement:
 def _calls(case: Case) -> list[CallTrace]:
     """The calls of modules in the order in which the hook is due."""
     return case.expected.trace.calls if case.kind.call == FORWARD_PRE else case.expected.trace.ended
+
+
+def _again(case: Case, observed: list[str]) -> list[str]:
+    """What of that a backward may run again: each checkpoint once, from its beginning as far as it is needed; one that
+    is within another once by itself, beside the other."""
+    due: list[str] = []
+    parts = [[call.path for call in part[case.kind.call == FORWARD]] for part in case.expected.trace.repeats]
+    while parts:
+        prefix, part = max(((_alike(each, observed[len(due) :]), each) for each in parts), key=lambda pair: pair[0])
+        due += part[:prefix]
+        parts.remove(part)
+    return due
+
+
+def _alike(part: list[str], observed: list[str]) -> int:
+    """How many paths the two have in common from their beginning on."""
+    return next((i for i, (a, b) in enumerate(zip(part, observed)) if a != b), min(len(part), len(observed)))
 
 
 def _arguments_at(case: Case, call: CallTrace) -> tuple[Any, Any]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, MODES, RUN, STEPS, that_wrap
+from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, RUN, STEPS, that_wrap
 from hookcheck.topology.families import tensor_class
 from hookcheck.topology.families.drawing import Draw
 from hookcheck.topology.families.networks import Network, backed, networks, topology
@@ -29,14 +29,14 @@ from hookcheck.topology.model import (
 )
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.tensors import TENSORS
-from hookcheck.topology.tree import Ref
+from hookcheck.topology.tree import Pack, Ref
 from hookcheck.topology.values import parameter_shapes
 
 PLACES = (STEPS, CALLER, CALL, ASKING, RUN)
 """Where contexts go, from the inside out."""
 
-INNER = "inner"
-"""The place of a mode that is within another one."""
+Chosen = Mapping[str, tuple[str, ...]]
+"""The contexts that are chosen, by place: of each one, or two of which the second is within the first."""
 
 OFFERED = {place: tuple(name for name in that_wrap(place) if name not in COMPILING) for place in PLACES}
 """The contexts by place; those that compile are another family's."""
@@ -73,6 +73,7 @@ TRANSFORMED = {
 """The steps that those are given."""
 
 APART = (
+    ("is_grads_batched", ("is_grads_batched",), "gradients are asked for once"),
     ("is_grads_batched", ("dtensor",), "DTensors know no batched gradients"),
     ("is_grads_batched", ("fully_shard",), "it is asked for gradients of what main finds in the net, now DTensors"),
     ("detect_anomaly", ("is_grads_batched",), "it looks at the numbers of gradients, and batched ones have none"),
@@ -81,17 +82,41 @@ APART = (
     ("module_tracker", ("inference_mode",), "it has hooks on several tensors, which find no Node of a leaf there"),
     ("save_on_cpu", ("vjp",), "transforms refuse hooks on saved tensors aloud"),
     ("saved_tensors_hooks", ("vjp",), "transforms refuse hooks on saved tensors aloud"),
-    ("dual_level", ("dual_inputs",), "there is one level at a time"),
+    ("dual_level", ("dual_level", "dual_inputs"), "there is one level at a time"),
     ("inference_mode", ("vjp",), "tensors of an inference mode have no version, which transforms set"),
     ("no_grad", ("vjp",), "transforms give zeros for what nothing depends on, where autograd gives nothing"),
 )
 """Contexts that are left out beside others, which they refuse or are refused by; each with the reason."""
 
+NOT_WITHIN: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (("inference_mode",), ("enable_grad",), "what an inference mode makes has no gradient in any mode"),
+    (("checkpoint",), ("fully_shard",), "what backward runs again would be sharded once more, which FSDP2 refuses"),
+    (("checkpoint",), ("vjp",), "transforms refuse the hooks on saved tensors of a checkpoint"),
+    (("vmap", "vjp"), ("checkpoint",), "transforms refuse the hooks on saved tensors of a checkpoint"),
+    (("dtensor",), ("checkpoint",), "what backward runs again has the parameters of the module, which are no DTensors"),
+    (("dual_inputs",), ("checkpoint",), "what backward runs again has no tangents"),
+    (("vmap", "vjp"), ("thread",), "a transform is at work in one thread"),
+    (("fully_shard",), ("thread",), "FSDP2 loses gradients of what another thread computes, without hooks as well"),
+    (("vmap", "vjp"), ("fully_shard",), "FSDP2 has its parameters require gradients, which transforms refuse"),
+    (("dual_inputs",), ("fully_shard",), "FSDP2 goes backward by an autograd.Function, which says nothing of tangents"),
+    (("vmap", "vjp", "dual_inputs"), ("dtensor", "vjp"), "an autograd.Function is in them, unaware of transforms"),
+    (("dtensor",), ("vmap",), "up to 2.9 DTensors lack what makes a batch of one"),
+    (("dtensor",), ("dual_inputs",), "DTensors lack what makes a tangent"),
+    (("dual_inputs",), ("dual_inputs",), "there is one level at a time"),
+    (("dtensor",), ("dtensor",), "a DTensor holds plain tensors alone"),
+    (("dtensor", "vjp"), ("ddp",), "DDP sends parameters to other processes, which these cannot stand for"),
+    (("dtensor",), ("fully_shard",), "FSDP2 refuses parameters that another mesh has already"),
+    (("vmap",), ("dual_inputs",), "there is no rule for what makes a tangent"),
+    (("replica",), ("ddp", "dtensor", "vjp"), "a replica has no parameters, which they put others in the place of"),
+)
+"""Contexts in which others of their place are not drawn, those, and the reason: torch refuses the network without any
+hook, or the two have no meaning together. Where neither is drawn in the other both orders stand here."""
+
 
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A network in one to four contexts of different places; those that do not fit it are left out. A mode may have
-    another one in it, of its own class or not.
+    """A network in one to four contexts of different places; those that do not fit it are left out. One of them may
+    have another one of its place in it, or itself.
 
     It is of float64, but for tensors of a class that is of another dtype: what autocast casts, and the float32 copies
     that it keeps, torch's documentation lists by operation and changes from release to release, and the oracle knows no
@@ -107,20 +132,20 @@ def topologies(draw: Draw) -> Topology:
 def of_classes(draw: Draw) -> Topology:
     """A network with tensors of a class or layout (see `tensor_class`) in such contexts."""
     topology = draw(tensor_class.topologies())
-    return in_contexts(topology, _chosen(draw, [(p, name) for p, name in EACH if p != STEPS and takes(topology, name)]))
+    chosen = _chosen(draw, [(p, name) for p, name in EACH if p != STEPS and takes(topology, name)])
+    return in_contexts(topology, {place: names[:1] if place == CALLER else names for place, names in chosen.items()})
 
 
-def in_contexts(topology: Topology, chosen: Mapping[str, str]) -> Topology:
-    """A network with tensors of classes in the contexts that are chosen, one for each place."""
+def in_contexts(topology: Topology, chosen: Chosen) -> Topology:
+    """A network with tensors of classes in the contexts that are chosen, of which one at most is a caller."""
     if not any(TENSORS[name].dtype for name in tensor_classes(topology)):
         topology = replace(topology, dtype="float64")
-    (call, *rest), asking = topology.main, chosen.get(ASKING)
+    call, *rest = topology.main
     assert isinstance(call, Call)
-    if asking:
+    for name in chosen.get(ASKING, ()):
         leaves = [i.name for i in topology.inputs if i.requires_grad]
         leaves += [f"net.{path}" for path in parameter_shapes(topology)]
-        rest[-1] = _asked(rest[-1], leaves, asking)
-    call = replace(call, through=chosen.get(CALLER, ""))
+        rest[-1] = _asking(rest[-1], leaves, name)
     return replace(topology, main=_around_all(chosen, call, rest))
 
 
@@ -132,41 +157,71 @@ def takes(topology: Topology, name: str) -> bool:
     return fits(topology.module, topology.inputs[:1], name) and not refused(topology, name)
 
 
-def _chosen(draw: Draw, fitting: list[tuple[str, str]]) -> dict[str, str]:
-    """Up to four of the contexts that fit a network, by place; those aside that others refuse."""
-    chosen = dict(draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique_by=lambda each: each[0])))
-    for left_out, others, _ in APART:
-        if chosen.get(_place(left_out)) == left_out and not set(others).isdisjoint(chosen.values()):
-            del chosen[_place(left_out)]
-    if chosen.get(RUN) in MODES and draw(st.booleans()):
-        chosen[INNER] = draw(st.sampled_from(MODES))
+def _chosen(draw: Draw, fitting: list[tuple[str, str]]) -> Chosen:
+    """Up to four of the contexts that fit a network, of different places, and perhaps one more of a place that has one;
+    those aside that others refuse."""
+    several = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique_by=lambda each: each[0]))
+    if draw(st.booleans()):
+        again = draw(st.sampled_from([place for place, _ in several]))
+        several.append((again, draw(st.sampled_from([name for place, name in fitting if place == again]))))
+    chosen: dict[str, tuple[str, ...]] = {}
+    for place, name in several:
+        wider = {**chosen, place: (*chosen.get(place, ()), name)}
+        if not apart(wider):
+            chosen = wider
     return chosen
 
 
-def placed(draw: Draw, net: Network, chosen: Mapping[str, str]) -> Topology:
-    """The network in the contexts that are chosen, one for each place."""
+def apart(chosen: Chosen) -> bool:
+    """Whether any two of those contexts are left out beside each other, or the one within the other."""
+    names = [name for place in chosen.values() for name in place]
+    rest = {one: {*names[:at], *names[at + 1 :]} for at, one in enumerate(names)}
+    beside = any(one in rest and not rest[one].isdisjoint(others) for one, others, _ in APART)
+    nested = [names for names in chosen.values() if len(names) > 1]
+    return beside or any(names[0] in outer and names[1] in inner for names in nested for outer, inner, _ in NOT_WITHIN)
+
+
+def placed(draw: Draw, net: Network, chosen: Chosen) -> Topology:
+    """The network in the contexts that are chosen."""
+    if CALLER in chosen and len(chosen[CALLER]) > 1:
+        net = called_within(net, chosen[CALLER][1])
     if STEPS in chosen:
-        net = behind(net, chosen[STEPS])
-    inputs, passes = asked(net, chosen[ASKING]) if ASKING in chosen else backed(draw, net.named("y"))
-    call: Statement = replace(net.call(), through=chosen.get(CALLER, ""))
-    return topology(draw, net.module, (*net.arguments, *inputs), _around_all(chosen, call, passes), dtype="float64")
+        net = behind(net, *chosen[STEPS])
+    inputs, passes = asked(net, *chosen[ASKING]) if ASKING in chosen else backed(draw, net.named("y"))
+    main = _around_all(chosen, net.call(), passes)
+    return topology(draw, net.module, (*net.arguments, *inputs), main, dtype="float64")
 
 
-def _around_all(chosen: Mapping[str, str], call: Statement, rest: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The call and the rest of main, in what is chosen of what is around the one or both."""
-    run = (*_around(chosen.get(CALL), call), *rest)
-    return _around(chosen.get(RUN), *_around(chosen.get(INNER), *run))
+def _around_all(chosen: Chosen, call: Call, rest: Iterable[Statement]) -> tuple[Statement, ...]:
+    """The call, made by the outer caller, and the rest of main, in what is chosen of what is around the one or both."""
+    call = replace(call, through=next(iter(chosen.get(CALLER, ())), ""))
+    return _around(chosen.get(RUN, ()), *_around(chosen.get(CALL, ()), call), *rest)
 
 
-def behind(net: Network, mode: str) -> Network:
-    """The network, on what a Linear in that grad mode makes of the first argument; ``enable_grad`` is within a
-    ``no_grad``. What comes of an inference mode is copied, since autograd saves no tensor of such."""
+def called_within(net: Network, caller: str) -> Network:
+    """The network as a part of a module, which calls it by that caller, and gives copies of what comes of it: what a
+    transform makes its outputs by is its own affair, and a legacy hook is on the last Node."""
+    names = tuple(i.name for i in net.arguments)
+    call = Call("h", "part", tuple(map(Ref, names)), through=caller)
+    copies = tuple(Apply(f"h{i}", Clone(), (replace(v.ref, name="h"),)) for i, v in enumerate(net.outputs))
+    refs = tuple(Ref(each.out) for each in copies)
+    gives = Pack("tuple", refs) if net.outputs[0].ref.path else refs[0]
+    return replace(net, module=Composite((("part", net.module),), names, (call, *copies), gives))
+
+
+def in_grad_modes(modes: tuple[str, ...], call: Call) -> tuple[Statement, ...]:
+    """The call in those grad modes, the outer one first; ``enable_grad`` by itself is within a ``no_grad``."""
+    return _around(("no_grad", *modes) if modes == ("enable_grad",) else modes, call)
+
+
+def behind(net: Network, *modes: str) -> Network:
+    """The network, on what a Linear in those grad modes makes of the first argument. What comes of an inference mode is
+    copied, since autograd saves no tensor of such."""
     first = net.arguments[0]
     names = tuple(i.name for i in net.arguments)
     part = Linear(first.shape[-1], first.shape[-1])
-    run: Statement = Within(mode, (Call("h0", "part", (Ref(names[0]),)),))
     body = (
-        Within("no_grad", (run,)) if mode == "enable_grad" else run,
+        *in_grad_modes(modes, Call("h0", "part", (Ref(names[0]),))),
         Apply("h1", Clone(), (Ref("h0"),)),
         Call("h2", "rest", tuple(map(Ref, ("h1", *names[1:])))),
     )
@@ -198,15 +253,17 @@ def asked(net: Network, name: str) -> tuple[tuple[Input, ...], tuple[Statement, 
     cotangents = tuple(Input(f"v_{label}", value.shape) for label, value in named)
     leaves = [i.name for i in net.arguments if i.requires_grad] + [f"net.{path}" for path in net.parameters]
     outputs, given = (tuple(refs) for refs in ((v.ref for _, v in named), (Ref(c.name) for c in cotangents)))
-    return cotangents, (_asked(Backward(outputs, given), leaves, name),)
+    return cotangents, (_asking(Backward(outputs, given), leaves, name),)
 
 
-def _asked(backward: Statement, leaves: list[str], name: str) -> Grad:
+def _asking(backward: Statement, leaves: list[str], name: str) -> Grad:
     """The gradients of those leaves, asked for by the context of that name in the place of a backward."""
     assert isinstance(backward, Backward)
     return Grad("g", backward.outputs, tuple(map(Ref, leaves)), backward.cotangents, through=name)
 
 
-def _around(name: str | None, *statements: Statement) -> tuple[Statement, ...]:
-    """The statements, in the context of that name if there is any."""
-    return (Within(name, statements),) if name else statements
+def _around(names: Iterable[str], *statements: Statement) -> tuple[Statement, ...]:
+    """The statements in the contexts of those names, the outer one first."""
+    for name in reversed([*names]):
+        statements = (Within(name, statements),)
+    return statements
