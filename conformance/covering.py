@@ -12,20 +12,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from draw_corpus import FOLDER, drawn_from, rank
 from hypothesis import strategies as st
 
-from hookcheck.topology.contexts import ASKING, CALL, CALLER, RUN
+from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, RUN, STEPS
 from hookcheck.topology.corpus import read, write
 from hookcheck.topology.families import compiled, context, tensor_class
 from hookcheck.topology.families.drawing import Draw, linears, output_shape
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
 from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, TRACING, place_in, refused, refuses
-from hookcheck.topology.model import Input, Topology, inside, nesting, tensor_words
+from hookcheck.topology.layers.activation import Tanh
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Backward, Call, Composite, Input, Topology, inside, nesting, tensor_words
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref
 
@@ -34,6 +36,28 @@ CANDIDATES = 200
 
 FEW = 20
 """Of how many small networks in two contexts."""
+
+SMALL = Topology(
+    Composite(
+        (("m0", Linear(3, 2)), ("m1", Tanh())),
+        ("x",),
+        (Call("h0", "m0", (Ref("x"),)), Call("h1", "m1", (Ref("h0"),))),
+        Ref("h1"),
+    ),
+    (Input("x", (2, 3), True), Input("v", (2, 2))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+)
+"""The network in which contexts are around those that compile."""
+
+WAYS = {compiled.BACKWARD: ("backward", ""), compiled.APART: ("all but a part", "compile_eager")}
+"""What is compiled, and by which call, for the contexts that are no such call."""
+
+OUTER = (
+    context.OFFERED[RUN],
+    (*context.OFFERED[CALL], *context.OFFERED[ASKING], *context.OFFERED[STEPS]),
+    context.OFFERED[CALLER],
+)
+"""The contexts that are around those, of which one each at once."""
 
 Row = tuple[str, ...]
 """A word for tensors, where such a tensor is, and a context of each column or an empty name."""
@@ -213,13 +237,42 @@ def nested(known: Iterable[Topology]) -> Iterator[Topology]:
                 yield min(drawn_from(of_pair({place: pair}), FEW), key=rank)
 
 
+def within(row: Row) -> Topology | None:
+    """The small network, in the context of a row that compiles, within the others of it; None where it cannot be."""
+    name, *others = row
+    where, call = WAYS.get(name, ("all", name))
+    compiling = compiled.in_way(SMALL, where, call, name == compiled.BACKWARD)
+    outer = {CONTEXTS[other].wraps: (other,) for other in others if other}
+    return compiled.within(compiling, outer) if compiled.takes(compiling, outer) else None
+
+
+def around_compiled(known: Iterable[Topology]) -> Iterator[Topology]:
+    """Networks in which each context that compiles, by one backend or another, is within each other one that may be
+    around it, those aside that meet in a line that is ``known``; several are around it at once, since compiling is
+    slow."""
+    met = {compiled.pair(*names) for topology in known for names in combinations(inside(topology), 2)}
+    left = [*COMPILING]
+    while left:
+        for name in [*left]:
+            row: Row = (name,)
+            for names in OUTER:
+                new = (other for other in names if compiled.pair(name, other) not in met and within((*row, other)))
+                row = (*row, next(new, ""))
+            topology = within(row) if any(row[1:]) else None
+            if topology:
+                met |= {compiled.pair(name, other) for other in row[1:]}
+                yield topology
+            else:
+                left.remove(name)
+
+
 def main() -> None:
     """Adds the lines that are missing to the files of both families."""
     for family in ARRAYS:
         lines = read(FOLDER, family)
         rows = missing(family, [row for topology in lines for row in rows_of(family, topology)])
         new = [topology for row in rows for topology in [network(family, row)] if topology]
-        new += nested((*lines, *new)) if family == "context" else ()
+        new += {"context": nested, "compiled": around_compiled}[family]((*lines, *new))
         write(FOLDER, family, [*lines, *new])
         print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)
 

@@ -227,13 +227,32 @@ def broken_from_then_on(name: str, what: str) -> AbstractContextManager[None]:
 
 
 @contextmanager
-def _from_then_on(name: str, fault: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+def broken_from_then_on_within(outer: str, inner: str, what: str) -> Iterator[None]:
+    """Has that go wrong from the time on that the one context is made inside of the other."""
+    open_now: list[None] = []
+
+    @contextmanager
+    def entering() -> Iterator[None]:
+        open_now.append(None)
+        try:
+            yield
+        finally:
+            open_now.pop()
+
+    with _inside(outer, entering), _from_then_on(inner, WITHIN[what], lambda: bool(open_now)):
+        yield
+
+
+@contextmanager
+def _from_then_on(
+    name: str, fault: Callable[[], AbstractContextManager[None]], starts: Callable[[], bool] = lambda: True
+) -> Iterator[None]:
     with ExitStack() as open_now:
 
         def make(original: Any) -> Any:
             def asked(*args: Any, **kwargs: Any) -> Any:
                 result = original(*args, **kwargs)
-                if not broken_now:
+                if starts() and not broken_now:
                     broken_now.append(open_now.enter_context(fault()))
                 return result
 

@@ -18,6 +18,7 @@ from faults.contexts import (
     broken_batch,
     broken_for,
     broken_from_then_on,
+    broken_from_then_on_within,
     broken_within,
 )
 from faults.engine import FULL
@@ -26,6 +27,7 @@ from faults.samples import deviations, sound
 
 from hookcheck.probe.run import unavailable
 from hookcheck.topology.contexts import CALL, CALLER, CONTEXTS, STEPS
+from hookcheck.topology.families import compiled
 from hookcheck.topology.families.context import behind, called_within
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
@@ -51,6 +53,12 @@ NESTED = (
     ("saved_tensors_hooks", "autocast"), ("module_tracker", "dispatch_mode"), ("one_thread", "dual_level"),
 )  # fmt: skip
 """Contexts that are within one of their place, the outer one first."""
+
+AROUND_COMPILED = (
+    ("functional_call", "compile_eager"), ("function_mode", "after_compile"), ("detect_anomaly", "module_compile"),
+    ("autocast", "compile_aot_eager"), ("one_thread", "compiled_autograd"),
+)  # fmt: skip
+"""Contexts with what compiles within."""
 
 FORWARDS = ("forward_pre", "forward", "global_forward_pre", "global_forward")
 BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), through="is_grads_batched"))
@@ -139,6 +147,22 @@ def test_a_fault_in_a_context_within_a_context_is_seen(outer: str, inner: str, w
             assert deviations(inside(inner), kind) == sound(inside(inner), kind), kind  # by itself it is sound
             after = deviations(both, kind)
         assert after - before, kind
+
+
+@pytest.mark.parametrize(("outer", "inner"), AROUND_COMPILED)
+def test_a_fault_in_what_compiles_within_a_context_is_seen(outer: str, inner: str) -> None:
+    """It shows where the one is within the other, and on neither by itself."""
+    compiling, around = inside(inner), CONTEXTS[outer].wraps
+    both = compiled.within(compiling, {around: (outer,)})
+    if unavailable(both, None):
+        pytest.skip(f"torch {torch.__version__} has no {outer} or {inner}, or does not compile here")
+    for kind in ("forward", "full_backward"):
+        before = {topology: sound(topology, kind) for topology in (inside(outer), compiling, both)}
+        after = {}
+        for topology in before:
+            with broken_from_then_on_within(outer, inner, "leaves hooks out"):
+                after[topology] = deviations(topology, kind)
+        assert [topology for topology in before if after[topology] - before[topology]] == [both], kind
 
 
 @pytest.mark.parametrize("name", ["functional_call", "function_mode", "dispatch_mode", "saved_tensors_hooks", "ddp"])

@@ -19,7 +19,8 @@ from hookcheck.topology.layers.max_pool import MaxPool1d, MaxPool2d
 from hookcheck.topology.layers.padding import ConstantPad1d, ReflectionPad1d
 from hookcheck.topology.layers.recurrent import LSTM
 from hookcheck.topology.layers.transposed import ConvTranspose1d
-from hookcheck.topology.model import Backward, Call, Input, Topology, needs
+from hookcheck.topology.model import Backward, Call, Input, Topology
+from hookcheck.topology.needs import needs
 from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import draw
 

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from hookcheck.suite import conformance_folder
-from hookcheck.topology.contexts import MODES, STEPS
+from hookcheck.topology.contexts import CONTEXTS, MODES, STEPS
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import compiled, context
 from hookcheck.topology.families.context import APART, NOT_WITHIN, OFFERED, PLACES, apart
@@ -45,11 +45,30 @@ def test_contexts_of_one_place_nest_in_the_corpus(place: str) -> None:
     assert missing == {(a, b) for a, b in due if all(apart({place: order}) for order in ((a, b), (b, a)))}
 
 
+def refusing(a: str, b: str) -> bool:
+    """Whether a table has a reason why neither of the two is in the other, or beside it."""
+    places = CONTEXTS[a].wraps, CONTEXTS[b].wraps
+    orders = [{places[0]: order} for order in ((a, b), (b, a))]
+    both = orders if places[0] == places[1] else [{places[0]: (a,), places[1]: (b,)}]
+    compiling = any((a in o and b in i) or (b in o and a in i) for o, i, _ in compiled.NOT_AROUND)
+    return all(map(apart, both)) or compiling
+
+
+def test_any_two_contexts_meet_in_the_corpus_or_there_is_a_reason() -> None:
+    """Two of one place nest; others are both around something. Those that compile, by one backend or another, are
+    within the others."""
+    corpus = [t for family in ("context", "compiled") for t in read(conformance_folder() / "corpus", family)]
+    met = {compiled.pair(*names) for t in corpus for names in (*combinations(inside(t), 2), *nesting(t))}
+    pairs = {*combinations_with_replacement(CONTEXTS, 2)}
+    assert {(a, b) for a, b in pairs if compiled.pair(a, b) not in met and not refusing(a, b)} == set()
+
+
 def test_no_network_has_a_context_in_one_that_refuses_it() -> None:
-    networks = (*read(conformance_folder() / "corpus", "context"), *drawn(context.topologies))
-    refused = {pair for outer, inner, _ in NOT_WITHIN for pair in product(outer, inner)}
-    assert refused.isdisjoint(set().union(*map(nesting, networks)))
-    assert all(why for _, _, why in NOT_WITHIN)
+    for family, name, table in ((context, "context", NOT_WITHIN), (compiled, "compiled", compiled.NOT_AROUND)):
+        networks = (*read(conformance_folder() / "corpus", name), *drawn(family.topologies))
+        refused = {pair for outer, inner, _ in table for pair in product(outer, inner)}
+        assert refused.isdisjoint(set().union(*map(nesting, networks)))
+        assert all(why for _, _, why in table)
 
 
 def test_every_mode_is_within_every_mode_in_the_corpus() -> None:

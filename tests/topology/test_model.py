@@ -22,12 +22,12 @@ from hookcheck.topology.model import (
     Topology,
     Within,
     children,
-    needs,
     size,
     statements,
     walk,
     worked_out_once,
 )
+from hookcheck.topology.needs import needs
 from hookcheck.topology.ops import Sum
 from hookcheck.topology.tree import Literal
 

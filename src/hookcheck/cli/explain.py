@@ -244,7 +244,7 @@ def _topology(id: str, reports: Path) -> Row:
     from hookcheck.repro.lookup import find
     from hookcheck.suite import conformance_folder
     from hookcheck.topology.codec import identify
-    from hookcheck.topology.model import needs
+    from hookcheck.topology.needs import needs
     from hookcheck.topology.source import source
 
     match = find(id, conformance_folder() / "corpus", reports)

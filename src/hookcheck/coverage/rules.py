@@ -225,7 +225,14 @@ RULES = (
     ),
     ExclusionRule(
         "grad mode is switched off in families that are about that",
-        ("family=*", "!family=no-grad-evaluation", "!family=detached-inside", "!family=train-eval", "!family=context"),
+        (
+            "family=*",
+            "!family=no-grad-evaluation",
+            "!family=detached-inside",
+            "!family=train-eval",
+            "!family=context",
+            "!family=compiled",
+        ),
         ("grad mode=no_grad", "grad mode=inference_mode"),
     ),
     ExclusionRule(
@@ -248,7 +255,7 @@ RULES = (
     ),
     ExclusionRule("autocast leaves float64 alone, which is drawn in it", ("context=autocast",), ("dtype=float32",)),
     ExclusionRule(
-        "contexts are what context is about, and compiled has those that compile",
+        "contexts are what context is about, and what compiles within them is what compiled is about",
         ("family=*", "!family=context", "!family=compiled"),
         ("context=*", "!context=none"),
     ),
@@ -256,10 +263,7 @@ RULES = (
     ExclusionRule(
         "torch.compile is at work on each network of compiled, which are small",
         ("family=compiled",),
-        (
-            *("context=*", *(f"!{each}" for each in _contexts(COMPILING))),
-            *_other_groups(("Linear", "Sigmoid", "Tanh", "Embedding")),
-        ),
+        _other_groups(("Linear", "Sigmoid", "Tanh", "Embedding")),
     ),
     ExclusionRule(
         "transforms lack steps, which ones depends on the release; these layers are not among those they are given",

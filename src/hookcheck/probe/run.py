@@ -23,7 +23,8 @@ from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
 from hookcheck.topology.build import build
-from hookcheck.topology.model import Topology, needs
+from hookcheck.topology.model import Topology
+from hookcheck.topology.needs import needs
 
 References = Mapping[str, "weakref.ref[Any]"]
 

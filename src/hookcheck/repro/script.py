@@ -41,7 +41,8 @@ from hookcheck.repro.runs import forked, spaced
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
-from hookcheck.topology.model import Topology, needs
+from hookcheck.topology.model import Topology
+from hookcheck.topology.needs import needs
 
 SUPPRESS = "from contextlib import suppress"
 

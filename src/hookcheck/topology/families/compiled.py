@@ -1,4 +1,7 @@
-"""compiled: torch.compile is at work on a network, on a part of it, on all but a part, on backward, or was before."""
+"""compiled: torch.compile is at work on a network, on a part of it, on all but a part, on backward, or was before.
+
+It may be at work within another context: what calls the compiled call, is around it, or around all.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,26 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from hookcheck.topology.contexts import CALLER, COMPILING, CONTEXTS
-from hookcheck.topology.families import tensor_class
+from hookcheck.topology.contexts import ASKING, CALLER, COMPILING, CONTEXTS, STEPS
+from hookcheck.topology.families import context, tensor_class
 from hookcheck.topology.families.drawing import SEEDS, Draw, body_of, linears, losses, named, output_shape, shapes
 from hookcheck.topology.families.tensors_in_contexts import refused
 from hookcheck.topology.layers.activation import Sigmoid, Tanh
-from hookcheck.topology.model import Call, Composite, Input, Module, Sequential, Topology, Within, inside
+from hookcheck.topology.model import (
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Module,
+    Sequential,
+    Statement,
+    Topology,
+    Within,
+    inside,
+)
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import parameter_shapes
 
 APART, BACKWARD = "compiler_disable", "compiled_autograd"
 CALLS = tuple(name for name in COMPILING if CONTEXTS[name].wraps == CALLER and name != APART)
@@ -22,6 +37,9 @@ CALLS = tuple(name for name in COMPILING if CONTEXTS[name].wraps == CALLER and n
 MODULES = ("compile_module_eager", "compile_module_aot_eager")
 """Those that make another module of it; it is called from outside of the network, as programs call it."""
 
+AOT_EAGER = ("compile_aot_eager", "compile_module_aot_eager")
+"""Those that trace backward too."""
+
 WHERE = ("all", "a part", "all but a part", "backward")
 """What is compiled, or called by what has compiled before."""
 
@@ -29,10 +47,31 @@ WAYS = tuple((where, call) for where in WHERE for call in CALLS if where.startsw
 """Each of those with the calls by which it may be; backward takes none."""
 
 
+NOT_AROUND: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (context.OFFERED[CALLER], MODULES, "a module that torch.compile gives is called as the root"),
+    ((*CALLS, APART), CALLS, "what is compiled within what is compiled goes into its graph, or is disabled as that is"),
+    ((APART,), (APART,), "what is disabled has its parts disabled as well"),
+    ((BACKWARD,), (BACKWARD,), "there is one compiled autograd at a time"),
+    (("vmap", "vjp"), (*CALLS, APART), "torch.func has no transform of what is compiled (pytorch#100320)"),
+    (("dual_inputs",), (*AOT_EAGER, BACKWARD), "their Functions have no jvp"),
+    (("is_grads_batched",), (BACKWARD,), "its tensors of several are no fake ones"),
+    (("fully_shard",), (BACKWARD,), "its gradients are wrong without any hook (seen on 2.9.1)"),
+    (("module_tracker",), MODULES, "Dynamo takes the tracker's weak reference and the module for two, and raises"),
+    (context.OFFERED[STEPS], (*MODULES, *AOT_EAGER), "each call has more calls of hooks on all modules beside it"),
+)
+"""Contexts in which those that compile are not drawn, those, and the reason."""
+
+
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A small network, since compiling is slow, some of which is called so; some have tensors of a class or layout."""
-    return draw(of_classes() if draw(st.sampled_from([False, False, True])) else of_layers())
+    """A small network, since compiling is slow, some of which is called so; some have tensors of a class or layout, and
+    some of the others are in another context."""
+    if draw(st.sampled_from([False, False, True])):
+        return draw(of_classes())
+    topology = draw(of_layers())
+    fitting = [(place, name) for place, name in context.EACH if takes(topology, {place: (name,)})]
+    place, name = draw(st.sampled_from([("", ""), *fitting]))
+    return within(topology, {place: (name,)}) if name else topology
 
 
 @st.composite
@@ -77,6 +116,54 @@ def in_way(topology: Topology, where: str, call: str, backward: bool) -> Topolog
         module=_with_a_part(topology.module, caller) if caller else topology.module,
         main=(Within(BACKWARD, main),) if backward or where == "backward" else main,
     )
+
+
+def pair(one: str, other: str) -> frozenset[str]:
+    """Two contexts that meet, whatever the backend of what compiles."""
+    return frozenset(name.replace("aot_eager", "eager") for name in (one, other))
+
+
+def takes(topology: Topology, outer: context.Chosen) -> bool:
+    """Whether the network may be in those contexts, of each place one: batched gradients are asked for with
+    cotangents."""
+    names = {name for names in outer.values() for name in names}
+    refused = any(not names.isdisjoint(those) and not {*inside(topology)}.isdisjoint(o) for those, o, _ in NOT_AROUND)
+    asked = ASKING not in outer or bool(getattr(_apart(topology)[1][-1], "cotangents", ()))
+    fit = all(context.fits(topology.module, topology.inputs[:1], name) for name in names)
+    return asked and fit and not refused and not context.apart(outer)
+
+
+def within(topology: Topology, outer: context.Chosen) -> Topology:
+    """The network in those contexts, of each place one. In a grad mode it is called once more, before the others and by
+    itself: a thread has grad modes of its own."""
+    call, rest, backward = _apart(topology)
+    module = topology.module
+    for caller in outer.get(CALLER, ()):
+        if call.through:
+            names = tuple(arg.name for arg in call.args if isinstance(arg, Ref))
+            part = replace(call, out="h", target="part", args=tuple(map(Ref, names)))
+            module = Composite((("part", module),), names, (part,), Ref("h"))
+        call = replace(call, through=caller)
+    for name in outer.get(ASKING, ()):
+        leaves = [i.name for i in topology.inputs if i.requires_grad]
+        leaves += [f"net.{path}" for path in parameter_shapes(replace(topology, module=module))]
+        rest = (*rest[:-1], context.asking(rest[-1], leaves, name))
+    main = context.around_all({**outer, CALLER: (call.through,)}, call, rest, BACKWARD if backward else "")
+    for mode in outer.get(STEPS, ()):
+        by_itself = replace(call, out="e", through="" if CALLER in outer else call.through)
+        main = (*context.in_grad_modes((mode,), by_itself), *main)
+    return replace(topology, module=module, main=main)
+
+
+def _apart(topology: Topology) -> tuple[Call, tuple[Statement, ...], bool]:
+    """The call, the rest of main, and whether they are within compiled autograd."""
+    (first, *rest), main = topology.main, topology.main
+    if isinstance(first, Within):
+        main = first.body
+        (first, *rest) = main
+    assert isinstance(first, Call)
+    assert isinstance(rest[-1], Backward)
+    return first, tuple(rest), main is not topology.main
 
 
 def _with_a_part(module: Module, caller: str) -> Module:

@@ -145,8 +145,8 @@ def in_contexts(topology: Topology, chosen: Chosen) -> Topology:
     for name in chosen.get(ASKING, ()):
         leaves = [i.name for i in topology.inputs if i.requires_grad]
         leaves += [f"net.{path}" for path in parameter_shapes(topology)]
-        rest[-1] = _asking(rest[-1], leaves, name)
-    return replace(topology, main=_around_all(chosen, call, rest))
+        rest[-1] = asking(rest[-1], leaves, name)
+    return replace(topology, main=around_all(chosen, call, rest))
 
 
 def takes(topology: Topology, name: str) -> bool:
@@ -188,14 +188,16 @@ def placed(draw: Draw, net: Network, chosen: Chosen) -> Topology:
     if STEPS in chosen:
         net = behind(net, *chosen[STEPS])
     inputs, passes = asked(net, *chosen[ASKING]) if ASKING in chosen else backed(draw, net.named("y"))
-    main = _around_all(chosen, net.call(), passes)
+    main = around_all(chosen, net.call(), passes)
     return topology(draw, net.module, (*net.arguments, *inputs), main, dtype="float64")
 
 
-def _around_all(chosen: Chosen, call: Call, rest: Iterable[Statement]) -> tuple[Statement, ...]:
-    """The call, made by the outer caller, and the rest of main, in what is chosen of what is around the one or both."""
+def around_all(chosen: Chosen, call: Call, rest: Iterable[Statement], inner: str = "") -> tuple[Statement, ...]:
+    """The call, made by the outer caller, and the rest of main, in what is chosen of what is around the one or both;
+    all of them in ``inner`` first, if it names a context."""
     call = replace(call, through=next(iter(chosen.get(CALLER, ())), ""))
-    return _around(chosen.get(RUN, ()), *_around(chosen.get(CALL, ()), call), *rest)
+    both = (*chosen.get(RUN, ()), *[inner] * bool(inner))
+    return _around(both, *_around(chosen.get(CALL, ()), call), *rest)
 
 
 def called_within(net: Network, caller: str) -> Network:
@@ -253,10 +255,10 @@ def asked(net: Network, name: str) -> tuple[tuple[Input, ...], tuple[Statement, 
     cotangents = tuple(Input(f"v_{label}", value.shape) for label, value in named)
     leaves = [i.name for i in net.arguments if i.requires_grad] + [f"net.{path}" for path in net.parameters]
     outputs, given = (tuple(refs) for refs in ((v.ref for _, v in named), (Ref(c.name) for c in cotangents)))
-    return cotangents, (_asking(Backward(outputs, given), leaves, name),)
+    return cotangents, (asking(Backward(outputs, given), leaves, name),)
 
 
-def _asking(backward: Statement, leaves: list[str], name: str) -> Grad:
+def asking(backward: Statement, leaves: list[str], name: str) -> Grad:
     """The gradients of those leaves, asked for by the context of that name in the place of a backward."""
     assert isinstance(backward, Backward)
     return Grad("g", backward.outputs, tuple(map(Ref, leaves)), backward.cotangents, through=name)

@@ -88,7 +88,7 @@ COMPLEX_INSIDE = tuple(kind for kind in COMPLEX if getattr(kind, "parameters", 0
 
 COMPLEX_FIRST = tuple(kind for kind in COMPLEX_INSIDE if getattr(kind, "complex_since", "") == Complex.since)
 """Those that take them in every release that makes them of real ones: where no dtype is named, nothing tells that the
-network needs a newer one (see `hookcheck.topology.model.needs`)."""
+network needs a newer one (see `hookcheck.topology.needs.needs`)."""
 
 PARTS = known(("Real", "Imag"))
 """What takes a part of any complex tensor."""
