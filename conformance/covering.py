@@ -18,9 +18,11 @@ from typing import Any
 from draw_corpus import FOLDER, drawn_from, rank
 from hypothesis import strategies as st
 
+from hookcheck.networks.features import run_features
+from hookcheck.oracle.expected import Expected
 from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, RUN, STEPS
 from hookcheck.topology.corpus import read, write
-from hookcheck.topology.families import compiled, context, tensor_class
+from hookcheck.topology.families import FAMILIES, compiled, context, tensor_class
 from hookcheck.topology.families.drawing import Draw, linears, output_shape
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
@@ -30,6 +32,7 @@ from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Composite, Input, Topology, inside, nesting, tensor_words
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 CANDIDATES = 200
 """Of how many networks with a class the simplest is chosen."""
@@ -58,6 +61,16 @@ OUTER = (
     context.OFFERED[CALLER],
 )
 """The contexts that are around those, of which one each at once."""
+
+SIMPLEST = 5
+"""How many networks with a feature are tried in each context."""
+
+MEETING = {
+    place: tuple(name for name in names if name not in (*context.TRANSFORMING, "vjp"))
+    for place, names in context.OFFERED.items()
+    if place != STEPS
+}
+"""The contexts that features are in: transforms lack steps."""
 
 Row = tuple[str, ...]
 """A word for tensors, where such a tensor is, and a context of each column or an empty name."""
@@ -266,13 +279,51 @@ def around_compiled(known: Iterable[Topology]) -> Iterator[Topology]:
                 left.remove(name)
 
 
+FEATURES = ("mode", "inputs", "outputs", "reached", "met", "writes", "stale", "unused", "asks", "roots", "leaves")
+"""What the contract tells networks apart by, their layers and tensors left out (see `run_features`)."""
+
+
+@cache
+def features(topology: Topology) -> frozenset[tuple[str, str]]:
+    """Each of those with each word that the network has for it."""
+    all_words = run_features(Expected(topology, values(topology)))
+    return frozenset((feature, word) for feature in FEATURES for word in all_words.get(feature, ()))
+
+
+def plain(topology: Topology) -> bool:
+    """Whether it is called once, with positional arguments and outside of contexts, and then goes backward."""
+    first, *rest = topology.main
+    called_once = isinstance(first, Call) and not first.kwargs and not any(isinstance(each, Call) for each in rest)
+    return called_once and isinstance(rest[-1], Backward) and not inside(topology) and not tensor_words(topology)
+
+
+def featured(known: Iterable[Topology]) -> Iterator[Topology]:
+    """For each feature that no line that is ``known`` has in a context: the simplest network of any family that has it,
+    in as many of those contexts at once as it may be in."""
+    met = {(word, name) for topology in known for word in features(topology) for name in inside(topology)}
+    simple = sorted((t for family in FAMILIES for t in read(FOLDER, family) if plain(t)), key=rank)
+    for word in sorted({word for topology in simple for word in features(topology)}):
+        for topology in [t for t in simple if word in features(t)][:SIMPLEST]:
+            while True:
+                chosen: dict[str, tuple[str, ...]] = {}
+                for place, names in MEETING.items():
+                    new = (n for n in names if (word, n) not in met and context.takes(topology, n))
+                    chosen |= next(({place: (n,)} for n in new if not context.apart({**chosen, place: (n,)})), {})
+                result = context.in_contexts(topology, chosen)
+                met |= {(each, name) for each in features(result) for name in inside(result)}
+                if not chosen or word not in features(result):
+                    break
+                yield result
+
+
 def main() -> None:
     """Adds the lines that are missing to the files of both families."""
     for family in ARRAYS:
         lines = read(FOLDER, family)
         rows = missing(family, [row for topology in lines for row in rows_of(family, topology)])
         new = [topology for row in rows for topology in [network(family, row)] if topology]
-        new += {"context": nested, "compiled": around_compiled}[family]((*lines, *new))
+        for others in {"context": (nested, featured), "compiled": (around_compiled,)}[family]:
+            new += others((*lines, *new))
         write(FOLDER, family, [*lines, *new])
         print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)
 

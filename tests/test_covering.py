@@ -10,6 +10,7 @@ import pytest
 from topology.samples import SAMPLES
 
 from hookcheck.topology.contexts import ASKING, CALLER, RUN
+from hookcheck.topology.corpus import read
 from hookcheck.topology.families.tensors_in_contexts import place_in
 from hookcheck.topology.model import inside, tensor_words
 
@@ -62,6 +63,17 @@ def test_a_network_makes_the_choices_of_its_row(script: Any, family: str) -> Non
         assert (*tensor_words(topology), place_in(topology)) == row[:2]
         assert {*inside(topology)} == {name for name in row[2:] if name}
         assert row in script.rows_of(family, topology)
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"), [("context", "nested"), ("context", "featured"), ("compiled", "around_compiled")]
+)
+def test_the_corpus_has_what_is_to_meet(script: Any, family: str, kind: str) -> None:
+    """Contexts in each other, features of networks in contexts, and what compiles in others; a part of it is missing
+    where its lines are."""
+    lines = read(script.FOLDER, family)
+    assert [*getattr(script, kind)(lines)] == []
+    assert [*getattr(script, kind)([t for t in lines if len(inside(t)) < 2])]
 
 
 def test_a_plain_network_makes_no_row(script: Any) -> None:

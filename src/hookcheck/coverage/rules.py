@@ -236,7 +236,9 @@ RULES = (
         ("grad mode=no_grad", "grad mode=inference_mode"),
     ),
     ExclusionRule(
-        "steps in place are what inplace is about", ("family=*", "!family=inplace"), ("in-place=*", "!in-place=none")
+        "steps in place are what inplace is about, and context has some in contexts",
+        ("family=*", "!family=inplace", "!family=context"),
+        ("in-place=*", "!in-place=none"),
     ),
     ExclusionRule(
         "sharing a module, or calling itself, is what shared-module is about",

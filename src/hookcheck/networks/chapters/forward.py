@@ -94,10 +94,11 @@ def _calls(case: Case) -> list[CallTrace]:
 
 
 def _again(case: Case, observed: list[str]) -> list[str]:
-    """What of that a backward may run again: each checkpoint once, from its beginning as far as it is needed; one that
-    is within another once by itself, beside the other."""
+    """What of that the passes may run again: each checkpoint once a pass, from its beginning as far as it is needed;
+    one that is within another once by itself, beside the other."""
     due: list[str] = []
-    parts = [[call.path for call in part[case.kind.call == FORWARD]] for part in case.expected.trace.repeats]
+    trace = case.expected.trace
+    parts = [[call.path for call in part[case.kind.call == FORWARD]] for part in trace.repeats] * len(trace.passes)
     while parts:
         prefix, part = max(((_alike(each, observed[len(due) :]), each) for each in parts), key=lambda pair: pair[0])
         due += part[:prefix]

@@ -98,7 +98,7 @@ def retained_grad_is_the_sum(case: Case, _: None) -> Judgement:
 @clause("TN-08", PROMISE, Subject.RUN, "1.10", SAVING, of=lambda kind: kind.call == SAVED)
 def unpacks_what_was_packed(case: Case, _: None) -> Judgement:
     """The hook that unpacks is called with what the one that packs has returned; and where no step of a run is
-    recorded for backward, nothing is packed."""
+    recorded for backward, nothing is packed; but a checkpoint saves what it is given."""
     packed: set[Copy] = set()
     for event in case.observed.events:
         (number,) = event.arguments
@@ -108,7 +108,8 @@ def unpacks_what_was_packed(case: Case, _: None) -> Judgement:
         elif number not in packed:
             call = Called("unpack", event.number, "tensor")
             return Finding(Site(ARGUMENT, "unpack", call), ABSENT, number, "never packed")
-    if packed and not any(node.primitive is not None for node in case.expected.trace.nodes):
+    trace = case.expected.trace
+    if packed and not trace.repeats and not any(node.primitive is not None for node in trace.nodes):
         return Finding(Site(CALL, "pack"), COUNT, 0, len(packed))
     return None
 

@@ -150,11 +150,17 @@ def in_contexts(topology: Topology, chosen: Chosen) -> Topology:
 
 
 def takes(topology: Topology, name: str) -> bool:
-    """Whether a network with tensors of classes may run in the context of that name: batched gradients are asked for
-    with cotangents."""
-    if CONTEXTS[name].wraps == ASKING and not getattr(topology.main[-1], "cotangents", ()):
-        return False
-    return fits(topology.module, topology.inputs[:1], name) and not refused(topology, name)
+    """Whether the network may run in the context of that name: batched gradients are asked for with cotangents, DDP has
+    parameters to send, FSDP2 is asked for no gradients of what main finds in the net, since they are DTensors then,
+    and a checkpoint saves its inputs even where there is nothing to compute."""
+    asks = any(isinstance(each, Grad) or getattr(each, "inputs", ()) for each in topology.main)
+    lacking = {
+        "is_grads_batched": not getattr(topology.main[-1], "cotangents", ()),
+        "ddp": {*parameter_shapes(topology)} <= {*topology.frozen},
+        "fully_shard": asks,
+        "checkpoint": isinstance(topology.module, Composite) and not topology.module.body,
+    }
+    return not lacking.get(name) and fits(topology.module, topology.inputs[:1], name) and not refused(topology, name)
 
 
 def _chosen(draw: Draw, fitting: list[tuple[str, str]]) -> Chosen:
