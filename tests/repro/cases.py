@@ -26,6 +26,7 @@ from hookcheck.record.model import (
     Torch,
     tally,
 )
+from hookcheck.repro.choice import optimizers_preserved
 from hookcheck.repro.writers import WRITERS
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.activation import Sigmoid
@@ -280,6 +281,7 @@ def executed(script: str) -> tuple[int, str]:
     with (
         preserved(),
         groups_closed(),
+        optimizers_preserved(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         warnings.catch_warnings(),

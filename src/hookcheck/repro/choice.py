@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice, product
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +89,7 @@ def executed(text: str) -> tuple[int | None, str]:
     with (
         preserved(),
         groups_closed(),
+        optimizers_preserved(),
         _known(module),
         warnings.catch_warnings(),
         contextlib.redirect_stdout(said),
@@ -114,6 +116,20 @@ def executed_alone(text: str) -> tuple[int | None, str]:
         except subprocess.TimeoutExpired:
             return None, "it hangs"
     return done.returncode, done.stdout
+
+
+@contextlib.contextmanager
+def optimizers_preserved() -> Iterator[None]:
+    """On leaving, puts back the hooks on all optimizers: a script ends with its fact, and leaves its own behind."""
+    module = import_module("torch.optim.optimizer")
+    tables = [vars(module)[name] for name in vars(module) if name.startswith("_global_optimizer")]
+    contents = [dict(table) for table in tables]
+    try:
+        yield
+    finally:
+        for table, content in zip(tables, contents):
+            table.clear()
+            table.update(content)
 
 
 @contextlib.contextmanager
