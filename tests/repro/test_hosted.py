@@ -64,7 +64,8 @@ def test_it_passes_where_torch_is_mended(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_a_program_ends_with_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
     _, text = hosted_script(PROGRAMS["HO-09"], None, "PostLocalSGDOptimizer: OP-01: program", executed_here)
     limits(text.rstrip("\n"))
-    assert executed(text)[1].startswith("register_step_pre_hook works: expected None, observed AttributeError: ")
+    assert "\nregister_step_pre_hook works: expected None, observed AttributeError: " in executed(text)[1]
+    assert executed(text)[1].startswith("without PostLocalSGDOptimizer: expected None, observed None")
     kind: Any = torch.distributed.optim.PostLocalSGDOptimizer  # type: ignore[attr-defined]
     monkeypatch.setattr(kind, "register_step_pre_hook", lambda self, hook: self.optim.register_step_pre_hook(hook))
     assert executed(text)[0] == 0
@@ -119,6 +120,25 @@ def test_what_is_made_is_what_the_host_makes_of_it() -> None:
     )
 
 
+@pytest.mark.skipif(HERE < (2, 1), reason="it has no such optimizer")
+def test_a_fact_behind_another_that_is_not_so_either_has_a_script() -> None:
+    fact = "ZeroRedundancyOptimizer: OP-08: the learning rate of what is returned"
+    _, text = hosted_script(PROGRAMS["HO-09"], None, fact, executed_here)
+    limits(text.rstrip("\n"))
+    assert executed(text)[0] == 1
+    assert "the learning rate after an edit in place" not in text
+
+
+@pytest.mark.skipif(HERE < (2, 0), reason="it has no hooks of optimizers")
+def test_a_script_comes_to_the_exception_of_its_program() -> None:
+    _, text = hosted_script(PROGRAMS["HO-04"], None, "with super().step(): OP-04", executed_here)
+    limits(text.rstrip("\n"))
+    code, said = executed(text)
+    assert code == 1
+    assert "step works: expected None, observed TypeError: " in said
+    assert "expected None, observed None" in said
+
+
 def ends(text: str) -> bool:
     """Whether a program gets to what raises."""
     return "raises(" in text
@@ -130,6 +150,11 @@ def ends(text: str) -> bool:
         ("a = f()\nb = a.raises(1)\ng(b)", 'a = f()\ncheck.works("raises works", lambda: a.raises(1))'),
         ("with c:\n    raises(1)\n    g()", 'with c:\n    check.works("raises works", lambda: raises(1))'),
         ('check.equal("n", list(raises(1)), 2)\ng()', 'check.works("raises works", lambda: raises(1))'),
+        ("a = [f(1), raises(1), g()]\ng(a)", 'f(1)\ncheck.works("raises works", lambda: raises(1))'),
+        (
+            "a = [raises(x) for x in y]\ng(a)",
+            'check.works("raises works", lambda: [raises(x) for x in y])',
+        ),
         ("if raises(1):\n    g()", None),
         ("g()", None),
     ],

@@ -10,13 +10,23 @@ from hookcheck.repro.entries import entry, keyed, unfilled
 from hookcheck.repro.fields import attribute_put_in, hoisted, idle, imported, unguarded, unpacked, unread
 from hookcheck.repro.folding import folded
 from hookcheck.repro.names import put_in
+from hookcheck.repro.opening import left_open
 from hookcheck.repro.parameters import specialised, spread, undefaulted
 from hookcheck.repro.placing import defined_ahead, placed, thunk
 from hookcheck.repro.simpler import Rule, simpler
 from hookcheck.repro.turns import one_turn, unrolled
+from hookcheck.repro.unstated import unnoted
 from hookcheck.repro.yielding import yielded
 
 GROUP = "dist.init_process_group()"
+
+MANAGED = "@contextmanager\ndef f():\n    a = list(b)\n    try:\n        yield b\n    finally:\n        h(a)\n\n\n"
+OPEN = "def f():\n    return b\n\n\nx = f()\ng(x)"
+
+
+def folded_since(text: str) -> str | None:
+    return folded(text, "1.8")
+
 
 CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a literal": (put_in, "n = 3\nf(n)", "f(3)"),
@@ -30,6 +40,25 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "attributes that nobody reads": (dropped, 'n = [*vars(a)["b"]]\nf()', "f()"),
     "a handle that nobody reads": (dropped, "h = a.register_hook(f)\ng()", "a.register_hook(f)\ng()"),
     "an item that nobody reads": (dropped, 'n = a["b"]\nf()', None),
+    "a list of handles that nobody reads": (dropped, "h = [a(1), b(2)]\ng()", "a(1)\nb(2)\ng()"),
+    "more of a list that nobody reads": (dropped, "h = [f]\nh += (b(2),)\ng()", "h = [f]\nb(2)\ng()"),
+    "a log that nobody reads": (unnoted, "log = []\nlog.append(x[1])\ng()", "log = []\ng()"),
+    "what is done for a log": (unnoted, "log = []\nf(lambda: log.append(g()))", "log = []\nf(lambda: g())"),
+    "a log that is read": (unnoted, "log = []\nlog.append(1)\ng(log)", None),
+    "a dict of pairs": (keyed, 'd = dict(zip(a, b))\nf(d["c"])', None),
+    "an entry beside a function": (folded_since, '{"a": lambda: g(), "b": 2}["b"]', "2"),
+    "what a function in it returns": (
+        keyed,
+        'def f():\n    def g():\n        return 1\n\n    return {"a": g}\n\n\nh(f()["a"])',
+        'def f():\n    def g():\n        return 1\n\n    return {"a": g}["a"]\n\n\nh(f())',
+    ),
+    "an import by the name that it is given": (
+        placed,
+        "def f():\n    from a import b as c\n    return c\n\n\nd = f()\ng(d)",
+        "from a import b as d\ng(d)",
+    ),
+    "a context that is left open": (left_open, MANAGED + "with f() as x:\n    g(x)", OPEN),
+    "what acts after a context": (left_open, MANAGED + "with f() as x:\n    g(x)\nh()", None),
     "a parameter": (specialised, "def f(x, n):\n    return x + n\n\n\nf(a, 1)\nf(b, 1)", None),
     "a default": (undefaulted, "x = g()\n\n\ndef f(x=x):\n    return x\n\n\nh(f)", None),
     "a default in a loop": (undefaulted, "for x in y:\n    h(lambda x=x: x)", None),
@@ -268,3 +297,9 @@ def test_the_variant_that_shows_it() -> None:
     shorter = one_turn(text, "fact b", lambda candidate: "return g" in candidate)
     assert shorter.startswith("def variant():\n    return g\n")
     assert 'n, of = "b", variant()' in shorter
+
+
+def test_what_a_dict_makes_is_not_made_anew_for_a_turn() -> None:
+    text = "def judge(check):\n    d = {'a': f(), 'b': 3}\n    for n, of in d.items():\n"
+    text += "        check.equal(f'fact {n}', of, 3)"
+    assert 'n, of = "a", d["a"]' in one_turn(text, "fact a", lambda candidate: "d['b']" not in candidate)

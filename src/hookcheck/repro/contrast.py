@@ -12,7 +12,7 @@ from functools import partial
 from itertools import islice
 
 from hookcheck.repro.editing import replaced, start, written
-from hookcheck.repro.removals import Registration, Removal, further_removals, plain_removals
+from hookcheck.repro.removals import Part, Removal, further_removals, plain_removals
 from hookcheck.repro.syntax import (
     CHECK,
     aims_of,
@@ -183,7 +183,7 @@ def _ends(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.If) and "raise SystemExit" in ast.unparse(statement)
 
 
-def _of_handles(tree: ast.Module, registrations: Sequence[Registration]) -> list[ast.Expr]:
+def _of_handles(tree: ast.Module, registrations: Sequence[Part]) -> list[ast.Expr]:
     """The statements that do something with the handles that registrations give."""
     handles = [n.targets[0] for n in registrations if isinstance(n, ast.Assign)]
     names = {n.id for n in handles if isinstance(n, ast.Name)} - {CHECK}

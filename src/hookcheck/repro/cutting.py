@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from hookcheck.repro.editing import written
 from hookcheck.repro.names import literal, without_name
 from hookcheck.repro.scopes import Scopes, pairs
 from hookcheck.repro.syntax import dedented, lines_of, without
@@ -56,7 +57,11 @@ def dropped(text: str) -> str | None:
     scopes = Scopes(text)
     last = scopes.tree.body[-1]
     for key, stores in scopes.stores.items():
-        if key in scopes.loads or key[1] in scopes.shared or len(stores) != 1:
+        unread = key not in scopes.loads and key[1] not in scopes.shared
+        acts = _acts(scopes, stores[-1]) if unread else None
+        if acts is not None:
+            return acts
+        if not unread or len(stores) != 1:
             continue
         (node,) = stores
         scope, name = key
@@ -78,6 +83,21 @@ def dropped(text: str) -> str | None:
             whole = scopes.all_of(statement)  # type: ignore[arg-type]
             return without(text, lines_of(whole)) if not scopes.alone(whole) else None
     return None
+
+
+def _acts(scopes: Scopes, name: ast.AST) -> str | None:
+    """The text with the calls that a statement lists, in the place of a list that nobody reads; None if it is other."""
+    statement = scopes.parents.get(name)
+    listed = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+    if not isinstance(listed, (ast.Tuple, ast.List)) or not listed.elts:
+        return None
+    if not all(isinstance(each, ast.Call) for each in listed.elts) or len(getattr(statement, "targets", "1")) != 1:
+        return None
+    assert isinstance(statement, (ast.Assign, ast.AugAssign))
+    lines = scopes.text.split("\n")
+    acts = [f"{' ' * statement.col_offset}{written(each)}" for each in listed.elts]
+    lines[statement.lineno - 1 : statement.end_lineno] = acts
+    return "\n".join(lines)
 
 
 def _is_handle(statement: ast.Assign) -> bool:

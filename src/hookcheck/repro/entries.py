@@ -12,7 +12,7 @@ from hookcheck.repro.heading import LACKS
 from hookcheck.repro.names import literal, without_name
 from hookcheck.repro.parameters import calls_of
 from hookcheck.repro.scopes import Key, Scopes, pairs
-from hookcheck.repro.syntax import dedented, lines_of, without
+from hookcheck.repro.syntax import dedented, lines_of, outside_of_functions, without
 
 
 def keyed(text: str) -> str | None:
@@ -26,12 +26,12 @@ def keyed(text: str) -> str | None:
         calls, _ = calls_of(scopes, function)
         asked = [scopes.parents[call] for call in calls]
         keys = {ast.unparse(a.slice) for a in asked if isinstance(a, ast.Subscript) and literal(a.slice)}
-        returns = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
-        nested = any(isinstance(n, (ast.FunctionDef, ast.Lambda)) and n is not function for n in ast.walk(function))
+        nodes = (n for part in function.body for n in outside_of_functions(part))
+        returns = [n.value for n in nodes if isinstance(n, ast.Return)]
         named = all(isinstance(value, (ast.Dict, ast.Name)) for value in returns)
         if len(keys) != 1 or len(asked) != len(calls) or not all(isinstance(a, ast.Subscript) for a in asked):
             continue
-        if not returns or not named or (nested and len(returns) > 1):
+        if not returns or not named:
             continue
         key = next(a.slice for a in asked if isinstance(a, ast.Subscript))
         new: dict[ast.expr, ast.expr] = {a: a.value for a in asked if isinstance(a, ast.Subscript)}

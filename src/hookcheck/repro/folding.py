@@ -11,6 +11,7 @@ from typing import Any
 from hookcheck.repro.editing import written
 from hookcheck.repro.names import PURE, WIDEST, leaves, literal
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs, swapped
+from hookcheck.repro.syntax import outside_of_functions
 
 NEWER = "99.0"
 """A release after all others: what a condition on releases says of it and of the first one, it says of all between."""
@@ -150,7 +151,7 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         return node.values[0] if decides else rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
         by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
-        acts = (n.func for value in node.value.values for n in ast.walk(value) if isinstance(n, ast.Call))
+        acts = (n.func for value in node.value.values for n in outside_of_functions(value) if isinstance(n, ast.Call))
         harmless = all(ast.unparse(act) == "partial" for act in acts)
         return by_key.get(ast.unparse(node.slice)) if harmless and all(node.value.keys) else None
     if isinstance(node, ast.Subscript) and literal(node.slice) and (alike := same_entries(node.value)) is not None:
@@ -183,7 +184,8 @@ def _options(given: ast.expr) -> list[ast.keyword] | None:
 def same_entries(of: ast.expr) -> ast.expr | None:
     """The dict of which another one, ``dict(it)`` or some of its items, has entries."""
     if isinstance(of, ast.Call) and ast.unparse(of.func) == "dict" and len(of.args) == 1 and not of.keywords:
-        return of.args[0]
+        pairs_of = isinstance(of.args[0], ast.Call) and ast.unparse(of.args[0].func) in PURE
+        return None if pairs_of else of.args[0]
     if isinstance(of, ast.DictComp) and len(of.generators) == 1:
         over, items = of.generators[0], f"({ast.unparse(of.key)}, {ast.unparse(of.value)})"
         given = isinstance(over.iter, ast.Call) and isinstance(over.iter.func, ast.Attribute)

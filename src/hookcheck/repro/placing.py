@@ -217,6 +217,7 @@ def _deferred(scopes: Scopes, node: ast.AST, function: ast.AST, loops: bool = Fa
 def _body_lines(scopes: Scopes, function: ast.FunctionDef, renamed: dict[str, ast.expr]) -> list[str] | None:
     """The lines of a function's body, at the left edge, with other names; what it returns is on one line."""
     new: dict[ast.expr, ast.expr] = {}
+    aliases: dict[str, str] = {}
     renamed = {name: value for name, value in renamed.items() if written(value) != name}
     for (scope, name), nodes in scopes.loads.items():
         if scope is function and name in renamed:
@@ -226,6 +227,8 @@ def _body_lines(scopes: Scopes, function: ast.FunctionDef, renamed: dict[str, as
             for node in stores:
                 if isinstance(node, ast.Name):
                     new[node] = renamed[name]
+                elif isinstance(node, ast.alias) and node.asname and isinstance(renamed[name], ast.Name):
+                    aliases[f" as {name}"] = f" as {written(renamed[name])}"
                 elif not isinstance(node, ast.arg):
                     return None
     last = function.body[-1]
@@ -242,6 +245,8 @@ def _body_lines(scopes: Scopes, function: ast.FunctionDef, renamed: dict[str, as
     ends = again.body[-1]
     inner = lines[first : ends.lineno - 1] if isinstance(last, ast.Return) else lines[first : again.end_lineno]
     result = dedented(inner)
+    for before, after in aliases.items():
+        result = [re.sub(rf"^(from .*|import .*){before}$", rf"\1{after}", line) for line in result]
     if isinstance(ends, ast.Return):
         result.append(f"return {written(ends.value)}" if ends.value is not None else "return None")
     return result

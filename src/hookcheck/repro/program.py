@@ -20,12 +20,14 @@ from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, ended, lists_what_is_wrong, moved, once, otherwise, vain
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
+from hookcheck.repro.opening import left_open
 from hookcheck.repro.raising import raising
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import flat, one_turn, two_turns
-from hookcheck.repro.writing import NESTED, PLAIN, ROUNDED, TENSOR, Written
+from hookcheck.repro.unstated import past, undisturbed
+from hookcheck.repro.writing import LEFT, NESTED, NUMBER, NUMBERS, PLAIN, TENSOR, Written
 
 GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}
 """What a script does without."""
@@ -106,7 +108,11 @@ def _unsaid(search: Search, text: str) -> list[str]:
 def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     """The script of a fact, with a control where that is no longer than scripts may be; None where it does not show."""
     search = Search(written, fact, run, tries=RACE if varies(written.program) else 1)
+    search = replace(search, raised=raised(search.ended(text)[1], fact))
     short = sliced(text, fact)
+    if short is not None and not search.shows(short):
+        text = past(text, fact, search.ended, failing)
+        short = sliced(text, fact)
     if short is not None and not search.shows(short):
         short = search.turned(short)  # another turn may have ended it before
     if short is None or not search.shows(short):
@@ -116,7 +122,7 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
         if script.count("\n") <= LONGEST:
             return script
         alone = TOO_LONG
-    shortest = search.short(short)
+    shortest = search.opened(search.short(short))
     remark = "" if search.stated(shortest) else READ_ALONE if reads(ast.parse(shortest)) else alone
     return search.plainest(shortest, remark)
 
@@ -130,6 +136,10 @@ def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     yield from _contrasting(search, contrasted(shortest, search.fact))
     yield from (search.script(of, name) for of, name in _aside(search, text, short, names[:NEAR]))
     yield from _contrasting(search, otherwise(shortest, search.fact))
+    still_open = search.opened(shortest)
+    if still_open != shortest:
+        yield from _contrasting(search, contrasted(still_open, search.fact))
+        yield from _contrasting(search, otherwise(still_open, search.fact))
 
 
 def _contrasting(search: Search, texts: Iterable[tuple[str, str]]) -> Iterator[str]:
@@ -199,6 +209,12 @@ def _stated(said: str) -> list[str]:
     return [line.partition(STATES)[0] for line in said.split("\n") if STATES in line]
 
 
+def raised(said: str, fact: str) -> str:
+    """The class of the exception that a script observed where the fact expects none; empty where there is none."""
+    match = re.search(rf"(?m)^{re.escape(fact)}{STATES}None, observed (\w+): ", said)
+    return match[1] if match else ""
+
+
 def varies(program: Program) -> bool:
     """Whether the ledger knows that a program shows now one thing and now another."""
     return any(entry.varies and program.id in entry.clauses for entry in load())
@@ -209,11 +225,11 @@ def may_hide(text: str, expected: str, observed: str, plain: str) -> bool:
 
     A tensor is expected as the list of its numbers. What a program makes numbers of itself is none.
     """
-    lists = {"": NUMBERS, TENSOR: WITHIN, NESTED: OF_DICTS}[plain]
+    lists = {TENSOR: WITHIN, NESTED: OF_DICTS}.get(plain, LISTED)
     return bool(lists.search(expected)) and not re.search(r"\d", observed) and not UNPACKED.search(text)
 
 
-NUMBERS = re.compile(r"[\[(][^\])]*-?\d")
+LISTED = re.compile(r"[\[(][^\])]*-?\d")
 WITHIN = re.compile(r"[\[({][^\])]*[\[(][^\])]*-?\d")
 OF_DICTS = re.compile(r"\{[^}]*[\[(][^\])]*-?\d")
 """Numbers in a list or tuple, in one that is in another, in one that is in a dict."""
@@ -238,6 +254,8 @@ class Search:
     same: bool = False
     ends: tuple[int | None, str] = (1, "")
     tries: int = 1
+    raised: str = ""
+    """The class of the exception that is in the place of what the fact expects, if that is known."""
 
     def ended(self, text: str, plain: str = PLAIN) -> tuple[int | None, str]:
         """Exit code of the script of a text, and what it says; None where there is no such script.
@@ -261,7 +279,7 @@ class Search:
         if not self.fact:
             ahead, _, said = said.partition("\n") if self.control else ("", "", said)
             return ahead.partition(STATES)[0] == self.control and (code, _last(said)) == self.ends
-        if code != 1 or failing(said) != self.fact:
+        if code != 1 or failing(said) != self.fact or (self.raised and raised(said, self.fact) != self.raised):
             return False
         if self.control and f"{self.control}{STATES}" not in said:
             return False
@@ -269,7 +287,7 @@ class Search:
             return False
         compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
         expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(", observed ")
-        return plain == PLAIN or not (ROUNDED.search(compared) or may_hide(text, expected, observed, plain))
+        return plain == PLAIN or not (LEFT[plain].search(compared) or may_hide(text, expected, observed, plain))
 
     def showing(self, texts: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, str]]:
         """Those of the texts that show it ahead of which the control is so that each has beside it."""
@@ -308,9 +326,16 @@ class Search:
         short = self.changed(text, *turned, *turned, self._sliced, *self.smaller, self._sliced, self._simpler)
         return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
 
+    def opened(self, text: str) -> str:
+        """The text with its contexts left open, and no other fact, where its script is too long otherwise."""
+        for change in (left_open, lambda of: undisturbed(of, self.fact)):
+            if self.plainest(text).count("\n") > LONGEST:
+                text = self.changed(text, change, self._sliced, self._simpler)
+        return text
+
     def plainest(self, text: str, remark: str = "") -> str:
         """The script of a text that shows it, with as little as it needs to compare."""
-        fewer = (plain for plain in ("", TENSOR, NESTED) if self.fact and self.shows(text, plain))
+        fewer = (plain for plain in ("", NUMBER, TENSOR, NUMBERS, NESTED) if self.fact and self.shows(text, plain))
         plain = next(fewer, PLAIN)
         return self.written.script(text, self.fact, plain, remark)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from hookcheck.repro.editing import written
+from hookcheck.repro.editing import replaced, written
 from hookcheck.repro.names import PURE
 from hookcheck.repro.syntax import CHECK, COMPARES, is_fact, lines_of, without
 
@@ -25,15 +25,28 @@ def raising(text: str, ends: Callable[[str], bool]) -> tuple[str, str] | None:
         if not isinstance(statement, (ast.With, ast.For)):
             break
         place = [*place, last]
-    call = _raises(statement)
-    while call is not None and ast.unparse(call.func) in PURE and call.args:  # what it is given raises
-        call = call.args[0] if isinstance(call.args[0], ast.Call) else None
-    if call is None:
+    of = _raises(statement)
+    if isinstance(of, (ast.List, ast.Tuple)):  # what comes ahead in it is done ahead
+        for count in range(1, len(of.elts)):
+            shorter = replaced(text, of, written(type(of)(of.elts[:count], ast.Load())))
+            if ends(shorter):
+                return _stated(shorter, _block(ast.parse(shorter), place)[last], of.elts[:count])
+        return _stated(text, statement, of.elts)
+    return _stated(text, statement, [of]) if of is not None else None
+
+
+def _stated(text: str, statement: ast.stmt, done: list[ast.expr]) -> tuple[str, str] | None:
+    """The text with what is ``done`` in the place of a statement, the last as a fact; and the name of that."""
+    *ahead, last = done
+    while isinstance(last, ast.Call) and ast.unparse(last.func) in PURE and last.args:  # what it is given raises
+        last = last.args[0]
+    act = last.elt if isinstance(last, ast.ListComp) else last
+    if not isinstance(act, ast.Call):
         return None
-    name = f"{written(call.func).rpartition('.')[2]} works"
+    name = f"{written(act.func).rpartition('.')[2]} works"
+    acts = [*map(written, ahead), f'{CHECK}.works("{name}", lambda: {written(last)})']
     lines = text.split("\n")
-    stated = f'{" " * statement.col_offset}{CHECK}.works("{name}", lambda: {written(call)})'
-    lines[statement.lineno - 1 : statement.end_lineno] = [stated]
+    lines[statement.lineno - 1 : statement.end_lineno] = [f"{' ' * statement.col_offset}{each}" for each in acts]
     return "\n".join(lines), name
 
 
@@ -53,11 +66,11 @@ def _up_to(text: str, place: list[int], last: int) -> str:
     return without(text, set[int]().union(*map(lines_of, behind)))
 
 
-def _raises(statement: ast.stmt) -> ast.Call | None:
-    """The call of a statement that may raise: what it does, what it gives a name, or what it states a fact about."""
-    call = statement.value if isinstance(statement, (ast.Expr, ast.Assign)) else None
-    if isinstance(call, ast.Call) and is_fact(call):
-        assert isinstance(call.func, ast.Attribute)
-        observed = call.args[1] if call.func.attr in COMPARES else None
+def _raises(statement: ast.stmt) -> ast.expr | None:
+    """What of a statement may raise: what it does, what it gives a name, or what it states a fact about."""
+    of = statement.value if isinstance(statement, (ast.Expr, ast.Assign, ast.AugAssign)) else None
+    if isinstance(of, ast.Call) and is_fact(of):
+        assert isinstance(of.func, ast.Attribute)
+        observed = of.args[1] if of.func.attr in COMPARES else None
         return observed if isinstance(observed, ast.Call) else None
-    return call if isinstance(call, ast.Call) else None
+    return of

@@ -31,6 +31,7 @@ MODULES = frozenset(("torch", "nn"))
 """Names of what is no host of a hook."""
 
 Registration = Union[ast.Expr, ast.Assign]
+Part = Union[ast.Expr, ast.Assign, ast.If]
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Removal:
     that is said."""
 
     name: str
-    statements: tuple[Registration, ...] = ()
+    statements: tuple[Part, ...] = ()
     context: ast.With | None = None
     instead: tuple[tuple[ast.expr, str], ...] = ()
 
@@ -71,7 +72,10 @@ def plain_removals(tree: ast.Module) -> Iterator[Removal]:
 def further_removals(tree: ast.Module) -> Iterator[Removal]:
     """What else may be left out or done otherwise, what is nearest to the fact first."""
     nodes = [*ast.walk(tree)]
-    for ways in (_other_hosts, _other_calls, _keywords, _entries, _statements, _inner_registrations, _other_kinds):
+    for ways in (
+        _other_hosts, _other_calls, _originals, _blocks, _keywords, _entries, _statements, _inner_registrations,
+        _other_kinds,
+    ):  # fmt: skip
         yield from ways(nodes)
 
 
@@ -181,6 +185,26 @@ def _other_calls(nodes: list[ast.AST]) -> Iterator[Removal]:
         if isinstance(method.value, ast.Name) and method.value.id not in MODULES:
             root = f"1 * {method.value.id}"
             yield Removal(f"backward of {root}", instead=((method.value, root),))
+
+
+def _originals(nodes: list[ast.AST]) -> Iterator[Removal]:
+    """What another object was made of is used itself: the optimizer that a subclass has the groups of."""
+    named = {n.targets[0].id for n in nodes if isinstance(n, ast.Assign) and isinstance(n.targets[0], ast.Name)}
+    for assigned in (n for n in nodes if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)):
+        of = assigned.value
+        assert isinstance(of, ast.Call)
+        given = of.args[0] if of.args else None
+        given = given.value if isinstance(given, ast.Attribute) else given
+        if isinstance(assigned.targets[0], ast.Name) and isinstance(given, ast.Name) and given.id in named:
+            yield Removal(f"without {_called(assigned)}", instead=((of, given.id),))
+
+
+def _blocks(nodes: list[ast.AST]) -> Iterator[Removal]:
+    """Nothing is done of what is done under a condition."""
+    for block in (n for n in nodes if isinstance(n, ast.If) and not n.orelse):
+        acts = [part for part in block.body if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call)]
+        if acts and not any(isinstance(n, ast.Call) and is_fact(n) for n in ast.walk(block)):
+            yield Removal(f"without {_called(acts[0])}", (block,))
 
 
 def _keywords(nodes: list[ast.AST]) -> Iterator[Removal]:

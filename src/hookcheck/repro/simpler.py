@@ -22,6 +22,7 @@ from hookcheck.repro.names import put_in
 from hookcheck.repro.parameters import specialised, spread, undefaulted
 from hookcheck.repro.placing import defined_ahead, placed, thunk
 from hookcheck.repro.turns import unrolled
+from hookcheck.repro.unstated import unnoted
 from hookcheck.repro.yielding import yielded
 
 Rule = Callable[[str], "str | None"]
@@ -29,7 +30,7 @@ Rule = Callable[[str], "str | None"]
 RULES: tuple[Rule, ...] = (
     unguarded, imported, unread, idle, unrolled, yielded, cut, dropped, undefaulted, put_in,
     specialised, hoisted, made_of_class, unpacked,
-    keyed, entry, attribute_put_in, unfilled, plainer, placed, defined_ahead, spread, thunk, inlined,
+    keyed, entry, attribute_put_in, unfilled, plainer, unnoted, placed, defined_ahead, spread, thunk, inlined,
 )  # fmt: skip
 """Each gives a text that is simpler in one place, or None."""
 

@@ -243,7 +243,7 @@ class Function:
                 n.id
                 for name in names & set(inner)
                 for n in ast.walk(inner[name])
-                if isinstance(n, ast.Name) and n.id in local
+                if isinstance(n, ast.Name) and n.id in local - _bound(inner[name])
             }
             if more <= names:
                 return names - {CHECK}
@@ -258,6 +258,16 @@ class Function:
                 joined = set[str]().union(*(related[name] for name in names))
                 related.update(dict.fromkeys(joined, joined))
         return related
+
+
+def _bound(inner: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """The names of a function that are its own, and not what another one has by the same name."""
+    if isinstance(inner, ast.ClassDef) or any(isinstance(n, ast.Nonlocal) for n in ast.walk(inner)):
+        return set()
+    given = {n.id for n in ast.walk(inner.args) if isinstance(n, ast.Name)}
+    inside = (n for part in inner.body for n in outside_of_functions(part) if isinstance(n, ast.Name))
+    stores = {n.id for n in inside if isinstance(n.ctx, ast.Store)}
+    return (stores | {a.arg for a in ast.walk(inner.args) if isinstance(a, ast.arg)}) - given
 
 
 def _mere_fact(statement: ast.stmt) -> bool:

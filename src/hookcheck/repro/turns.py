@@ -217,12 +217,24 @@ def flat(text: str, name: str) -> str | None:
     inner = [node for part in function.body for node in ast.walk(part)]
     taken = set[str]().union(*map(defined, body[:-1]), ("torch", "nn", "plain"))
     taken |= {helper for helper, method in HELPERS.items() if f"check.{method}(" in text}
+    renamed = _renamed(text, function, locals_ & taken)
+    if renamed:
+        return flat(renamed, name)
     if any(isinstance(n, needs) for n in nodes) or any(isinstance(n, ast.Nonlocal) for n in inner) or locals_ & taken:
         return None
     lines = text.split("\n")
     first = min(function.body[0].lineno, *(d.lineno for d in getattr(function.body[0], "decorator_list", [])), 10**9)
     comments = comments_above(lines, first)
     return "\n".join([*lines[: function.lineno - 1], *dedented(lines[comments - 1 : function.end_lineno])])
+
+
+def _renamed(text: str, function: ast.FunctionDef, names: set[str]) -> str | None:
+    """The text with other names for what a function calls as a script does something else; None if it has none."""
+    scopes = Scopes(text)
+    (of,) = (n for n in scopes.tree.body if getattr(n, "lineno", 0) == function.lineno)
+    nodes = [(n, name) for name in names for n in (*scopes.stores[of, name], *scopes.loads.get((of, name), ()))]
+    new: dict[ast.expr, ast.expr] = {n: ast.Name(f"{name}_") for n, name in nodes if isinstance(n, ast.Name)}
+    return scopes.put(new) if new and len(new) == len(nodes) else None
 
 
 def _loops(tree: ast.Module, fact: str) -> list[ast.For]:
@@ -250,12 +262,20 @@ def _listed(loop: ast.For, tree: ast.Module) -> list[str]:
     if isinstance(over, ast.Call) and isinstance(over.func, ast.Attribute) and over.func.attr == "items":
         of = over.func.value
         pairs = constants.get(of.id) if isinstance(of, ast.Name) else of
+        if isinstance(pairs, ast.Dict) and isinstance(of, ast.Name) and all(pairs.keys):  # what is made is made once
+            keys = ((k, "" if _is_made(v) else written(v)) for k, v in zip(pairs.keys, pairs.values) if k)
+            return [f"({written(k)}, {v or f'{of.id}[{written(k)}]'})" for k, v in keys]
         if isinstance(pairs, ast.Dict):
             items = zip(pairs.keys, pairs.values)
             return [f"({written(k)}, {written(v)})" if k else f"*dict({written(v)}).items()" for k, v in items]
     if isinstance(over, ast.Dict) and all(over.keys):
         return [written(key) for key in over.keys if key]
     return []
+
+
+def _is_made(value: ast.expr) -> bool:
+    """Whether an expression calls something: to work it out once more would make another thing."""
+    return any(isinstance(n, ast.Call) for n in outside_of_functions(value))
 
 
 def _constants(tree: ast.Module) -> dict[str, ast.expr]:

@@ -31,6 +31,14 @@ NESTED = """def plain(value):
         return type(value)(map(plain, value))
     return value.tolist() if isinstance(value, torch.Tensor) else value"""
 
+NUMBER = f"""def plain(value):
+    return float(f"{{value:.{DIGITS}g}}") if type(value) in (int, float) else value"""
+
+NUMBERS = f"""def plain(value):
+    if type(value) in (tuple, list):
+        return type(value)(map(plain, value))
+    return float(f"{{value:.{DIGITS}g}}") if type(value) in (int, float) else value"""
+
 PLAIN = f"""def plain(value):
     if isinstance(value, torch.Tensor):
         value = value.tolist()
@@ -43,8 +51,15 @@ PLAIN = f"""def plain(value):
 OF_PLAIN = CHECK.replace("    print", "    observed, expected = plain(observed), plain(expected)\n    print")
 """The check where tensors or rounded numbers are compared, in containers of any depth."""
 
-ROUNDED = re.compile(r"tensor\(|\d\.\d*[1-9]|\de[-+]?\d|\b(?:nan|inf)\b|Parameter containing")
-"""What shows, in what a script without it says, that `PLAIN` is needed: tensors, and numbers that are rounded."""
+_OF_TENSORS, _OF_ROUNDED = r"tensor\(|Parameter containing", r"(?:\d\.\d*[1-9]|\de[-+]?\d|\b(?:nan|inf)\b)"
+
+LEFT = {
+    "": re.compile(rf"{_OF_TENSORS}|{_OF_ROUNDED}"),
+    NUMBER: re.compile(rf"{_OF_TENSORS}|[\[({{].*{_OF_ROUNDED}"),
+    NUMBERS: re.compile(rf"{_OF_TENSORS}|\{{.*{_OF_ROUNDED}"),
+}
+LEFT.update(dict.fromkeys((TENSOR, NESTED), LEFT[""]))
+"""What shows, in what a script says that makes less plain, that more is needed: tensors, and numbers to round."""
 
 RAISED = """def raised(act):
     try:
@@ -134,6 +149,7 @@ class Written:
         imports = {line for line in self.code.imports if "annotations" not in line and is_needed(line, everything)}
         imports |= {"import torch"} | ({"import warnings"} if "catch_warnings" in everything else set())
         imports |= {"from contextlib import nullcontext"} if "nullcontext(" in everything else set()
+        imports |= {"from contextlib import suppress"} if "suppress(" in everything else set()
         alone = {"from contextlib import suppress", "import subprocess", "import sys"}
         imports |= alone if program.alone else set()
         run = _run(f"def {name}(" in body, name, self.device, fact)
