@@ -29,7 +29,8 @@ from hookcheck.programs.program import ALONE_HANG_LIMIT
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
 from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
 from hookcheck.repro.reduce import INVALID, one_step_away
-from hookcheck.repro.script import Control, Way, script
+from hookcheck.repro.script import Control, Way, parts_of
+from hookcheck.repro.shorter import shorter
 from hookcheck.repro.sighting import Sighting
 from hookcheck.topology.model import Backward, Call, Grad, Topology, statements
 from hookcheck.topology.tree import Ref
@@ -56,16 +57,20 @@ def chosen(sighting: Sighting) -> Chosen:
         HookcheckError: none does.
     """
     why, asked = "no script shows it", question(sighting)
+
+    def run(text: str) -> tuple[int | None, str]:
+        with compiling(sighting.case.topology):
+            return executed(text)
+
     for control in controls(sighting, asked):
         for way in _ways(control, asked, compiles(sighting.case.topology)):
             try:
-                text = script(sighting, asked, way)
+                parts = parts_of(sighting, asked, way)
             except INVALID:
                 continue
-            with compiling(sighting.case.topology):
-                code, said = executed(text)
+            code, said = run(parts.text)
             if code == 1 and _raised(sighting, asked) in said:
-                return Chosen(text, asked)
+                return Chosen(shorter(parts, run).text, asked)
             why = said or why
     raise HookcheckError(
         f"no script that shows {sighting.symptom.clause} on this network can be written yet ({why}); "

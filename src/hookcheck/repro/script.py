@@ -41,10 +41,15 @@ from hookcheck.repro.runs import forked, spaced
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
 from hookcheck.repro.wrapping import WIDTH, wrapped
+from hookcheck.repro.writing import is_needed, joined
+from hookcheck.repro.writing import spaced as apart
 from hookcheck.topology.model import Topology
 from hookcheck.topology.needs import needs
 
 SUPPRESS = "from contextlib import suppress"
+
+MODULES = {ALIVE: ("import gc", "import weakref"), WARNINGS: ("import warnings",)}
+"""What questions need besides torch."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +75,33 @@ class Way:
     fresh: bool = False
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What a script is made of: its ``head``, lines that import, the ``guard`` that ends it where its torch lacks the
+    API, definitions of which ``run`` is the last one, and a ``verdict`` on what that gives."""
+
+    head: str
+    imports: tuple[str, ...]
+    guard: str
+    body: str
+    verdict: str
+
+    @property
+    def text(self) -> str:
+        """The script."""
+        imports = _imports(self.imports, f"{self.body}\n{self.verdict}")
+        blocks = [self.head, "\n".join(imports), *filter(None, [self.guard])]
+        text = joined(quoted("\n\n".join([*blocks, self.body, self.verdict])))
+        return wrapped("\n".join(unbracketed(line).rstrip() for line in apart(text).split("\n"))) + "\n"
+
+
 def script(sighting: Sighting, asked: Question, way: Way) -> str:
     """The text of a script that asks so of torch."""
+    return parts_of(sighting, asked, way).text
+
+
+def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
+    """The parts of that script."""
     case = sighting.case
     judged = _Judged(case, asked)
     if way.control.value:
@@ -93,16 +123,13 @@ def script(sighting: Sighting, asked: Question, way: Way) -> str:
     calls = ["calls = []"] if "calls" in judged.result + "".join(main) else []
     fresh = ["torch.compiler.reset()"] if way.fresh else []
     run = _function(way, [*calls, *fresh, *main], asked, judged, raises)
-    blocks = [
+    return Parts(
         _header(sighting, asked),
-        "\n".join(_imports([*parts.imports, *([SUPPRESS] if raises else [])], asked)),
-        *([guard] if (guard := _guard(case.kind, case.topology, case.device)) else []),
-        *(["leaked = {}"] if leaking else []),
-        *(f"\n{text}" for text in (*parts.classes, *hooking.helpers, run)),
-        f"\n{_verdict(way, asked, judged, case.kind.register, derivation(case, asked))}",
-    ]
-    text = quoted("\n\n".join(blocks))
-    return wrapped("\n".join(unbracketed(line).rstrip() for line in text.split("\n"))) + "\n"
+        (*parts.imports, *([SUPPRESS] if raises else []), *MODULES.get(asked.place, ())),
+        _guard(case.kind, case.topology, case.device),
+        "\n\n\n".join([*(["leaked = {}"] if leaking else []), *parts.classes, *hooking.helpers, run]),
+        _verdict(way, asked, judged, case.kind.register, derivation(case, asked)),
+    )
 
 
 def _register(way: Way) -> str:
@@ -205,6 +232,8 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
     if asked.place == WARNINGS:
         inner = ["with warnings.catch_warnings(record=True) as caught:", '    warnings.simplefilter("always")']
         body = [*inner, *(f"    {line}" for line in body), result]
+    elif asked.place == ERROR and not asked.expected:
+        pass
     elif asked.place == ERROR:
         caught = ["except Exception as error:", '    return f"{type(error).__name__}: {error}"', "return None"]
         body = ["try:", *(f"    {line}" for line in body), *caught]
@@ -221,6 +250,8 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
         bool(control.register): (f'run("{control.register}")', f'run("{register}")'),
         control.topology is not None: ("run(experiment=False)", "run(experiment=True)"),
     }.get(True, ("", "run()"))
+    if asked.place == ERROR and not asked.expected:
+        return "\n".join([*([f"{first}  # the control raises nothing"] if first else []), raising(second)])
     lines = [f"expected = {judged.expected}  # {why}"[:WIDTH]] if judged.expected and "expected" in judged.holds else []
     both = f"control, experiment = {first}, {second}"
     if control.value:
@@ -240,10 +271,23 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
     return "\n".join(lines)
 
 
-def _imports(more: Sequence[str], asked: Question) -> list[str]:
-    names = {ALIVE: ("gc", "weakref"), WARNINGS: ("warnings",)}.get(asked.place, ())
-    torches = sorted(line for line in more if "torch" in line)
-    standard = sorted([*(f"import {name}" for name in names), *(set(more) - set(torches))], key=_plain_first)
+def raising(act: str) -> str:
+    """The lines that end a script where an act raises."""
+    lines = [
+        "try:",
+        *(f"    {line}".rstrip() for line in act.split("\n")),
+        "except Exception as error:",
+        '    print(f"experiment: {type(error).__name__}: {error}")',
+        "    raise SystemExit(1)",
+    ]
+    return "\n".join(lines)
+
+
+def _imports(lines: Sequence[str], body: str) -> list[str]:
+    """The lines that import what a script may need, as far as its ``body`` still does."""
+    needed = {line for line in lines if is_needed(line, body)}
+    torches = sorted(line for line in needed if "torch" in line)
+    standard = sorted(needed.difference(torches), key=_plain_first)
     return [*standard, *([""] if standard else []), "import torch", *torches, "from torch import nn"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hookcheck.repro.cutting import cut, dropped
 from hookcheck.repro.entries import entry, keyed, unfilled
@@ -38,12 +38,12 @@ STEPS = 400
 """So many places are made simpler at most."""
 
 
-def simpler(text: str, since: str, shows: Callable[[str], bool]) -> str:
-    """The simplest text that the rules lead to, as far as each still ``shows`` what it is about.
+def simpler(text: str, since: str, shows: Callable[[str], bool], more: Sequence[Rule] = ()) -> str:
+    """The simplest text that the rules and some ``more`` lead to, as far as each still ``shows`` what it is about.
 
     The last text is tried first; where it does not show it, a rule has gone too far, and the others go on without it.
     """
-    rules: list[Rule] = [lambda text: folded(text, since), *RULES]
+    rules: list[Rule] = [lambda text: folded(text, since), *more, *RULES]
     while True:
         texts, by = [text], list[Rule]()
         while len(by) < STEPS:
