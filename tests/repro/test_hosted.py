@@ -171,3 +171,15 @@ def test_the_table_of_writers_names_all_that_they_write_for() -> None:
     assert by_writer[HOSTED] == {*HOSTS}
     assert by_writer[SITUATIONS] == {*SCENES}
     assert PROGRAMS.keys() >= WRITERS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(HERE < (2, 6), reason="parameters of optimizers have no names")
+@pytest.mark.parametrize(
+    "fact",
+    ["ZeroRedundancyOptimizer: OP-08: the learning rate once that hook is removed", "_NamedOptimizer: OP-12: program"],
+)
+def test_what_a_sound_torch_does_not_notice_makes_no_script_too_long(fact: str) -> None:
+    _, text = hosted_script(PROGRAMS["HO-09"], None, fact, executed_here)
+    limits(text.rstrip("\n"))
+    assert executed(text)[0] == 1

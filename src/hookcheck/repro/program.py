@@ -21,6 +21,7 @@ from hookcheck.repro.contrast import STATES, contrasted, ended, lists_what_is_wr
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.opening import left_open
+from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired
 from hookcheck.repro.raising import raising
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
@@ -327,9 +328,10 @@ class Search:
         return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
 
     def opened(self, text: str) -> str:
-        """The text with its contexts left open, and no other fact, where its script is too long otherwise."""
-        for change in (left_open, lambda of: undisturbed(of, self.fact)):
-            if self.plainest(text).count("\n") > LONGEST:
+        """The text with its contexts left open, and with less besides, where its script is too long otherwise."""
+        disturbing = (lambda of: undisturbed(of, self.fact), unlooked, unhooked)
+        for change in (left_open, unpaired, uncalled, *disturbing):
+            if self.plainest(text, WITHOUT).count("\n") > LONGEST:
                 text = self.changed(text, change, self._sliced, self._simpler)
         return text
 

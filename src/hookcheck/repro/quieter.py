@@ -1,0 +1,72 @@
+"""A text with less of what a sound torch does not notice: looks that nobody reads, hooks that do nothing."""
+
+from __future__ import annotations
+
+import ast
+
+from hookcheck.repro.editing import written
+from hookcheck.repro.removals import REGISTERS
+from hookcheck.repro.scopes import Scopes
+from hookcheck.repro.syntax import READS, is_fact, lines_of, without
+
+
+def unlooked(text: str) -> str | None:
+    """The text without statements that look at something, and do nothing with what they see."""
+    tree = ast.parse(text)
+    looks = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and _looks(n.value)]
+    return without(text, set[int]().union(*map(lines_of, looks))) if looks else None
+
+
+def _looks(call: ast.Call) -> bool:
+    of = call.func
+    return isinstance(of, ast.Name) and of.id in READS
+
+
+def unhooked(text: str) -> str | None:
+    """The text without hooks that return None, whatever they are given, and whose handle nobody keeps."""
+    calls = [
+        (n, n.value) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)
+    ]
+    idle = [statement for statement, call in calls if _registers(call) and any(map(_does_nothing, call.args))]
+    return without(text, set[int]().union(*map(lines_of, idle))) if idle else None
+
+
+def _registers(call: ast.Call) -> bool:
+    return not is_fact(call) and REGISTERS.search(f"{written(call.func)}(") is not None
+
+
+def _does_nothing(value: ast.expr) -> bool:
+    return isinstance(value, ast.Lambda) and isinstance(value.body, ast.Constant) and value.body.value is None
+
+
+def uncalled(text: str) -> str | None:
+    """The text with a hook that does nothing, where the last statement registers one: nothing calls it after that."""
+    scopes = Scopes(text)
+    last: ast.AST = scopes.tree.body[-1]
+    while isinstance(last, ast.FunctionDef):
+        last = last.body[-1]
+    for function in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.FunctionDef)):
+        loads = scopes.loads.get((scopes.scope(function), function.name), [])
+        call = scopes.parents[loads[0]] if len(loads) == 1 else None
+        if isinstance(call, ast.Call) and _registers(call) and last in scopes.above(call) and loads[0] in call.args:
+            nothing = ast.parse("lambda *args: None", mode="eval").body
+            return without(scopes.put({loads[0]: nothing}), lines_of(function))
+    return None
+
+
+def unpaired(text: str) -> str | None:
+    """The text with a statement for each name, where one gives several names what has nothing to do with them."""
+    tree = ast.parse(text)
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.Assign) and len(n.targets) == 1):
+        target, value = node.targets[0], node.value
+        if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+            continue
+        names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+        reads = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
+        if len(target.elts) == len(value.elts) and not names & reads:
+            lines = text.split("\n")
+            each = zip(target.elts, value.elts)
+            apart = [f"{' ' * node.col_offset}{written(name)} = {written(of)}" for name, of in each]
+            lines[node.lineno - 1 : node.end_lineno] = apart
+            return "\n".join(lines)
+    return None

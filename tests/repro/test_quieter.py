@@ -1,0 +1,37 @@
+"""What a sound torch does not notice, left out of a script that is too long otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired
+
+REGISTERING = """def hook(module, args):
+    return args
+
+
+check.works("it registers", lambda: net.register_forward_pre_hook(hook))"""
+
+
+@pytest.mark.parametrize(
+    ("change", "text", "result"),
+    [
+        (unlooked, "a = f()\nfloat(a[0])\ng(a)", "a = f()\ng(a)"),
+        (unlooked, "a = float(f())\ng(a)\na.backward()", None),
+        (unhooked, "net.register_forward_hook(lambda *args: None)\ng()", "g()"),
+        (unhooked, "net.register_forward_hook(lambda *args: 1)\ng()", None),
+        (unhooked, "handle = net.register_forward_hook(lambda *args: None)", None),
+        (unhooked, 'check.works("a", lambda: net.register_forward_hook(lambda *args: None))', None),
+        (uncalled, REGISTERING, REGISTERING.partition("\n\n\n")[2].replace("(hook)", "(lambda *args: None)")),
+        (uncalled, f"{REGISTERING}\nnet(1)", None),  # that calls it
+        (uncalled, REGISTERING.replace("(hook)", "(hook, hook)"), None),
+        (unpaired, "def r():\n    a, b = f(1), g(2)\n    h(b)", "def r():\n    a = f(1)\n    b = g(2)\n    h(b)"),
+        (unpaired, "a, b = f(1), g(2)\nh(b)", "a = f(1)\nb = g(2)\nh(b)"),
+        (unpaired, "a, b = b, a", None),
+        (unpaired, "a, b = f()", None),
+    ],
+)
+def test_what_may_go_goes(change: Any, text: str, result: str | None) -> None:
+    assert change(text) == result
