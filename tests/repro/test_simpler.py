@@ -117,6 +117,11 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         '@dataclass\nclass C:\n    a: int\n\n\nd = {"a": C(1)}\nh(d["a"])',
         "@dataclass\nclass C:\n    a: int\n\n\nh(C(1))",
     ),
+    "the entry with a release": (
+        unfilled,
+        '@dataclass\nclass C:\n    since: object\n\n\nd = {"a": C((2, 1))}\nh(d["a"])',
+        "@dataclass\nclass C:\n    since: object\n\n\nh(C((2, 1)))",
+    ),
     "the entry that a call gives": (unfilled, 'd = {"a": f()}\ng()\nh(d["a"])', None),
     "a dict that is handed on": (unfilled, 'd = {"a": f(), "b": g()}\nh(d)', None),
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),

@@ -111,7 +111,8 @@ def unfilled(text: str) -> str | None:
 def only_made(scopes: Scopes, value: ast.expr) -> bool:
     """Whether a value is the same where it is made later: a name, a literal, a function, or a dataclass of these."""
     if not isinstance(value, ast.Call):
-        return isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
+        numbers = isinstance(value, ast.Tuple) and literal(value)
+        return numbers or isinstance(value, (ast.Constant, ast.Name, ast.Lambda))
     of = next((n for n in scopes.tree.body if getattr(n, "name", "") == ast.unparse(value.func)), None)
     plain = isinstance(of, ast.ClassDef) and any(ast.unparse(d).startswith("dataclass") for d in of.decorator_list)
     parts = (*value.args, *(keyword.value for keyword in value.keywords))
