@@ -223,26 +223,6 @@ def _silent_once_asked_for_data() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _silent_once_frozen() -> Iterator[None]:
-    """Full hooks of a call are silent once a net was frozen or thawed after it."""
-    times = [0]
-
-    def make(original: Any) -> Any:
-        def method(self: Any, *args: Any) -> Any:
-            times[0] += 1
-            return original(self, *args)
-
-        return method
-
-    def of_now(module: Any, hooks: list[Any]) -> list[Any]:
-        now = times[0]
-        return [lambda *given, hook=hook: hook(*given) if times[0] == now else None for hook in hooks]
-
-    with replaced(MODULE, "requires_grad_", make), fetched(of_now):
-        yield
-
-
 def _node(original: Any) -> Any:
     """Asks for the accumulating Node anew, of another tensor of the same data."""
     return lambda tensor: original(tensor.detach().requires_grad_())
@@ -306,7 +286,6 @@ FAULTS = (
     _fault("a hook on an expanded tensor is silent", lambda: _tensor(_unless(lambda t: t.stride() == (0, 0))), GRAPH),
     _fault("a hook on what is written to meanwhile is silent", lambda: _tensor(_as_it_was), GRAPH),
     _fault("a hook on an input is silent once its data was asked for", _silent_once_asked_for_data, GRAPH),
-    _fault("full hooks are silent once a net was frozen after the call", _silent_once_frozen, CALLS),
     _fault(
         "a multi-grad hook asks for another Node",
         lambda: replaced(torch.autograd.graph, "_get_grad_fn_or_grad_acc", _node),

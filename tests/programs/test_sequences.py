@@ -11,7 +11,6 @@ from faults.engine import Fault, release
 from faults.programs.sequences import FAULTS
 
 from hookcheck.programs.situations.acts import (
-    IN_SEQUENCES,
     RAISING,
     Alter,
     Enter,
@@ -63,7 +62,7 @@ def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
     assert {*SITES} - called == set()
     assert {Register, Remove, Leave, Trouble, Enter} <= done
     assert {*RAISING} - done == set()
-    assert {*CHANGES, *IN_SEQUENCES, "removes itself", "removes another", "registers another"} - done == set()
+    assert {*CHANGES, "removes itself", "removes another", "registers another"} - done == set()
 
 
 def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed() -> None:

@@ -16,7 +16,7 @@ from faults.engine import release
 from torch import nn
 
 from hookcheck.programs.situations import corpus
-from hookcheck.programs.situations.acts import IN_SEQUENCES, Register, Situation, Trigger, acts
+from hookcheck.programs.situations.acts import UNDONE, Register, Situation, Trigger, acts
 from hookcheck.programs.situations.axes import HOSTS
 from hookcheck.programs.situations.corpus import line, read
 from hookcheck.programs.situations.draw import AXES, missing, packed, simplified
@@ -25,6 +25,7 @@ from hookcheck.programs.situations.judge import finding, fitted, held
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.play import NAME
 from hookcheck.programs.situations.script import CHANGE_LINES
+from hookcheck.programs.situations.sequences import CHANGES
 from hookcheck.programs.situations.sites import LEFT_OUT, SITES
 
 HERE = release(torch.__version__)
@@ -86,6 +87,22 @@ def test_the_model_says_what_is_worked_out_by_hand() -> None:
     assert logs(replace(full, between="remove"), "backward")[:2] == [
         [("a", "net[0]", (6.0,), (3.0,)), ("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
         [("b", "net[0]", (6.0,), (3.0,)), ("c", 6.0)],
+    ]
+    assert logs(Situation("all gradients", between="thaw"), "backward")[:2] == [
+        [("a", [6.0, None]), ("b", [6.0, None])],
+        [("a", [6.0, 15.0]), ("b", [6.0, 15.0])],
+    ]
+    doubled = logs(Situation("input", partner="parameter", between="double the output"), "backward")
+    assert doubled[:2] == [[("c", 30.0), ("a", 12.0), ("b", 12.0)], [("c", 15.0), ("a", 6.0), ("b", 6.0)]]
+    written = Situation("full_backward_pre of net", partner="input", between="set_")
+    assert logs(written, "backward")[:2] == [
+        [("raised", "RuntimeError"), ("a", "net", (1.0,)), ("b", "net", (1.0,))],
+        [("a", "net", (1.0,)), ("b", "net", (1.0,)), ("c", 6.0)],
+    ]
+    assert logs(Situation("output", between="write to what is saved"), "backward")[0] == [
+        ("raised", "RuntimeError"),
+        ("a", 1.0),
+        ("b", 1.0),
     ]
     always = Situation("always called forward of net", trouble="the body raises", partner="forward of all modules")
     assert logs(always, "forward")[0] == [
@@ -167,7 +184,28 @@ MET = {
     "fused optimizers refused what is not initialised until 2.5": Situation("input", host="lazy", optimizer="fused"),
     "a parametrised module cannot be pickled": Situation("input", host="parametrized", before="pickle"),
     "SZ-26 speaks of it": Situation("input", host="weight_norm", before="deepcopy"),
-    "parameters that were replaced have no part in the graph": Situation("input", between="assign", backward="grad"),
+    "parameters that were replaced or frozen have no part in the graph": Situation(
+        "input", between="assign", backward="grad"
+    ),
+    "whether a hook after accumulation is called where nothing is accumulated, is nowhere said": Situation(
+        "post-accumulate of parameter", between="freeze"
+    ),
+    "what hooks on saved tensors hold is not checked for what was written to": Situation(
+        "input", "pack", between="set_"
+    ),
+    "what is written to saves something itself on some releases": Situation("pack", between="double the output"),
+    "the Node of the output is the one that raises": Situation("Node of output", between="set_"),
+    "a legacy hook belongs to one Node of its module, before or after the one that raises (P2-11)": Situation(
+        "backward of net", between="write to what is saved"
+    ),
+    "what is written to through a view has another Node than the view had": Situation(
+        "Node of output", between="double the output", input="plain subclass"
+    ),
+    "a parameter that is frozen takes no hook": Situation("parameter", between="freeze", trouble="registers another"),
+    "a parameter that is not initialised cannot be frozen": Situation("input", between="thaw", host="lazy"),
+    "the backward of a norm needs the parameter itself, which was cast": Situation(
+        "input", between="cast", host="weight_norm"
+    ),
     "what a full hook is around must not be written to, also through an alias (BW-12)": Situation(
         "input", "full_backward of net", between="write to output"
     ),
@@ -206,5 +244,6 @@ def test_a_situation_that_cannot_be_set_up_is_said_to_be_so(monkeypatch: pytest.
 
 
 def test_every_change_is_a_choice() -> None:
-    assert {*CHANGE_LINES} == ({*AXES["before"]} | {*AXES["between"]} | {*IN_SEQUENCES}) - {"", "add", "remove"}
+    chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*UNDONE.values()}
+    assert {*CHANGE_LINES} == chosen - {"", "add", "remove"}
     assert Register("a", "input") in [*acts(Situation("input"))]

@@ -79,10 +79,11 @@ BEFORE = (
 )  # fmt: skip
 BETWEEN = (
     "", "add", "remove", "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients",
-    "write to output", "write to input", "freeze and thaw",
+    "write to output", "write to input", "freeze and thaw", "freeze", "thaw", "cast", "set_", "move",
+    "double the output", "write to what is saved",
 )  # fmt: skip
-IN_SEQUENCES = ("freeze", "thaw", "retain", "move", "write to gradients", "drop")
-"""What is done to a net in sequences alone (see `hookcheck.programs.situations.sequences`)."""
+UNDONE = {"freeze": "thaw", "cast": "cast back"}
+"""Of these the ones that are undone after the backward, each with what undoes it."""
 REMOVALS = ("remove", "twice", "with", "copied handle")
 EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")
 BACKWARDS = ("backward", "grad", "inputs", "twice", "thread")
@@ -146,6 +147,8 @@ def acts(situation: Situation) -> Iterator[Act]:
     for cycle in range(3):
         if cycle == 0 and situation.trouble:
             yield Trouble(situation.trouble, other="d" if situation.trouble == "registers another" else "b")
+        if cycle == 0 and situation.between == "thaw":
+            yield Alter("freeze")
         yield Trigger("attach")
         yield Trigger("forward")
         if cycle == 0:
@@ -158,6 +161,8 @@ def acts(situation: Situation) -> Iterator[Act]:
             elif situation.between:
                 yield Alter(situation.between)
         yield Trigger("backward", situation.backward)
+        if cycle == 0 and situation.between in UNDONE:
+            yield Alter(UNDONE[situation.between])
         yield from (Trigger(what) for what in EVENTS[3:])
         if cycle == 1:
             yield Remove("a", situation.removal)

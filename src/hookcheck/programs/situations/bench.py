@@ -24,6 +24,10 @@ NODES: list[Any] = []
 """What hooks noted; their handles; what each does when it is called next; what orders it; whether it is alive."""
 
 
+WRITTEN_TO = "modified by an inplace operation"
+"""What torch says of a tensor that a backward needs, once it was written to."""
+
+
 class Stop(Exception):
     """What a hook, a body or a closure raises."""
 
@@ -81,7 +85,7 @@ def attempt(act: Callable[[], Any]) -> Any:
         return act()
     except (Exception, Interrupt) as error:
         lines = str(error).strip().splitlines()
-        expected = isinstance(error, (Stop, Interrupt))
+        expected = isinstance(error, (Stop, Interrupt)) or WRITTEN_TO in str(error)
         LOG.append(("raised", type(error).__name__, *([] if expected else lines[:1])))
 
 

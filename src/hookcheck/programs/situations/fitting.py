@@ -13,6 +13,7 @@ LATER: dict[str, Release] = {"assign": (2, 1), "grad": (2, 0), "inputs": (1, 8)}
 
 SAVING = ("saved_tensors_hooks", "save_on_cpu", "no new saved tensors hooks")
 COPYING = ("deepcopy", "pickle", "deepcopy with handles", "pickle with handles", "shallow copy")
+WRITING = ("set_", "write to what is saved")
 OTHER_NODES = ("set_", "double and back", "share memory", "apply")
 
 
@@ -102,7 +103,10 @@ REASONS = (
     ),
     Reason(
         "Nodes that accumulate go with the data that is replaced (AG-04)",
-        lambda s: any("accumulator" in site.register for site in _sites(s)) and s.before in OTHER_NODES,
+        lambda s: (
+            any("accumulator" in site.register for site in _sites(s))
+            and (s.before in OTHER_NODES or s.between in ("set_", "cast"))
+        ),
     ),
     Reason(
         "assigning registers every parameter and buffer once more",
@@ -145,12 +149,57 @@ REASONS = (
         lambda s: s.host in ("weight_norm", "pruned") and (s.before in COPYING or s.between == "copy"),
     ),
     Reason(
-        "parameters that were replaced have no part in the graph",
-        lambda s: s.between in ("assign", "drop") and s.backward in ("grad", "inputs"),
+        "parameters that were replaced or frozen have no part in the graph",
+        lambda s: (
+            s.between in ("assign", "drop", "freeze", "thaw", "cast", "set_") and s.backward in ("grad", "inputs")
+        ),
+    ),
+    Reason(
+        "whether a hook after accumulation is called where nothing is accumulated, is nowhere said",
+        lambda s: s.between == "freeze" and _table(s, "accumulated w"),
+    ),
+    Reason(
+        "what hooks on saved tensors hold is not checked for what was written to",
+        lambda s: s.between in WRITING and (_saved(s) or s.outer in SAVING[:2] or s.inner in SAVING[:2]),
+    ),
+    Reason(
+        "what is written to saves something itself on some releases",
+        lambda s: s.between == "double the output" and _saved(s),
+    ),
+    Reason(
+        "the Node of the output is the one that raises",
+        lambda s: s.between == "set_" and _table(s, "node y"),
+    ),
+    Reason(
+        "a legacy hook belongs to one Node of its module, before or after the one that raises (P2-11)",
+        lambda s: s.between in WRITING and any(site.legacy for site in _sites(s)),
+    ),
+    Reason(
+        "what is written to through a view has another Node than the view had",
+        lambda s: (
+            s.between == "double the output"
+            and s.input in ("plain subclass", "with its own functions")
+            and (_table(s, "node y", "node_pre y") or any(site.legacy for site in _sites(s)))
+        ),
+    ),
+    Reason(
+        "a parameter that is frozen takes no hook",
+        lambda s: s.between == "freeze" and s.trouble == "registers another" and "leaf(net)" in SITES[s.site].register,
+    ),
+    Reason(
+        "a parameter that is not initialised cannot be frozen",
+        lambda s: s.between == "thaw" and s.host == "lazy",
+    ),
+    Reason(
+        "the backward of a norm needs the parameter itself, which was cast",
+        lambda s: s.between == "cast" and s.host == "weight_norm",
     ),
     Reason(
         "what a full hook is around must not be written to, also through an alias (BW-12)",
-        lambda s: s.between == "write to output" and any(site.full for site in _sites(s)),
+        lambda s: (
+            s.between in ("write to output", "double the output", "write to what is saved")
+            and any(site.full for site in _sites(s))
+        ),
     ),
     Reason(
         "of two legacy hooks on other modules either may be first",

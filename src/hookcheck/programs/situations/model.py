@@ -12,6 +12,8 @@ from hookcheck.programs.situations.sites import SITES, HookSite
 INPUT = 5.0
 FACTORS = {"net[0]": 2.0, "net[1]": 3.0}
 CHILDREN = {"net": (*FACTORS,)}
+SPOILED = {"set_": "net[1]", "write to what is saved": "net[0]"}
+"""The first module, on the way back, whose backward needs what such a change wrote to."""
 ON_COPIES = ("deepcopy", "pickle")
 """What becomes of the net while its handles stay with the old one."""
 
@@ -31,6 +33,8 @@ class SituationModel:
         self.orphaned: set[str] = set()
         self.once: dict[str, Trouble] = {}
         self.graph: dict[tuple[str, str], list[str]] | None = None
+        self.frozen = self.weightless = False
+        self.gradient, self.spoiled = 1.0, ""
 
     def after(self, act: Act) -> list[Entry]:
         """What must be noted during the act, ordered as `hookcheck.programs.situations.bench.noted` has it."""
@@ -66,13 +70,18 @@ class SituationModel:
 
     def alter(self, act: Alter) -> None:
         """Nothing, but for a copy, whose handles are those of the old net, a net that is dropped and made anew, whose
-        hooks only the graph still has, and a call more."""
+        hooks only the graph still has, and a call more; and for what the graph of the last call makes of it."""
         if act.what in ON_COPIES:
             self.orphaned |= {hook for hook, site in self.sites.items() if site.where}
         if act.what == "drop":
             for (_, where), table in self.tables.items():
                 if where:
                     table.clear()
+        if act.what in ("freeze", "thaw"):
+            self.frozen = act.what == "freeze"
+        if act.what == "double the output":
+            self.gradient = 2.0
+        self.spoiled = SPOILED.get(act.what, self.spoiled)
         if act.what in ("load", "assign"):
             self._load()
         if act.what == "another call":
@@ -99,6 +108,7 @@ class SituationModel:
         for table in ("tensor y", "node y", "node_pre y"):
             self.tables[table, ""].clear()
         self.graph = None
+        self.weightless, self.gradient, self.spoiled = self.frozen, 1.0, ""
         graph: dict[tuple[str, str], list[str]] = {("unpack", ""): [*self.tables["unpack", ""]]}
         try:
             self._call("net", INPUT, graph)
@@ -109,23 +119,29 @@ class SituationModel:
     def _backward(self, way: str) -> None:
         if self.graph is None:
             return
-        for _ in range(2 if way == "twice" else 1):
-            accumulates = way != "grad"
+        one = self.gradient
+        for time in (1.0, 2.0)[: 2 if way == "twice" else 1]:
             self._run(self.graph["unpack", ""], ())
-            self._visit("tensor y", (1.0,))
-            self._visit("node_pre y", ((1.0,),))
-            self._visit("node y", ((1.0,),))
-            self._back("net", 1.0)
-            self._visit("tensor x", (6.0,))
-            self._visit("tensor w", (15.0,))
-            self._visit("any", ())
-            self._visit("multi", ([6.0, 15.0],))
-            if accumulates:
-                times = 2.0 if way == "twice" and _ else 1.0
-                self._visit("node_pre w", ((15.0,),))
-                self._visit("accumulated x", (6.0 * times,))
-                self._visit("accumulated w", (15.0 * times,))
-                self._visit("node w", ((15.0,),))
+            self._visit("tensor y", (one,))
+            self._visit("node_pre y", ((one,),))
+            self._visit("node y", ((one,),))
+            self._back("net", one)
+            self._leaves(6.0 * one, 15.0 * one, time if way != "grad" else 0.0)
+
+    def _leaves(self, x: float, w: float, times: float) -> None:
+        """What the input and the weight get, which was accumulated so many times; a frozen weight gets nothing."""
+        self._visit("tensor x", (x,))
+        self._visit("any", ())
+        self._visit("multi", ([x, None if self.weightless else w],))
+        if times:
+            self._visit("accumulated x", (x * times,))
+        if self.weightless:
+            return
+        self._visit("tensor w", (w,))
+        if times:
+            self._visit("node_pre w", ((w,),))
+            self._visit("accumulated w", (w * times,))
+            self._visit("node w", ((w,),))
 
     def _step(self) -> None:
         self._visit("step_pre of all", ("optimizer",))
@@ -213,6 +229,8 @@ class SituationModel:
         """Pre-hooks, the body backwards, hooks, as they were when the call was made."""
         graph = self.graph or {}
         self._run(graph[label, "full_backward_pre"], (label, (grad_output,)))
+        if label == self.spoiled:
+            raise ModelError("RuntimeError")
         grad_input = grad_output * FACTORS.get(label, 1.0)
         for child in reversed(CHILDREN.get(label, ())):
             grad_input = self._back(child, grad_input)

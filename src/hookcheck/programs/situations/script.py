@@ -41,6 +41,10 @@ CHANGE_LINES = {
     "thaw": "net.requires_grad_(True)",
     "retain": "y.retain_grad()",
     "move": 'net.to("cpu")',
+    "cast": "net.double()",
+    "cast back": "net.float()",
+    "double the output": "if y is not None:\n    y.mul_(2.0)",
+    "write to what is saved": "with torch.no_grad():\n    x.mul_(1.0)",
     "write to gradients": "for parameter in net.parameters():\n    parameter.grad = torch.ones_like(parameter)",
 }
 EVENT_LINES = {

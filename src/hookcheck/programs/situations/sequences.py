@@ -17,9 +17,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.programs.logs import difference
 from hookcheck.programs.situations.acts import (
     BACKWARDS,
-    BETWEEN,
     EVENTS,
-    IN_SEQUENCES,
     RAISING,
     Act,
     Alter,
@@ -46,7 +44,12 @@ LENGTH = 36
 PER_FACT = 50
 """So many sequences are one fact."""
 
-CHANGES = tuple(what for what in (*BETWEEN, *IN_SEQUENCES) if what not in ("", "add", "remove", "freeze and thaw"))
+CHANGES = (
+    "collect", "eval", "new data", "another call", "copy", "assign", "clear gradients", "write to output",
+    "write to input", "freeze", "thaw", "retain", "move", "write to gradients", "drop",
+)  # fmt: skip
+"""What is done to a net, an input or an output."""
+
 TAME = ("removes itself", "removes another", "registers another")
 """What hooks do without raising."""
 

@@ -118,7 +118,7 @@ class SceneWriter:
             statements = self._within(self._trigger(act))
         raised = [entry[1] for entry in self.logs.each[at] if entry[0] == "raised"]
         if raised and not last:
-            statements = [Block(f"with suppress({RAISED[raised[0]]}):", tuple(statements))]
+            statements = [Block(f"with suppress({RAISED.get(raised[0], raised[0])}):", tuple(statements))]
         if self.failing and act == Trigger("forward") and not last:
             statements = [*statements, f"del {self.failing}"]
             self.failing = ""
@@ -133,7 +133,9 @@ class SceneWriter:
     def _caught(self, statements: Sequence[Statement]) -> list[Statement]:
         if not self.wording.caught:
             return [*statements]
-        note = "failure = repr(error)" if self.wording.failing else "calls.append(repr(error))"
+        of_torch = any(entry[0] == "raised" and entry[1] not in RAISED for entry in self.logs.each[-1])
+        error = 'f"{type(error).__name__}()"' if of_torch else "repr(error)"  # the text is torch's own affair
+        note = f"failure = {error}" if self.wording.failing else f"calls.append({error})"
         empty = ["failure = None"] if self.wording.failing else []
         return [*empty, Block("try:", tuple(statements)), Block(f"except {self.wording.caught} as error:", (note,))]
 
@@ -222,6 +224,7 @@ class SceneWriter:
             "load": ["net.load_state_dict(state)"],
             "assign": ["net.load_state_dict(state, assign=True)"],
             "write to output": ["y.detach().mul_(1.0)"],
+            "double the output": ["y.mul_(2.0)"],
         }.get(act.what)
         if lines is None or (not handles and act.what.endswith("with handles")):
             lines = CHANGE_LINES[act.what.replace(" with handles", "")].split("\n")

@@ -92,7 +92,8 @@ def wordings(scene: Scene, control: Scene | None) -> Iterator[Wording]:
             continue  # that no hook is called says little
         for words in WORDS:
             if not words.single or (not noting.values and _single(scenes, sites)):
-                yield replace(common, words=words, noting=noting, failing=failing, cleared=any(ahead))
+                cleared = any(ahead) and not (common.alive or failing)
+                yield replace(common, words=words, noting=noting, failing=failing, cleared=cleared)
 
 
 def _common(
