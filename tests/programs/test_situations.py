@@ -104,6 +104,14 @@ def test_the_model_says_what_is_worked_out_by_hand() -> None:
         ("a", 1.0),
         ("b", 1.0),
     ]
+    again = Situation("forward of net", partner="full_backward_pre of net[0]", call="checkpoint")
+    assert logs(again, "backward")[1:] == [
+        [("a", "net", (5.0,), 30.0), ("b", "net", (5.0,), 30.0), ("c", "net[0]", (3.0,))],
+        [("c", "net[0]", (3.0,))],
+    ]
+    graphless = Situation("full_backward of net", partner="forward of net", call="inference_mode")
+    assert logs(graphless, "backward") == [[], [], [("b", "net", (6.0,), (1.0,))]]
+    assert [len(log) for log in logs(graphless, "forward")] == [1, 1, 1]
     always = Situation("always called forward of net", trouble="the body raises", partner="forward of all modules")
     assert logs(always, "forward")[0] == [
         ("raised", "Stop"),
@@ -208,6 +216,21 @@ MET = {
     ),
     "what a full hook is around must not be written to, also through an alias (BW-12)": Situation(
         "input", "full_backward of net", between="write to output"
+    ),
+    "a result without a graph takes no hook": Situation("output", call="no_grad"),
+    "nothing is saved there, or hooks on what is saved are hidden by others or of another thread": Situation(
+        "pack", call="checkpoint"
+    ),
+    "a checkpoint has hooks on what is saved": Situation(
+        "input", call="checkpoint", inner="no new saved tensors hooks"
+    ),
+    "a checkpoint calls the net again, which must be as it was": Situation("input", call="checkpoint", between="cast"),
+    "torch refuses a functional call of DataParallel": Situation("input", call="functional_call", host="DataParallel"),
+    "parameters that are made in such a call are not those of the net, or of inference for ever": Situation(
+        "input", call="inference_mode", host="lazy"
+    ),
+    "what inference gives can be written to in inference alone": Situation(
+        "input", call="inference_mode", between="write to output"
     ),
     "of two legacy hooks on other modules either may be first": Situation(
         "backward of net", "backward of net[0]", trouble="raises"

@@ -14,6 +14,7 @@ import torch
 from faults.engine import Fault, release
 from faults.programs import sequences as sequence_faults
 from faults.programs.between import FAULTS as BETWEEN
+from faults.programs.callers import FAULTS as CALLERS
 from faults.programs.situations import FAULTS
 
 from hookcheck.contract.ledger import Ledger, applying, load
@@ -111,7 +112,10 @@ QUICK = ("load_state_dict forgets hooks", "a step hook is kept for ever", "a lev
 def planted() -> list[Any]:
     """The faults, most of them slow."""
     quick = {f"situations: {what}" for what in QUICK}
-    return [pytest.param(f, marks=() if f.what in quick else pytest.mark.slow, id=f.what) for f in (*FAULTS, *BETWEEN)]
+    return [
+        pytest.param(f, marks=() if f.what in quick else pytest.mark.slow, id=f.what)
+        for f in (*FAULTS, *BETWEEN, *CALLERS)
+    ]
 
 
 @pytest.mark.parametrize("fault", planted())

@@ -35,7 +35,8 @@ FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
     *("leaves", "asks", "roots", "ties", "writes", "layout", "tensor", "inside", "fact", "legacy"),
     *("order", "met", "stale", "unused", "boundaries", "program"),
-    *("site", "sites", "lane", "trouble", "before", "between", "backward", "context", "host", "optimizer", "input"),
+    *("site", "sites", "lane", "trouble", "before", "between", "backward", "call", "context", "host", "optimizer"),
+    "input",
 )
 PATH = Path(__file__).with_name("known")
 

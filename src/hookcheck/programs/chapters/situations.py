@@ -2,7 +2,8 @@
 
 A hook is on a site, with a neighbour there and one elsewhere; the net is of some host, its input of some class, its
 optimizer of some sort; something is done to it before the call or between forward and backward; contexts are around
-all of it; a hook, a body or a closure raises, or a hook removes or registers one. Then all is run again, the hook is
+all of it; it is called plainly, in a checkpoint, in a thread or in inference; a hook, a body or a closure raises, or a
+hook removes or registers one. Then all is run again, the hook is
 removed in some way, all is run once more, and in the end nothing may hold a hook. A model in plain Python says what
 must be noted at each step (`hookcheck.programs.situations`). Any two choices that go together meet in some situation.
 """

@@ -44,10 +44,11 @@ class Alter:
 
 @dataclass(frozen=True)
 class Trigger:
-    """What calls hooks: one of `EVENTS`; a backward in one of `BACKWARDS`."""
+    """What calls hooks: one of `EVENTS`; a backward in one of `BACKWARDS`, a forward by one of `CALLS`."""
 
     what: str
     way: str = "backward"
+    call: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,9 @@ UNDONE = {"freeze": "thaw", "cast": "cast back"}
 REMOVALS = ("remove", "twice", "with", "copied handle")
 EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")
 BACKWARDS = ("backward", "grad", "inputs", "twice", "thread")
+CALLS = ("", "functional_call", "checkpoint", "in a thread", "no_grad", "inference_mode")
+GRADLESS = CALLS[4:]
+"""Of these the ones whose results have no graph."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,8 @@ class Situation:
     """A choice on each axis: where the hook ``a`` is, with which neighbours, and all that it meets.
 
     Of its neighbours ``b`` is on the same site, ``first`` or last, and ``c`` on another. The ``trouble`` comes once; in
-    all that follows each event must have its hooks called again.
+    all that follows each event must have its hooks called again. The last of three calls is a plain one, whatever the
+    others are.
     """
 
     site: str
@@ -105,6 +110,7 @@ class Situation:
     between: str = ""
     removal: str = "remove"
     backward: str = "backward"
+    call: str = ""
     outer: str = ""
     inner: str = ""
     host: str = "plain"
@@ -114,7 +120,7 @@ class Situation:
     @property
     def features(self) -> dict[str, frozenset[str]]:
         """The choices by axis, for the ledger to name."""
-        plain = ("trouble", "before", "between", "backward", "host", "optimizer", "input")
+        plain = ("trouble", "before", "between", "backward", "call", "host", "optimizer", "input")
         return {
             "site": frozenset({self.site}),
             "sites": frozenset({self.site, self.partner}),
@@ -150,7 +156,7 @@ def acts(situation: Situation) -> Iterator[Act]:
         if cycle == 0 and situation.between == "thaw":
             yield Alter("freeze")
         yield Trigger("attach")
-        yield Trigger("forward")
+        yield Trigger("forward", call=situation.call if cycle < 2 else "")
         if cycle == 0:
             if site.graph:
                 yield from registering

@@ -212,6 +212,14 @@ def in_thread(act: Callable[[], Any]) -> Any:
         return pool.submit(act).result()
 
 
+def checkpointed(net: Any, x: Any) -> Any:
+    """What a net gives in a checkpoint, by which all of it is called again on the way back."""
+    from torch.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+
+    with set_checkpoint_early_stop(False):
+        return checkpoint(net, x, use_reentrant=False)
+
+
 def clear(net: Any, x: Any) -> None:
     """Takes all gradients away."""
     for tensor in (x, *net.parameters()):

@@ -37,6 +37,7 @@ AXES: dict[str, list[Any]] = {
     "between": [*acts.BETWEEN],
     "removal": [*acts.REMOVALS],
     "backward": [*acts.BACKWARDS],
+    "call": [*acts.CALLS],
     "outer": [*CONTEXTS],
     "inner": [*CONTEXTS],
     "host": [*HOSTS],

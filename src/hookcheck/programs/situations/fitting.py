@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hookcheck.programs.situations.acts import Situation
+from hookcheck.programs.situations.acts import GRADLESS, Situation
 from hookcheck.programs.situations.sites import SITES, HookSite, Release
 
-LATER: dict[str, Release] = {"assign": (2, 1), "grad": (2, 0), "inputs": (1, 8)}
+LATER: dict[str, Release] = {
+    "assign": (2, 1), "grad": (2, 0), "inputs": (1, 8),
+    "functional_call": (2, 0), "checkpoint": (2, 1), "inference_mode": (1, 9),
+}  # fmt: skip
 """Choices that not every release has; before 2.0 hooks on leaves were not called in autograd.grad."""
 
 SAVING = ("saved_tensors_hooks", "save_on_cpu", "no new saved tensors hooks")
@@ -200,6 +203,31 @@ REASONS = (
             s.between in ("write to output", "double the output", "write to what is saved")
             and any(site.full for site in _sites(s))
         ),
+    ),
+    Reason("a result without a graph takes no hook", lambda s: s.call in GRADLESS and SITES[s.site].graph),
+    Reason(
+        "nothing is saved there, or hooks on what is saved are hidden by others or of another thread",
+        lambda s: s.call not in ("", "functional_call") and _saved(s),
+    ),
+    Reason(
+        "a checkpoint has hooks on what is saved",
+        lambda s: s.call == "checkpoint" and "no new saved tensors hooks" in (s.outer, s.inner),
+    ),
+    Reason(
+        "a checkpoint calls the net again, which must be as it was",
+        lambda s: s.call == "checkpoint" and s.between in ("freeze", "thaw", "cast", "set_", "write to what is saved"),
+    ),
+    Reason(
+        "torch refuses a functional call of DataParallel",
+        lambda s: s.call == "functional_call" and s.host == "DataParallel",
+    ),
+    Reason(
+        "parameters that are made in such a call are not those of the net, or of inference for ever",
+        lambda s: s.host == "lazy" and s.call in ("functional_call", "inference_mode"),
+    ),
+    Reason(
+        "what inference gives can be written to in inference alone",
+        lambda s: s.call == "inference_mode" and s.between in ("double the output", "write to output"),
     ),
     Reason(
         "of two legacy hooks on other modules either may be first",

@@ -31,7 +31,7 @@ def since(situation: Situation) -> dict[str, Release]:
         "host": HOSTS[s.host].since,
         "optimizer": OPTIMIZERS[s.optimizer].since,
         "input": INPUTS[s.input].since,
-        **{axis: LATER.get(getattr(s, axis), (1, 7)) for axis in ("before", "between", "backward")},
+        **{axis: LATER.get(getattr(s, axis), (1, 7)) for axis in ("before", "between", "backward", "call")},
     }
 
 

@@ -19,7 +19,7 @@ from hookcheck.programs.situations.fitting import why_not
 PAIRS = tuple(combinations(AXES, 2))
 TRIPLES = (
     ("site", "outer", "host"), ("site", "input", "host"), ("site", "outer", "input"), ("site", "trouble", "outer"),
-    ("site", "trouble", "host"), ("site", "between", "host"),
+    ("site", "trouble", "host"), ("site", "between", "host"), ("site", "trouble", "call"),
 )  # fmt: skip
 """The axes of which three are looked at together: what a fault of one hook kind most often needs."""
 

@@ -6,7 +6,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from hookcheck.programs.logs import Entry
-from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.acts import (
+    GRADLESS,
+    Act,
+    Alter,
+    Enter,
+    Leave,
+    Register,
+    Remove,
+    Trigger,
+    Trouble,
+)
 from hookcheck.programs.situations.sites import SITES, HookSite
 
 INPUT = 5.0
@@ -33,7 +43,7 @@ class SituationModel:
         self.orphaned: set[str] = set()
         self.once: dict[str, Trouble] = {}
         self.graph: dict[tuple[str, str], list[str]] | None = None
-        self.frozen = self.weightless = False
+        self.frozen = self.weightless = self.called_again = False
         self.gradient, self.spoiled = 1.0, ""
 
     def after(self, act: Act) -> list[Entry]:
@@ -98,13 +108,15 @@ class SituationModel:
 
     def trigger(self, act: Trigger) -> None:
         """What runs hooks."""
-        getattr(self, "_" + act.what.replace(" ", "_"))(*[act.way][: act.what == "backward"])
+        getattr(self, "_" + act.what.replace(" ", "_"))(
+            *{"backward": [act.way], "forward": [act.call]}.get(act.what, [])
+        )
 
     def _attach(self) -> None:
         for what in ("buffer", "parameter", "module"):
             self._visit(f"{what} registration", ("net", f"extra_{what}"))
 
-    def _forward(self) -> None:
+    def _forward(self, call: str) -> None:
         for table in ("tensor y", "node y", "node_pre y"):
             self.tables[table, ""].clear()
         self.graph = None
@@ -114,7 +126,8 @@ class SituationModel:
             self._call("net", INPUT, graph)
         finally:
             self.once.pop("body", None)
-        self.graph = graph
+        self.graph = None if call in GRADLESS else graph
+        self.called_again = call == "checkpoint"
 
     def _backward(self, way: str) -> None:
         if self.graph is None:
@@ -231,6 +244,8 @@ class SituationModel:
         self._run(graph[label, "full_backward_pre"], (label, (grad_output,)))
         if label == self.spoiled:
             raise ModelError("RuntimeError")
+        if self.called_again and label == "net[1]":  # the first that needs what was saved
+            self._call("net", INPUT, {})
         grad_input = grad_output * FACTORS.get(label, 1.0)
         for child in reversed(CHILDREN.get(label, ())):
             grad_input = self._back(child, grad_input)

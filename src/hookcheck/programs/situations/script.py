@@ -55,6 +55,14 @@ EVENT_LINES = {
     "save optimizer": "optimizer.state_dict()",
     "load optimizer": "optimizer.load_state_dict(steps)",
 }
+CALL_LINES = {
+    "": "net(x)",
+    "functional_call": "torch.func.functional_call(net, dict(net.named_parameters()), (x,))",
+    "checkpoint": "checkpointed(net, x)",
+    "in a thread": "in_thread(lambda: net(x))",
+    "no_grad": "torch.no_grad()(lambda: net(x))()",
+    "inference_mode": "torch.inference_mode()(lambda: net(x))()",
+}
 GRADIENT = "torch.ones_like(y)"
 BACKWARD_LINES = {
     "backward": f"y.backward({GRADIENT})",
@@ -106,7 +114,7 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
             yield CHANGE_LINES[act.what].format(moved=f"{{{', '.join(moved.values())}}}", host=host).split("\n")
         else:
             yield _lines(act, within, failing, sites)
-        if act == Trigger("forward"):
+        if isinstance(act, Trigger) and act.what == "forward":
             failing = "None"
 
 
@@ -147,12 +155,12 @@ def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> lis
 
 def _event(act: Trigger, failing: str) -> list[str]:
     if act.what == "forward":
-        call = "y = attempt(lambda: net(x))"
+        call = f"y = attempt(lambda: {CALL_LINES[act.call]})"
         return [call] if failing == "None" else [f"with failing(part(net, 1), {failing}):", f"    {call}"]
     if act.what == "backward":
         return [
             "clear(net, x)",
-            "if y is not None:",
+            "if y is not None and y.requires_grad:",
             f"    attempt(lambda: {BACKWARD_LINES[act.way]})",
         ]
     return [f"attempt(lambda: {EVENT_LINES[act.what]})"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Trigger, Trouble
 from hookcheck.programs.situations.axes import HOSTS, INPUTS, OPTIMIZERS
-from hookcheck.programs.situations.script import CHANGE_LINES, EVENT_LINES
+from hookcheck.programs.situations.script import CALL_LINES, CHANGE_LINES, EVENT_LINES
 from hookcheck.programs.situations.sites import SITES, HookSite
 from hookcheck.repro.situations.blocks import Block, Statement, parsed
 from hookcheck.repro.situations.noting import RAISED, Logs, logs
@@ -119,7 +119,7 @@ class SceneWriter:
         raised = [entry[1] for entry in self.logs.each[at] if entry[0] == "raised"]
         if raised and not last:
             statements = [Block(f"with suppress({RAISED.get(raised[0], raised[0])}):", tuple(statements))]
-        if self.failing and act == Trigger("forward") and not last:
+        if self.failing and isinstance(act, Trigger) and act.what == "forward" and not last:
             statements = [*statements, f"del {self.failing}"]
             self.failing = ""
         if last:
@@ -240,7 +240,7 @@ class SceneWriter:
 
     def _trigger(self, act: Trigger) -> list[Statement]:
         if act.what == "forward":
-            return ["y = net(x)"]
+            return [f"y = {CALL_LINES[act.call]}"]
         if act.what == "backward":
             cleared = ["clear(net, x)"] if self.wording.noting.values and self._times("backward") > 1 else []
             return [*cleared, *BACKWARD_LINES[act.way]]

@@ -21,7 +21,7 @@ from hookcheck.repro.writing import is_needed
 
 MODULES = ("copy", "gc", "pickle", "weakref")
 BENCH_MODULE = "hookcheck.programs.situations.bench"
-HELPERS = ("network", "part", "leaf", "attach", "in_thread", "clear")
+HELPERS = ("network", "part", "leaf", "attach", "in_thread", "checkpointed", "clear")
 """The functions of the bench that a script may call."""
 
 
@@ -120,5 +120,6 @@ def since(scene: Scene) -> Release:
             site = SITES[act.site]
             releases += [site.since, *([site.prepends] if act.first and site.prepends else [])]
         if isinstance(act, (Alter, Trigger)):
-            releases.append(LATER.get(act.way if isinstance(act, Trigger) else act.what, (1, 7)))
+            names = (act.way, act.call) if isinstance(act, Trigger) else (act.what,)
+            releases += [LATER.get(name, (1, 7)) for name in names]
     return max(releases)

@@ -16,7 +16,18 @@ from hookcheck.errors import HookcheckError
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.program import Program
 from hookcheck.programs.situations import sequences
-from hookcheck.programs.situations.acts import Act, Enter, Leave, Register, Remove, Situation, Trigger, Trouble, acts
+from hookcheck.programs.situations.acts import (
+    GRADLESS,
+    Act,
+    Enter,
+    Leave,
+    Register,
+    Remove,
+    Situation,
+    Trigger,
+    Trouble,
+    acts,
+)
 from hookcheck.programs.situations.draw import AXES, PLAIN
 from hookcheck.programs.situations.fitting import why_not
 from hookcheck.programs.situations.judge import deviation, held
@@ -198,7 +209,7 @@ def sensible(acts: Sequence[Act]) -> bool:
         if not _hooks(act) <= registered or ((on_graph or backward) and not differentiable):
             return False
         if isinstance(act, Trigger) and act.what in ("forward", *ENDING):
-            differentiable = act.what == "forward"
+            differentiable = act.what == "forward" and act.call not in GRADLESS
     return True
 
 
@@ -279,6 +290,8 @@ def _plainer_scenes(scene: Scene, act: Act) -> Iterator[Scene]:
 def _plainer_acts(act: Act) -> Iterator[Act]:
     if isinstance(act, Trigger) and act.way != "backward":
         yield replace(act, way="backward")
+    if isinstance(act, Trigger) and act.call:
+        yield replace(act, call="")
     if isinstance(act, Remove) and act.way != "remove":
         yield replace(act, way="remove")
     if isinstance(act, Register) and act.first:

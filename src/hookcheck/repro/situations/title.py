@@ -74,6 +74,8 @@ def _besides(scene: Scene) -> Iterator[str]:
             yield f", removed {WAYS.get(act.way, '')}".rstrip()
         if isinstance(act, Trigger) and act.what == "backward" and act.way in WAYS:
             yield f" {WAYS[act.way]}"
+        if isinstance(act, Trigger) and act.call:
+            yield f", called {act.call if act.call.startswith('in ') else f'in {act.call}'}"
 
 
 def why(scene: Scene, due: str) -> str:
