@@ -1,10 +1,14 @@
-"""Faults of calls that are functional, in a checkpoint, in a thread, without a graph, or of inference."""
+"""Faults of calls that are functional, in a checkpoint, in a thread, without a graph, or of inference.
+
+And one that takes three choices: the lane of a hook, that it raises, and a host.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,7 +17,7 @@ from torch.utils import checkpoint
 from ..engine import replaced
 from .interactions import _called_plainly
 from .sequences import _cleared
-from .situations import CALLS, MODULE, TABLES, _fault, _within
+from .situations import CALLS, MODULE, TABLES, _fault, _swallowed, _within
 
 
 def _past_hooks(original: Any) -> Any:
@@ -63,6 +67,16 @@ def _forgotten_by_checkpoints(original: Any) -> Any:
     return call
 
 
+def _lost_where_parametrized(original: Any) -> Any:
+    """Registers a legacy hook whose error is lost where the module is parametrized."""
+
+    def register(self: Any, hook: Any) -> Any:
+        lost = "parametrizations" in vars(self)["_modules"]
+        return original(self, partial(_swallowed, hook) if lost else hook)
+
+    return register
+
+
 FAULTS = (
     _fault("a functional call loses hooks", lambda: replaced(torch.func, "functional_call", _past_hooks), CALLS),
     _fault(
@@ -82,6 +96,11 @@ FAULTS = (
     _fault(
         "an error in a checkpoint takes hooks away",
         lambda: replaced(checkpoint, "checkpoint", _forgotten_by_checkpoints),
+        CALLS,
+    ),
+    _fault(
+        "the error of a legacy hook on a parametrized module is lost",
+        lambda: replaced(MODULE, "register_backward_hook", _lost_where_parametrized),
         CALLS,
     ),
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.corpus import read
+from hookcheck.programs.situations.draw import missing_threes, packed
 from hookcheck.programs.situations.fitting import REASONS
-from hookcheck.programs.situations.met import NOT_DRAWN, PAIRS, counts, meetings, reasons
+from hookcheck.programs.situations.met import NOT_DRAWN, PAIRS, THREES, counts, meetings, reasons
 
 SITE, OUTER, HOST = "input", "autocast", "replica"
 
@@ -25,8 +26,8 @@ def test_what_meets_is_counted() -> None:
     assert rows["site × outer × host"]["reached"] == 2
 
 
-def test_every_pair_that_is_possible_is_in_some_situation() -> None:
-    pairs = tuple(meetings(read(), PAIRS))
+def test_every_pair_that_is_possible_is_in_some_situation_and_every_three_with_a_lane() -> None:
+    pairs = tuple(meetings(read(), (*PAIRS, *THREES)))
     assert [meeting.choices for meeting in pairs if meeting.reason == NOT_DRAWN] == []
     assert {row["reason"] for row in reasons(pairs)} <= {reason.why for reason in REASONS}
 
@@ -35,3 +36,7 @@ def test_a_choice_that_is_in_no_situation_is_told() -> None:
     left = [situation for situation in read() if situation.host != HOST]
     choices = {meeting.choices for meeting in meetings(left, PAIRS) if meeting.reason == NOT_DRAWN}
     assert (("site", SITE), ("host", HOST)) in choices
+    alone = {meeting.choices for meeting in meetings(left, THREES) if meeting.reason == NOT_DRAWN}
+    assert (("lane", "x"), ("trouble", "raises"), ("host", HOST)) in alone
+    assert len(missing_threes(left)) == len(alone)
+    assert missing_threes([*left, *packed(missing_threes(left))]) == []

@@ -1,5 +1,7 @@
 """How was the corpus of situations made? A covering array: any two choices that go together meet in a line.
 
+So do three of those that an error needs most: the lane of a hook, what it does, and what it does it in.
+
 Run ``python -m hookcheck.programs.situations.draw`` to add what choices that are new need; of an empty corpus it makes
 a whole one, for which alone it needs allpairspy. What a line need not choose is as simple as it can be, so that few
 choices share the blame for what it shows.
@@ -46,12 +48,45 @@ AXES: dict[str, list[Any]] = {
 }
 """What there is to choose on each axis, the simplest first."""
 
-Pair = tuple[tuple[str, Any], tuple[str, Any]]
+LANES: dict[str, list[str]] = {
+    lane: [name for name, site in SITES.items() if site.lane == lane]
+    for lane in dict.fromkeys(site.lane for site in SITES.values())
+}
+"""The sites by lane."""
+
+THREES = (("lane", "trouble", "outer"), ("lane", "trouble", "host"), ("lane", "trouble", "call"))
+"""The axes of which any three choices that go together meet."""
+
+Choices = tuple[tuple[str, Any], ...]
 
 
-def pairs(situation: Situation) -> Iterator[Pair]:
+def words(axis: str) -> list[Any]:
+    """What there is to choose on an axis, or the lanes of sites."""
+    return [*LANES] if axis == "lane" else AXES[axis]
+
+
+def chosen(situation: Situation, names: Iterable[str]) -> Choices:
+    """What a situation chooses on some axes."""
+    lane = SITES[situation.site].lane
+    return tuple((name, lane if name == "lane" else getattr(situation, name)) for name in names)
+
+
+def on_sites(choices: Choices) -> list[Choices]:
+    """The choices, on each site of the lane that they name."""
+    if choices[0][0] != "lane":
+        return [choices]
+    return [(("site", name), *choices[1:]) for name in LANES[choices[0][1]]]
+
+
+def why_none(choices: Choices) -> str:
+    """Why no situation makes the choices: the first reason on the first of the sites; empty if one can."""
+    reasons = [why_not(replace(PLAIN, **dict(each))) for each in on_sites(choices)]
+    return reasons[0] if all(reasons) else ""
+
+
+def pairs(situation: Situation) -> Iterator[Choices]:
     """Any two choices of a situation."""
-    return combinations(((name, getattr(situation, name)) for name in AXES), 2)
+    return combinations(chosen(situation, AXES), 2)
 
 
 def drawn() -> list[Situation]:
@@ -65,21 +100,21 @@ def drawn() -> list[Situation]:
     return [*rows, *packed(missing(rows))]
 
 
-def packed(left: Iterable[Pair]) -> list[Situation]:
-    """Few situations in which all pairs of ``left`` meet: each goes into the first that it does not contradict."""
+def packed(left: Iterable[Choices]) -> list[Situation]:
+    """Few situations in which all that is in ``left`` meets: each goes into the first that it does not contradict."""
     rows: list[dict[str, Any]] = []
-    for pair in left:
+    for choices in left:
         for row in rows:
-            fuller = {**row, **dict(pair)}
+            fuller = {**row, **dict(choices)}
             if {**fuller, **row} == fuller and not why_not(replace(PLAIN, **fuller)):
-                row.update(pair)
+                row.update(choices)
                 break
         else:
-            rows.append(dict(pair))
+            rows.append(dict(choices))
     return [replace(PLAIN, **row) for row in rows]
 
 
-def missing(situations: Iterable[Situation]) -> list[Pair]:
+def missing(situations: Iterable[Situation]) -> list[Choices]:
     """Any two choices that go together, but meet in none of ``situations``."""
     covered = {pair for situation in situations for pair in pairs(situation)}
     axes = combinations(AXES.items(), 2)
@@ -89,15 +124,32 @@ def missing(situations: Iterable[Situation]) -> list[Pair]:
     return [pair for pair in each if pair not in covered and not why_not(replace(PLAIN, **dict(pair)))]
 
 
+def missing_threes(situations: Iterable[Situation]) -> list[Choices]:
+    """Any three choices on the axes of `THREES` that go together, but meet in none of ``situations``.
+
+    Each is on a site of its lane, these in turn.
+    """
+    situations = tuple(situations)
+    left: list[Choices] = []
+    for names in THREES:
+        covered = {chosen(situation, names) for situation in situations}
+        for at, each in enumerate(product(*map(words, names))):
+            choices = tuple(zip(names, each))
+            fitting = [c for c in on_sites(choices) if not why_not(replace(PLAIN, **dict(c)))]
+            if choices not in covered and fitting:
+                left.append(fitting[at % len(fitting)])
+    return left
+
+
 def simplified(situations: Iterable[Situation]) -> list[Situation]:
     """Situations that cover the same pairs, each choice at its simplest where others cover what it covers."""
     result = [*situations]
     counts = Counter(pair for situation in result for pair in pairs(situation))
     for name, (simplest, *_) in [*AXES.items()][1:]:
         for at, situation in enumerate(result):
-            chosen = (name, getattr(situation, name))
+            choice = (name, getattr(situation, name))
             simpler = replace(situation, **{name: simplest})
-            alone = any(counts[pair] == 1 for pair in pairs(situation) if chosen in pair)
+            alone = any(counts[pair] == 1 for pair in pairs(situation) if choice in pair)
             if simpler != situation and not alone and not why_not(simpler):
                 counts.subtract(pairs(situation))
                 counts.update(pairs(simpler))
@@ -107,4 +159,5 @@ def simplified(situations: Iterable[Situation]) -> list[Situation]:
 
 if __name__ == "__main__":
     known = read()
-    write([*known, *packed(missing(known))] if known else simplified(drawn()))
+    by_twos = [*known, *packed(missing(known))] if known else simplified(drawn())
+    write([*by_twos, *packed(missing_threes(by_twos))])

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
 
 from hookcheck.programs.situations.acts import Situation
-from hookcheck.programs.situations.draw import AXES, PLAIN
-from hookcheck.programs.situations.fitting import why_not
+from hookcheck.programs.situations.draw import AXES, THREES, Choices, chosen, why_none, words
 
 PAIRS = tuple(combinations(AXES, 2))
 TRIPLES = (
     ("site", "outer", "host"), ("site", "input", "host"), ("site", "outer", "input"), ("site", "trouble", "outer"),
-    ("site", "trouble", "host"), ("site", "between", "host"), ("site", "trouble", "call"),
+    ("site", "trouble", "host"), ("site", "between", "host"), ("site", "trouble", "call"), *THREES,
 )  # fmt: skip
 """The axes of which three are looked at together: what a fault of one hook kind most often needs."""
 
 NOT_DRAWN = "possible, and in no situation"
-"""The reason of choices in whose way nothing stands: pairs are all drawn, threes as it comes."""
-
-Choices = tuple[tuple[str, Any], ...]
+"""The reason of choices in whose way nothing stands: pairs are all drawn, threes with lanes, others as it comes."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +47,11 @@ def meetings(
     """All choices there are on each of ``axes``, and how often they meet."""
     situations = tuple(situations)
     for names in axes:
-        by_choices = Counter(tuple((name, getattr(situation, name)) for name in names) for situation in situations)
-        for words in product(*(AXES[name] for name in names)):
-            choices = tuple(zip(names, words))
+        by_choices = Counter(chosen(situation, names) for situation in situations)
+        for each in product(*map(words, names)):
+            choices = tuple(zip(names, each))
             count = by_choices[choices]
-            yield Meeting(choices, count, "" if count else why_not(replace(PLAIN, **dict(choices))) or NOT_DRAWN)
+            yield Meeting(choices, count, "" if count else why_none(choices) or NOT_DRAWN)
 
 
 def counts(met: Iterable[Meeting]) -> list[Mapping[str, Any]]:
