@@ -26,7 +26,7 @@ class Fault:
 
     ``what`` says in which. ``patch`` makes it so while its context is open. ``kinds`` are the hook kinds that it
     concerns: it must show on each of them. ``clauses`` are those that must catch it on some kind. ``since`` is the
-    first torch on which it can show.
+    first torch on which it can show, and ``hosts`` are those on each of which it shows there.
     """
 
     what: str
@@ -34,6 +34,7 @@ class Fault:
     clauses: tuple[str, ...]
     kinds: tuple[str, ...] = FULL
     since: str = "1.8"
+    hosts: tuple[str, ...] = ()
 
     @property
     def offered(self) -> bool:

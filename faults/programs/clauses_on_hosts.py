@@ -275,9 +275,13 @@ def _without_a_word(name: str) -> AbstractContextManager[None]:
 
 
 def _fault(
-    what: str, patch: Callable[[], AbstractContextManager[None]], clause: str = "HO-03", since: str = "2.1"
+    what: str,
+    patch: Callable[[], AbstractContextManager[None]],
+    clause: str = "HO-03",
+    since: str = "2.1",
+    hosts: tuple[str, ...] = (),
 ) -> Fault:
-    return Fault(f"hosts: {what}", patch, (clause,), kinds=(), since=since)
+    return Fault(f"hosts: {what}", patch, (clause,), kinds=(), since=since, hosts=hosts)
 
 
 FAULTS = (

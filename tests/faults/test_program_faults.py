@@ -26,6 +26,8 @@ def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
         except (NotOffered, NotRun) as reason:
             pytest.skip(str(reason))
         assert new, f"{id} does not see it"
+        unseen = [host for host in fault.hosts if not any(name.startswith(f"{host}: ") for name in new)]
+        assert not unseen, f"{id} does not see it on these hosts"
         assert None in excuses(program, new).values(), f"the ledger excuses what {id} sees"
 
 

@@ -10,55 +10,21 @@ import copy
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release, quantization
+from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release
+from hookcheck.programs.host_classes import temporary, with_methods
+from hookcheck.programs.host_quantised import (
+    fused_by_name,
+    prepared,
+    prepared_to_train,
+    quantised,
+    quantised_dynamically,
+)
 from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS, MODULES, Make
-
-
-@cache
-def own_methods(kind: type) -> type:
-    """A subclass with methods of its own, which all do what those of ``kind`` do; it is pickled by that."""
-
-    class Own(kind):
-        def __reduce__(self) -> Any:
-            return restored, (kind, self.__getstate__() if hasattr(object, "__getstate__") else vars(self))
-
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            return super().__call__(*args, **kwargs)
-
-        def __getattr__(self, name: str) -> Any:
-            return super().__getattr__(name)
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, value)
-
-        def __setstate__(self, state: Any) -> None:
-            super().__setstate__(state)
-
-        def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-            super()._save_to_state_dict(destination, prefix, keep_vars)
-
-        def _load_from_state_dict(self, *args: Any) -> None:
-            super()._load_from_state_dict(*args)
-
-    Own.__name__ = kind.__name__
-    return Own
-
-
-def restored(kind: type, state: Any) -> Module:
-    """A module with methods of its own, of what was pickled."""
-    module = own_methods(kind)()
-    module.__setstate__(state)
-    return module
-
-
-def _with_methods(module: Module) -> Module:
-    module.__class__ = own_methods(type(module))
-    return module
 
 
 def _weighty(change: Callable[[Module], Any], module: Module) -> Module:
@@ -144,28 +110,6 @@ def _replica(module: Module) -> Module:
     return replica
 
 
-def _prepared(module: Module) -> Module:
-    """The module with an observer of its outputs, as what is to be quantised has it."""
-    return _in_quantising("prepare", "default_qconfig", module)
-
-
-def _prepared_to_train(module: Module) -> Module:
-    """The module that takes its place to be trained for quantising, which quantises nothing yet."""
-    prepared = _in_quantising("prepare_qat", "default_qat_qconfig", module)
-    for part in prepared.modules():
-        if hasattr(part, "disable_fake_quant"):
-            part.disable_fake_quant()
-    return prepared
-
-
-def _in_quantising(function: str, config: str, module: Module) -> Module:
-    """What becomes of a module in a container that is given to a function of quantising, with that configuration."""
-    quantising: Any = quantization()
-    container = nn.Sequential(module).train(module.training)
-    container.qconfig = getattr(quantising, config)
-    return getattr(quantising, function)(container, inplace=True)[0]
-
-
 def _converted(identity: Module) -> Module:
     """What is made of a normalisation for several processes, which computes what ``identity`` does."""
     norm: Any = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(1, affine=False, track_running_stats=False))
@@ -209,6 +153,31 @@ OBSERVED = {
     "EX-10": "an observer is a module too, which hooks on all modules meet",
 }
 
+PARTS_OF_ITS_OWN = dict.fromkeys((*BUFFERS, "RG-04: *"), "what is made here registers parts of its own")
+OBSERVING = "to quantise a weight an observer is called, which hooks on all modules meet"
+QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
+PACKED = {
+    "state-dict-hooks": "its weight is packed, and is nothing that these clauses could write to",
+    "LB-03": "the same of the weight that it writes to",
+    "FW-21": "it gives no gradient, with or without hooks",
+}
+TEMPORARY = {
+    **dict.fromkeys(
+        ("FW-0[269]: the module", "FW-10: the module", "FW-17: what *", "BW-14: module of *", "BP-01: module for *"),
+        "hooks are given the module that is called, which is equal to that on which they are and not the same",
+    ),
+    **dict.fromkeys(
+        (
+            "HD-03: program",
+            "U-04: * register_backward_hook",
+            "U-12: * register_backward_hook",
+            "U-12: program",
+            "LB-04: program",
+        ),
+        "a legacy hook raises where its module is gone, of which U-02 speaks on this host",
+    ),
+    "GL-15": "its class cannot be pickled by its name",
+}
 WRAPPED = dict.fromkeys(
     (
         *("global-hooks", "global-backward-hooks", "EX-10", "FW-16", "AC-04", "AC-12"),
@@ -219,7 +188,7 @@ WRAPPED = dict.fromkeys(
 )
 
 KINDS = {
-    "own methods": Kind(_with_methods),
+    "own methods": Kind(with_methods),
     "hooked before": Kind(_hooked_before),
     "parametrized": Kind(
         partial(_weighty, CHANGES["parametrized"].there),
@@ -238,8 +207,8 @@ KINDS = {
         (1, 10),  # in 1.9 its vectors come with the first call
         {**COMPUTED, **ITERATED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
     ),
-    "prepared to be quantised": Kind(_prepared, ("Linear",), but=OBSERVED),
-    "prepared to be trained": Kind(_prepared_to_train, ("Linear",), but=OBSERVED),
+    "prepared to be quantised": Kind(prepared, ("Linear",), but=OBSERVED),
+    "prepared to be trained": Kind(prepared_to_train, ("Linear",), but=OBSERVED),
     "SyncBatchNorm-converted": Kind(
         _converted,
         ("Identity",),
@@ -254,6 +223,23 @@ KINDS = {
             "RG-04: * for a module": "an average registers the module that it is made of",
         },
     ),
+    "DataParallel": Kind(
+        lambda module: nn.DataParallel(module),
+        ("Identity", "times"),
+        but={**WRAPPED, "RG-04: * for a module": "a DataParallel registers the module that it is made of"},
+    ),
+    "quantised dynamically": Kind(
+        quantised_dynamically,
+        ("Linear", "Identity", "times"),
+        but={**PACKED, **QUANTISED},
+        before={
+            (1, 10): {"U-04": OBSERVING},
+            (1, 12): {"SZ-28": "a packed weight is restored from numbers, of which none may be missing"},
+        },
+    ),
+    "quantised": Kind(quantised, ("Identity", "times"), but=QUANTISED, before={(1, 10): {"U-04": OBSERVING}}),
+    "fused by name": Kind(fused_by_name, ("Identity", "times"), but=PARTS_OF_ITS_OWN),
+    "temporary": Kind(temporary, but=TEMPORARY),
     "weight_norm": Kind(partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED),
     "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS),
     "was lazy": Kind(_was_lazy, ("Linear",), (1, 13)),
@@ -293,10 +279,23 @@ def _compiled_in_place(module: Module) -> Module:
     return module
 
 
+def _compiled_in_place_with_its_backward(module: Module) -> Module:
+    module.compile(backend="aot_eager")
+    return module
+
+
 def _optimized(module: Module) -> Any:
     return torch.compile(module, backend="eager")
 
 
+AHEAD = {
+    **dict.fromkeys(
+        ("U-06: gradients *", "AC-23: gradient* of *", "AC-24: gradients *"),
+        "a graph of backward gives zeros where a plain module gives None",
+    ),
+    **dict.fromkeys(("LB-01: *", "LB-02: *", "LB-03"), "a graph of backward is one Node"),
+    "BF-02": "a graph of backward cannot be differentiated",
+}
 _OPTIMIZED = {
     "state-dict-hooks": "what is saved has other names",
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
@@ -330,5 +329,15 @@ COMPILED = {
             (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")
         },
     ),
+    "Module.compile with its backward": Kind(
+        _compiled_in_place_with_its_backward,
+        since=(2, 4),
+        but={
+            **WRAPPED,
+            **AHEAD,
+            "HD-05": "what is compiled in place is part of a cycle, which only the collector frees",
+            "handles": "they come and go alike where forward alone is compiled; compiling takes seconds",
+        },
+    ),
 }
-"""The hosts of modules that torch.compile makes, by name; with the backend that runs a graph as it is."""
+"""The hosts of modules that torch.compile makes, by name; most with the backend that runs a graph as it is."""

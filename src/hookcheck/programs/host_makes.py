@@ -135,6 +135,7 @@ COPIED: dict[str, Release] = {
     "parametrized": (1, 13),
     "AveragedModel": (1, 8),
     "DataParallel": (1, 8),
+    "fuse_modules": (1, 8),
 }
 """Hosts of whose modules a deepcopy is made as well, since which release it can be: those have a class, a
 ``__deepcopy__`` or modules of their own."""

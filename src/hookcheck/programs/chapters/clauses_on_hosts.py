@@ -2,9 +2,10 @@
 
 The programs of the other chapters run unchanged, but what they make their modules or optimizers by gives something else
 (see `hookcheck.programs.hosting`): a module that is or was parametrized or normed, that is or was lazy, that is a copy,
-an average, fused, prepared to be quantised or converted, has its own methods, takes no hooks and says so, or that
-is compiled; an optimizer that is fused, a subclass, a copy, under schedulers, or for several processes. Each fact of
-theirs must be what it is on the plain one. What a host is meant to change is left out, with the reason.
+an average, wrapped, fused, prepared to be quantised, quantised or converted, has its own methods, lives for one call,
+takes no hooks and says so, or that is compiled; an optimizer that is fused, a subclass, a copy, under schedulers, or
+for several processes. Each fact of theirs must be what it is on the plain one. What a host is meant to change is left
+out, with the reason.
 """
 
 from __future__ import annotations
