@@ -143,7 +143,7 @@ AS_MADE = dict.fromkeys(
 )
 COMPUTED = {
     "state-dict-hooks": "what is saved has other names",
-    "legacy-backward-hooks": "a weight that is computed has Nodes of its own, which legacy hooks meet",
+    "LB-03: gradients of nn.Linear": "a weight that is computed has Nodes of its own, which legacy hooks meet",
 }
 
 ITERATED = {"FW-21": "each call in training comes nearer to the singular value, which moves the last bits"}
