@@ -159,7 +159,7 @@ QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
     "state-dict-hooks": "its weight is packed, and is nothing that these clauses could write to",
     "LB-03": "the same of the weight that it writes to",
-    "FW-21": "it gives no gradient, with or without hooks",
+    **dict.fromkeys(("FW-21", "EX-10"), "it gives no gradient, with or without hooks"),
 }
 TEMPORARY = {
     **dict.fromkeys(
