@@ -26,7 +26,7 @@ from hookcheck.topology.families import FAMILIES, compiled, context, tensor_clas
 from hookcheck.topology.families.drawing import Draw, linears, output_shape
 from hookcheck.topology.families.grammar import Value
 from hookcheck.topology.families.networks import Network
-from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, TRACING, place_in, refused, refuses
+from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, READ, TRACING, place_in, refused, refuses
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Composite, Input, Topology, inside, nesting, tensor_words
@@ -75,18 +75,26 @@ MEETING = {
 Row = tuple[str, ...]
 """A word for tensors, where such a tensor is, and a context of each column or an empty name."""
 
-Pair = tuple[tuple[int, str], tuple[int, str]]
-"""Two choices of a row, each with the number of its column."""
+BOTH = -1
+"""What stands for the number of a column where a choice is one of a word and of a place."""
+
+Choice = tuple[int, str]
+"""One of a row, with the number of its column."""
+
+Pair = tuple[Choice, Choice]
+"""Two choices of a row."""
 
 
 @dataclass(frozen=True)
 class Array:
     """What there is to choose in a family: words of ``tensors``, contexts by ``columns``, those first that it is best
-    to be without; ``put`` puts a network into those contexts, or gives None where it cannot be."""
+    to be without; ``put`` puts a network into those contexts, or gives None where it cannot be. Where ``both`` count, a
+    context must meet each class that no layer takes as a parameter."""
 
     tensors: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     put: Callable[[Topology, Row], Topology | None]
+    both: bool = False
 
 
 def in_contexts(topology: Topology, names: Row) -> Topology | None:
@@ -111,9 +119,10 @@ ARRAYS: Mapping[str, Array] = {
         (*TENSORS, SPARSE_GRADIENT),
         tuple(("", *context.OFFERED[place]) for place in (RUN, ASKING, CALL, CALLER)),
         in_contexts,
+        both=True,
     ),
     "compiled": Array(
-        (*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT),
+        (*(name for name, each in TENSORS.items() if each.flat), SPARSE_GRADIENT),
         (("", compiled.BACKWARD), ("", compiled.APART), ("", *compiled.CALLS)),
         in_way,
     ),
@@ -121,17 +130,17 @@ ARRAYS: Mapping[str, Array] = {
 
 
 @st.composite
-def of_word(draw: Draw, word: str, two: bool) -> Topology:
-    """A network with such a tensor, of ``two`` dimensions or as many as it may have."""
+def of_word(draw: Draw, word: str, flat: bool) -> Topology:
+    """A network with such a tensor, as ``flat`` as those that are compiled or of as many dimensions as it may have."""
     if word == SPARSE_GRADIENT:
         return tensor_class.embedded(draw)
-    return tensor_class.of_class(draw, word, (2,) if two else TENSORS[word].ranks)
+    return tensor_class.of_class(draw, word, TENSORS[word].flat if flat else TENSORS[word].ranks)
 
 
 @cache
-def candidates(word: str, two: bool) -> tuple[Topology, ...]:
+def candidates(word: str, flat: bool) -> tuple[Topology, ...]:
     """Networks with such a tensor, the simplest first."""
-    return tuple(sorted(drawn_from(of_word(word, two), CANDIDATES), key=rank))
+    return tuple(sorted(drawn_from(of_word(word, flat), CANDIDATES), key=rank))
 
 
 def network(family: str, row: Row) -> Topology | None:
@@ -152,9 +161,17 @@ def fits(family: str, row: Row) -> bool:
     return not any(refuses(name, word, place) for name in names) and (missing > 0 or network(family, row) is not None)
 
 
-def pairs(row: Row) -> Iterator[Pair]:
-    """Any context of a row with its word, and with its place."""
-    return ((one, other) for one in [*enumerate(row)][:2] for other in [*enumerate(row)][2:] if other[1])
+def pairs(family: str, row: Row) -> Iterator[Pair]:
+    """The word of a row with its place, and any context with its word, with its place, or with what both are."""
+    word, place, *names = enumerate(row)
+    return iter([(word, place), *((one, other) for one in choices(family, row) for other in names if other[1])])
+
+
+def choices(family: str, row: Row) -> tuple[Choice, ...]:
+    """What each context must meet of a row: its word and its place, and both of parameters that no layer takes, if the
+    family is not too slow for that."""
+    word, place, *_ = row
+    return ((0, word), (1, place), *[(BOTH, f"{word}, {place}")] * (place == READ and ARRAYS[family].both))
 
 
 def put(row: Row, column: int, choice: str) -> Row:
@@ -173,11 +190,12 @@ def simplified(family: str, rows: Iterable[Row], known: Iterable[Row]) -> list[R
     """Rows that cover the same pairs beside those that are ``known``, without the contexts that others cover, and with
     tensors that are given wherever others cover the place."""
     result = [*rows]
-    counts = Counter(pair for row in (*result, *known) for pair in pairs(row))
+    counts = Counter(pair for row in (*result, *known) for pair in pairs(family, row))
     for column in (*range(2, 2 + len(ARRAYS[family].columns)), 1):
         for at, row in enumerate(result):
             simpler = put(row, column, GIVEN if column == 1 else "")
-            lost, gained = {*pairs(row)} - {*pairs(simpler)}, {*pairs(simpler)} - {*pairs(row)}
+            before, after = {*pairs(family, row)}, {*pairs(family, simpler)}
+            lost, gained = before - after, after - before
             if lost and all(counts[pair] > 1 for pair in lost) and (not any(simpler[2:]) or fits(family, simpler)):
                 counts.subtract(lost)
                 counts.update(gained)
@@ -197,13 +215,13 @@ def missing(family: str, known: Iterable[Row]) -> list[Row]:
     every = [[*array.tensors], [*PLACES], *map(list, array.columns)]
     tested = [[*row] for row in known if fits(family, row)]
     rows = simplified(family, map(tuple, AllPairs(every, filter_func=may_be, previously_tested=tested)), known)
-    covered = {pair for row in (*rows, *known) for pair in pairs(row)}
+    covered = {pair for row in (*rows, *known) for pair in pairs(family, row)}
     left = {pair: row for pair, row in possible(family).items() if pair not in covered}
     return simplified(family, packed(family, rows, left), known)
 
 
 def possible(family: str) -> dict[Pair, Row]:
-    """Each word and each place with each context that goes with it, and a row that has little else."""
+    """Each word with each place, and both with each context that goes with it, and a row that has little else."""
     array = ARRAYS[family]
     names = ((2 + column, name) for column, names in enumerate(array.columns) for name in names if name)
     result: dict[Pair, Row] = {}
@@ -211,8 +229,10 @@ def possible(family: str) -> dict[Pair, Row]:
         alone = put((word, place, *("" for _ in array.columns)), column, name)
         fuller = (put(alone, other, n) for other, ns in enumerate(array.columns, 2) if other != column for n in ns)
         row = next((row for row in (alone, *fuller) if fits(family, row)), None)
-        for choice in ((0, word), (1, place)) if row else ():
-            result.setdefault((choice, (column, name)), row)
+        for pair in (
+            [((0, word), (1, place)), *((one, (column, name)) for one in choices(family, alone))] if row else []
+        ):
+            result.setdefault(pair, row)
     return result
 
 
@@ -220,10 +240,10 @@ def packed(family: str, rows: Iterable[Row], left: Mapping[Pair, Row]) -> list[R
     """The rows and all pairs that are ``left``: each goes into the first row that it fits into, or has one of its
     own."""
     result = [*rows]
-    for ((of, choice), (column, name)), alone in left.items():
+    for (choice, (column, name)), alone in left.items():
         for at, row in enumerate(result):
             fuller = put(row, column, name)
-            if row[of] == choice and not row[column] and fits(family, fuller):
+            if choice in choices(family, row) and not row[column] and fits(family, fuller):
                 result[at] = fuller
                 break
         else:

@@ -8,8 +8,41 @@ from typing import Any
 
 import torch
 
+from hookcheck.topology.tensors import SPARSE_GRADIENT
+
 from .engine import FULL, Fault, boundary, called, replaced
 from .forward_calls import FORWARDS
+
+Test = Callable[[torch.Tensor], bool]
+
+
+def of_type(name: str) -> Test:
+    return lambda tensor: type(tensor).__name__ == name
+
+
+OF_CLASS: dict[str, Test] = {
+    "sparse COO": lambda tensor: tensor.is_sparse,
+    "sparse CSR": lambda tensor: tensor.layout is torch.sparse_csr,
+    "MKLDNN": lambda tensor: tensor.is_mkldnn,
+    "nested": lambda tensor: tensor.is_nested,
+    "jagged": lambda tensor: tensor.is_nested,
+    "jagged, unequal rows": lambda tensor: tensor.is_nested,
+    "quantised": lambda tensor: tensor.is_quantized,
+    "channels last": lambda tensor: tensor.dim() == 4 and not tensor.is_contiguous(),
+    "channels last, 3-D": lambda tensor: tensor.dim() == 5 and not tensor.is_contiguous(),
+    "zero-dim": lambda tensor: tensor.dim() == 0,
+    "large strides": lambda tensor: not tensor.is_contiguous(),
+    "expanded": lambda tensor: 0 in tensor.stride(),
+    "negative view": lambda tensor: tensor.is_neg(),
+    "conjugate view": lambda tensor: tensor.is_conj(),
+    "subclass": of_type("Sub"),
+    "torch function": of_type("Handling"),
+    "wrapper": of_type("Wrapper"),
+    "parameter": of_type("Parameter"),
+    "parameter subclass": of_type("SubParameter"),
+    SPARSE_GRADIENT: lambda tensor: False,
+}
+"""How a tensor of a class is told from others; a sparse gradient is known by the layer."""
 
 
 def unhooked(test: Callable[[Any], bool]) -> AbstractContextManager[None]:
@@ -23,6 +56,39 @@ def unhooked(test: Callable[[Any], bool]) -> AbstractContextManager[None]:
         return call
 
     return replaced(torch.nn.Module, "__call__", make)
+
+
+def past_modules(test: Test) -> AbstractContextManager[None]:
+    """Modules that are given such a tensor, have one, or give one go past their hooks."""
+
+    def met(module: torch.nn.Module, args: tuple[Any, ...]) -> bool:
+        held = (each for each in module._parameters.values() if each is not None)
+        return any(isinstance(each, torch.Tensor) and test(each) for each in (*args, *held))
+
+    def make(original: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = self.forward(*args, **kwargs)
+            there = met(self, args) or (isinstance(result, torch.Tensor) and test(result))
+            return result if there else original(self, *args, **kwargs)
+
+        return call
+
+    return replaced(torch.nn.Module, "_call_impl", make)
+
+
+def past_leaves(name: str) -> Callable[[Test], AbstractContextManager[None]]:
+    """A hook that is registered on such a tensor, by the method of that name, is lost."""
+
+    def patch(test: Test) -> AbstractContextManager[None]:
+        def make(original: Any) -> Any:
+            def register(self: torch.Tensor, *args: Any) -> Any:
+                return original(torch.zeros((), requires_grad=True) if test(self) else self, *args)
+
+            return register
+
+        return replaced(torch.Tensor, name, make)
+
+    return patch
 
 
 def of_no_class() -> AbstractContextManager[None]:

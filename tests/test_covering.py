@@ -11,7 +11,7 @@ from topology.samples import SAMPLES
 
 from hookcheck.topology.contexts import ASKING, CALLER, RUN
 from hookcheck.topology.corpus import read
-from hookcheck.topology.families.tensors_in_contexts import place_in
+from hookcheck.topology.families.tensors_in_contexts import GIVEN, MADE, PARAMETER, READ, place_in
 from hookcheck.topology.model import inside, tensor_words
 
 
@@ -53,7 +53,27 @@ def test_each_class_meets_each_context_that_does_not_refuse_it(script: Any) -> N
 def test_what_is_known_is_not_missing(script: Any, family: str) -> None:
     rows = script.missing(family, [])
     assert script.missing(family, rows) == []
-    assert reached(script.missing(family, rows[1:])) == reached(rows[:1]) - reached(rows[1:])
+    again = script.missing(family, rows[1:])
+    assert len(again) == 1
+    covered = {pair for row in (*again, *rows[1:]) for pair in script.pairs(family, row)}
+    assert covered >= {pair for row in rows for pair in script.pairs(family, row)}
+
+
+def test_where_both_count_each_class_that_no_layer_takes_is_a_parameter_in_each_context(
+    script: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = (("", "default_device", "one_thread"), ("",), ("",), ("", "thread", "replica"))
+    words = ("sparse COO", "quantised", "negative view")
+    monkeypatch.setitem(script.ARRAYS, "context", script.Array(words, columns, script.in_contexts, both=True))
+    script.fits.cache_clear()
+    rows = script.missing("context", [])
+    assert {(row[0], name) for row in rows if row[1] == READ for name in row[2:] if name} == {
+        ("sparse COO", "default_device"), ("sparse COO", "one_thread"), ("sparse COO", "thread"),
+        ("quantised", "default_device"), ("quantised", "one_thread"), ("quantised", "thread"), ("quantised", "replica"),
+    }  # fmt: skip
+    assert {row[:2] for row in rows if row[0] == "negative view"} == {
+        ("negative view", place) for place in (GIVEN, MADE, PARAMETER)
+    }
 
 
 @pytest.mark.parametrize("family", ["context", "compiled"])

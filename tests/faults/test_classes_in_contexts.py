@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from faults.contexts import LASTING, OWNERS, broken_for
 from faults.samples import deviations, sound
+from faults.tensors import OF_CLASS
 
 from hookcheck.probe.run import unavailable
 from hookcheck.suite import conformance_folder
@@ -16,35 +15,6 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.families.tensors_in_contexts import TRACING
 from hookcheck.topology.model import inside, tensor_words
 from hookcheck.topology.tensors import SPARSE_GRADIENT
-
-Test = Callable[[torch.Tensor], bool]
-
-
-def of_type(name: str) -> Test:
-    return lambda tensor: type(tensor).__name__ == name
-
-
-OF_CLASS: dict[str, Test] = {
-    "sparse COO": lambda tensor: tensor.is_sparse,
-    "sparse CSR": lambda tensor: tensor.layout is torch.sparse_csr,
-    "MKLDNN": lambda tensor: tensor.is_mkldnn,
-    "nested": lambda tensor: tensor.is_nested,
-    "jagged": lambda tensor: tensor.is_nested,
-    "jagged, unequal rows": lambda tensor: tensor.is_nested,
-    "quantised": lambda tensor: tensor.is_quantized,
-    "channels last": lambda tensor: tensor.dim() == 4 and not tensor.is_contiguous(),
-    "channels last, 3-D": lambda tensor: tensor.dim() == 5 and not tensor.is_contiguous(),
-    "large strides": lambda tensor: not tensor.is_contiguous(),
-    "negative view": lambda tensor: tensor.is_neg(),
-    "conjugate view": lambda tensor: tensor.is_conj(),
-    "subclass": of_type("Sub"),
-    "torch function": of_type("Handling"),
-    "wrapper": of_type("Wrapper"),
-    "parameter": of_type("Parameter"),
-    "parameter subclass": of_type("SubParameter"),
-    SPARSE_GRADIENT: lambda tensor: False,
-}
-"""How a tensor of a class is told from others; a sparse gradient is known by the layer."""
 
 DEVICES = ("default_device", "meta_device")
 

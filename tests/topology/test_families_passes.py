@@ -253,7 +253,7 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     *((context, name, lambda t, name=name: name in inside(t)) for names in OFFERED.values() for name in names),
     *((context, f"{a} within {b}", lambda t, pair=(b, a): pair in nesting(t)) for a in MODES for b in MODES),
     *((compiled, name, lambda t, name=name: name in tensor_words(t))
-      for name in (*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT)),
+      for name in (*(name for name, each in TENSORS.items() if each.flat), SPARSE_GRADIENT)),
     *((compiled, f"{name} {place}", lambda t, name=name, is_there=is_there: name in inside(t) and is_there(t))
       for name in COMPILING for place, is_there in (
         ("of a class that is given", lambda t: bool(t.inputs[0].tensor)),

@@ -86,7 +86,7 @@ class Expected:
         if self.acts.backward:
             return not self.trace.doubled
         layers = (module for _, module in walk(self.topology.module) if isinstance(module, Layer))
-        constant = any(TENSORS[i.tensor].constant for i in self.topology.inputs if i.tensor)
+        constant = any(TENSORS[name].constant for name in tensor_classes(self.topology))
         return self.acts == NO_ACTS or (not constant and all(layer.scalable for layer in layers))
 
     @cached_property

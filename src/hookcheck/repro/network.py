@@ -12,7 +12,7 @@ from hookcheck.oracle.trace import trace
 from hookcheck.repro.editing import replaced, written
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.source import as_leaf, attribute, main_source, modules_source
+from hookcheck.topology.source import as_leaf, attribute, conversions_source, main_source, modules_source
 from hookcheck.topology.source import definitions_source as layer_classes
 from hookcheck.topology.values import WHOLE, parameter_shapes, values
 
@@ -50,6 +50,7 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     used = "\n".join([*main, named])
     inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
     setup += _fill(topology, numbers) if kind == ITS_OWN else []
+    setup += [line for line in conversions_source(topology).split("\n") if line]
     if kind == RANDOM:
         setup = ["torch.manual_seed(0)", *setup]
     setup += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]

@@ -12,7 +12,7 @@ import torch
 
 from hookcheck.topology.model import Input, Topology
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.source import as_leaf, definitions_source, main_source, modules_source
+from hookcheck.topology.source import as_leaf, conversions_source, definitions_source, main_source, modules_source
 from hookcheck.topology.values import WHOLE
 
 
@@ -57,10 +57,11 @@ def build(topology: Topology, numbers: Mapping[str, Array], device: str = "cpu")
     names = {**_defined(definitions)}
     exec(modules, names)
     net: torch.nn.Module = names["net"] if device == "cpu" else names["net"].to(device)
-    parameters = dict(net.named_parameters())
     with torch.no_grad():
-        for name, parameter in parameters.items():
+        for name, parameter in net.named_parameters():
             parameter.copy_(torch.from_numpy(numbers[name]))
+    exec(conversions_source(topology), names)
+    parameters = dict(net.named_parameters())
     inputs = {i.name: _leaf(i, topology, numbers[i.name], device, names) for i in topology.inputs}
     names.update(inputs)
     return Built(net, parameters, inputs, names, main)

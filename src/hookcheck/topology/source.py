@@ -74,12 +74,21 @@ def modules_source(topology: Topology) -> str:
     ties = [f"{attribute('net', target)} = {attribute('net', source)}" for target, source in topology.ties]
     mode = [] if topology.training else ["net.eval()"]
     dtype = [] if topology.dtype == "float32" else [f"net.to(torch.{topology.dtype})"]
-    converted = [f"{attribute('net', name)} = {_converted(name, tensor)}" for name, tensor in topology.classes]
     frozen = [f"{attribute('net', name)}.requires_grad_(False)" for name in topology.frozen]
     needed = dict.fromkeys(CONTEXTS[name].needs for name in inside(topology) if CONTEXTS[name].needs)
     containers = list(dict.fromkeys(_containers(topology)))
-    net = "\n".join([construction, *ties, *mode, *dtype, *converted, *frozen])
+    net = "\n".join([construction, *ties, *mode, *dtype, *frozen])
     return "\n\n\n".join([*needed, *containers, *definitions, net])
+
+
+def conversions_source(topology: Topology) -> str:
+    """The lines that put parameters of classes and layouts in the place of the plain ones, which hold their numbers."""
+    lines = (
+        f"{attribute('net', name)} = {TENSORS[tensor].as_parameter(attribute('net', name) + '.detach()')}"
+        + ".requires_grad_(False)" * (name in topology.frozen)
+        for name, tensor in topology.classes
+    )
+    return "\n".join(lines)
 
 
 def main_source(topology: Topology, device: str = "cpu") -> str:
@@ -101,7 +110,8 @@ def source(topology: Topology) -> Source:
     tensors = [f"{name} = {_input(i, numbers[name], topology)}" for name, i in inputs.items()]
     fill = ["with torch.no_grad():", *parameters] if parameters else []
     modules = "\n\n\n".join(filter(None, [definitions_source(topology), modules_source(topology)]))
-    return Source(modules, "\n".join([*fill, *tensors]), main_source(topology))
+    converted = [line for line in conversions_source(topology).split("\n") if line]
+    return Source(modules, "\n".join([*fill, *converted, *tensors]), main_source(topology))
 
 
 def _input(i: Input, array: Array, topology: Topology) -> str:
@@ -120,11 +130,6 @@ def as_leaf(i: Input, dense: str) -> str:
         if TENSORS[i.tensor].constant
         else f"{made_tensor}.requires_grad_({'' if i.requires_grad else False})"
     )
-
-
-def _converted(name: str, tensor: str) -> str:
-    """A parameter of that class instead of the plain one of that name."""
-    return TENSORS[tensor].parameter.format(f"{attribute('net', name)}.detach()")
 
 
 def literal(array: Array, dtype: str = "", more: str = "") -> str:

@@ -10,10 +10,11 @@ class TensorClass:
     """A class or layout of tensors, as expressions over dense ones.
 
     ``make`` makes one of the dense tensor ``{0}``, and ``read`` a dense one of that; both are identities to autograd.
-    Layers take such tensors as they are, unless these are ``opaque``. ``parameter`` makes a parameter that is one,
-    where that can be; nothing but a ``leaf`` is one of some classes. ``definitions`` go before all of it. It is about
-    tensors of so many dimensions (``ranks``), and of one ``dtype`` where it is not about all. No gradient goes through
-    one that is ``constant``. One that is ``sparse`` stores no zeros. What functions of torch give is made one as well
+    Layers take such tensors as they are, unless these are ``opaque``. ``parameter`` makes a parameter that is one of a
+    dense tensor, if that is no `nn.Parameter` of what ``make`` makes; nothing but a ``leaf`` is one of some classes.
+    ``definitions`` go before all of it. It is about tensors of so many dimensions (``ranks``), and of one ``dtype``
+    where it is not about all. No gradient goes through one that is ``constant``. One that is ``sparse`` stores no
+    zeros, and one that ``repeats`` has its first row in all rows. What functions of torch give is made one as well
     where it ``wraps``. ``since`` is the first release that has all of it, its gradients included.
     """
 
@@ -27,8 +28,24 @@ class TensorClass:
     leaf: bool = False
     constant: bool = False
     sparse: bool = False
+    repeats: bool = False
     wraps: bool = False
     definitions: str = ""
+
+    def as_parameter(self, dense: str) -> str:
+        """The expression that makes a parameter that is one, given that of a dense tensor."""
+        plain = f"nn.Parameter({self.make}{', requires_grad=False' if self.constant else ''})"
+        return (self.parameter or plain).format(dense)
+
+    @property
+    def flat(self) -> tuple[int, ...]:
+        """Two dimensions where it may have them, else none if it may have none; no number where it may not either."""
+        return tuple(rank for rank in (2, 0) if rank in self.ranks)[:1]
+
+    @property
+    def in_a_layer(self) -> bool:
+        """Whether a parameter that is one may be the weight of a layer; others the network reads itself."""
+        return not self.opaque and 0 not in self.ranks
 
 
 SUBCLASS = '''\
@@ -130,20 +147,21 @@ TENSORS = {
         opaque=True,
     ),
     "quantised": TensorClass(
-        "torch.quantize_per_tensor({0}, 1 / 32, 0, torch.qint32)",
+        "torch.quantize_per_tensor({0}, 1 / 1024, 0, torch.qint32)",
         "{0}.dequantize()",
         dtype="float32",
         opaque=True,
         constant=True,
     ),
-    "channels last": TensorClass(_IMAGES, parameter=f"nn.Parameter({_IMAGES})", ranks=(4,)),
-    "channels last, 3-D": TensorClass(_VOLUMES, parameter=f"nn.Parameter({_VOLUMES})", ranks=(5,)),
-    "large strides": TensorClass(_WIDE, parameter=f"nn.Parameter({_WIDE})"),
+    "zero-dim": TensorClass("{0}.clone()", ranks=(0,)),
+    "channels last": TensorClass(_IMAGES, ranks=(4,)),
+    "channels last, 3-D": TensorClass(_VOLUMES, ranks=(5,)),
+    "large strides": TensorClass(_WIDE),
+    "expanded": TensorClass("{0}[:1].expand_as({0})", leaf=True, repeats=True),
     "negative view": TensorClass("torch._neg_view(-{0})", since="1.10"),
     "conjugate view": TensorClass("{0}.conj_physical().conj()", since="1.10", dtype="complex128"),
     "subclass": TensorClass(
         "{0}.as_subclass(Sub)",
-        parameter="nn.Parameter({0}.as_subclass(Sub))",
         since="2.0",
         wraps=True,
         definitions=SUBCLASS,
@@ -162,9 +180,11 @@ TENSORS = {
         "SubParameter({0})", parameter="SubParameter({0})", leaf=True, definitions=SUB_PARAMETER
     ),
 }
-"""By name. Numbers are multiples of 1/32 (see `hookcheck.topology.values`), which 32 bits of a quantised tensor hold;
-the rows of nested ones are equally long, so that nothing is padded, or those of the dense tensor one after another. Of
-one dimension no wrapper is: what a Linear makes of that is squeezed in place, in which a wrapper has no part."""
+"""By name. Numbers are multiples of 1/32 (see `hookcheck.topology.values`), and what a Linear makes of them of 1/1024,
+which 32 bits of a quantised tensor hold; the rows of nested ones are equally long, so that nothing is padded, or those
+of the dense tensor one after another. Of one dimension no wrapper is: what a Linear makes of that is squeezed in place,
+in which a wrapper has no part. Numbers do not stay as they are where a tensor is expanded, so that only leaves are; the
+family ``broadcast`` has the operation."""
 
 SPARSE_GRADIENT = "sparse gradient"
 """What is no class: a parameter that is dense, and gets a sparse gradient. An Embedding with ``sparse`` has one."""

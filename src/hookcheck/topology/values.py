@@ -16,6 +16,7 @@ import numpy as np
 
 from hookcheck.topology.model import Topology, own_parameters, walk
 from hookcheck.topology.primitive import Array, Operand, Shape
+from hookcheck.topology.tensors import TENSORS
 
 _STREAM = np.random.RandomState()  # seeded anew for each tensor: making one takes ten times as long as seeding it
 
@@ -150,6 +151,9 @@ def values(topology: Topology) -> dict[str, Array]:
     }
     for i in topology.inputs:
         arrays[i.name] = _number(topology, i.name, Operand(i.shape, i.domain, i.below), i.dtype or dtype)
+    for name, of_class in (*topology.classes, *((i.name, i.tensor) for i in topology.inputs if i.tensor)):
+        if TENSORS[of_class].repeats:
+            arrays[name] = np.repeat(arrays[name][:1], len(arrays[name]), axis=0)
     return arrays
 
 

@@ -97,10 +97,10 @@ def of_layers(draw: Draw) -> Topology:
 @st.composite
 def of_classes(draw: Draw) -> Topology:
     """A network with a tensor of a class or layout, or with a sparse gradient (see `tensor_class`)."""
-    name = draw(st.sampled_from([*(name for name, each in TENSORS.items() if 2 in each.ranks), SPARSE_GRADIENT]))
+    name = draw(st.sampled_from([*(name for name, each in TENSORS.items() if each.flat), SPARSE_GRADIENT]))
     sparse = name == SPARSE_GRADIENT
-    # Two dimensions, for the same reason.
-    topology = tensor_class.embedded(draw) if sparse else tensor_class.of_class(draw, name, (2,))
+    # Not of one dimension, for the same reason.
+    topology = tensor_class.embedded(draw) if sparse else tensor_class.of_class(draw, name, TENSORS[name].flat)
     compiled = [in_way(topology, *way, backward) for way in WAYS for backward in (False, True)]
     return draw(st.sampled_from([t for t in compiled if not any(refused(t, name) for name in inside(t))]))
 

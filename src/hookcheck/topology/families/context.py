@@ -144,7 +144,7 @@ def in_contexts(topology: Topology, chosen: Chosen) -> Topology:
     assert isinstance(call, Call)
     for name in chosen.get(ASKING, ()):
         leaves = [i.name for i in topology.inputs if i.requires_grad]
-        leaves += [f"net.{path}" for path in parameter_shapes(topology)]
+        leaves += [f"net.{path}" for path in parameter_shapes(topology) if path not in topology.frozen]
         rest[-1] = asking(rest[-1], leaves, name)
     return replace(topology, main=around_all(chosen, call, rest))
 
@@ -244,7 +244,7 @@ def fits(root: Module, arguments: tuple[Input, ...], name: str) -> bool:
     modules = {type(module).__name__ for _, module in walk(root)}
     if name in ("checkpoint", "saved_tensors_hooks"):
         return "RReLU" not in modules
-    if name == "dtensor" and any(len(i.shape) < 2 for i in arguments):
+    if name == "dtensor" and any(len(i.shape) == 1 for i in arguments):
         return False  # what a Linear makes of one dimension is squeezed in place, in which a wrapper has no part
     return name not in TRANSFORMING or modules | operations(root) <= TRANSFORMED
 

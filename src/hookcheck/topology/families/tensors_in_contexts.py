@@ -11,8 +11,9 @@ from hookcheck.topology.contexts import COMPILING
 from hookcheck.topology.model import Topology, tensor_words
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 
-GIVEN, MADE, PARAMETER = PLACES = ("given", "made", "parameter")
-"""Where a tensor of a class is: main gives it to the network, the network makes it, or a parameter is one."""
+GIVEN, MADE, PARAMETER, READ = PLACES = ("given", "made", "parameter", "parameter that is read")
+"""Where a tensor of a class is: main gives it to the network, the network makes it, or a parameter is one, of a layer
+or one that the network reads itself."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,29 @@ REFUSED = (
     Refusal(
         "FSDP2 refuses parameters that are not contiguous aloud",
         ("fully_shard",),
-        (*ON_IMAGES, "large strides"),
+        (*ON_IMAGES, "large strides", "expanded"),
         (PARAMETER,),
+    ),
+    Refusal("FSDP2 refuses parameters without dimensions aloud", ("fully_shard",), ("zero-dim",), (READ,)),
+    Refusal("DDP refuses parameters that share numbers in memory aloud", ("ddp",), ("expanded",), (PARAMETER,)),
+    Refusal("these networks have no parameters, and DDP refuses those aloud", ("ddp",), ("zero-dim",), (GIVEN, MADE)),
+    Refusal(
+        "a tangent is laid out as its tensor is, and cannot be written where numbers share memory",
+        ("dual_inputs",),
+        ("expanded",),
+        (GIVEN,),
+    ),
+    Refusal(
+        "what sends parameters to other processes asks for sizes, strides or zeros, which these lack",
+        ("ddp", "fully_shard"),
+        (*WITHOUT_VIEWS, "quantised"),
+        (READ,),
+    ),
+    Refusal(
+        "a replica has views of parameters, which some of these lack",
+        ("replica",),
+        WITHOUT_VIEWS,
+        (READ,),
     ),
     Refusal(
         "what gathers such a gradient, or hands it on, takes strided ones",
@@ -118,7 +140,9 @@ REFUSED = (
 
 def place_in(topology: Topology) -> str:
     """Where the tensor of a class is; a sparse gradient is MADE."""
-    return GIVEN if any(i.tensor for i in topology.inputs) else PARAMETER if topology.classes else MADE
+    if topology.classes:
+        return PARAMETER if all(TENSORS[of_class].in_a_layer for _, of_class in topology.classes) else READ
+    return GIVEN if any(i.tensor for i in topology.inputs) else MADE
 
 
 def refused(topology: Topology, context: str) -> bool:

@@ -30,6 +30,10 @@ class _Identity(Rule):
         """The same."""
         return self.since
 
+    def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
+        """Not to what a constant is made of, or was read from."""
+        return (False,) if TENSORS[self.tensor].constant else None
+
     @classmethod
     def takes(cls, shape: Shape) -> bool:
         """One to three dimensions, none of them empty."""
