@@ -78,8 +78,8 @@ def line(key: str) -> str:
         (line("link"), "", "entry 'some-entry' of the ledger has no 'link'; write down the address .*"),
         (
             line("why"),
-            'why = "Because."\nvaries = "it races"',
-            "entry 'some-entry' of the ledger: 'varies' says why a program shows now one thing and now another",
+            'why = "Because."\nvaries = 3',
+            "entry 'some-entry' of the ledger: 'varies' says why its families show now one thing and now another",
         ),
         (line("id"), "", "entry 'number 1' of the ledger has no 'id'; write down a short name of its own"),
         (line("torch"), "", "entry 'some-entry' of the ledger has no 'torch'; write down the releases .*"),

@@ -55,9 +55,8 @@ class Entry:
     the gaps ``instead``; ``says`` is a part of the text of what is observed, of an exception or a warning always;
     ``more`` is how many more calls there may be than are due (0: any number). Of programs the family is ``program`` and
     the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when that was last
-    looked at. Where a run shows now one thing and now another, ``varies`` says why:
-    the verdict on the program is then the set of all gaps ``instead``, or none, and records say that whatever a run saw
-    of it.
+    looked at. Where a run shows now one thing and now another, ``varies`` says why: the verdict on a program is then
+    the set of all gaps ``instead``, or none, and records say that whatever a run saw of it. Networks need not show it.
     """
 
     id: str
@@ -316,8 +315,8 @@ def _more(raw: Mapping[str, Any], label: str) -> int:
 
 def _varies(raw: Mapping[str, Any], label: str) -> str:
     varies = raw.get("varies", "")
-    if not isinstance(varies, str) or (varies and raw.get("families") != [PROGRAM]):
-        raise LedgerError(f"{label}: 'varies' says why a program shows now one thing and now another")
+    if not isinstance(varies, str) or (varies and not raw.get("families")):
+        raise LedgerError(f"{label}: 'varies' says why its families show now one thing and now another")
     return varies
 
 

@@ -59,7 +59,7 @@ from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
 
-PROFILES = {"smoke": 5, "default": 125, "thorough": 2000, "soak": ROUND}
+PROFILES = {"smoke": 5, "default": 132, "thorough": 2000, "soak": ROUND}
 """How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
 
 for _name, _examples in PROFILES.items():
