@@ -109,6 +109,10 @@ def test_the_branch_that_is_taken_each_time_takes_the_place_of_both() -> None:
     assert executed_here(text) == executed_here(CHOOSING)
 
 
+def test_what_hooks_are_given_may_be_another_thing_on_another_torch() -> None:
+    assert one_branch(CHOOSING, executed_here, ("one", "other")) == CHOOSING
+
+
 def parts(body: str, verdict: str) -> Parts:
     return Parts('"""A."""', ("from contextlib import suppress",), "", body, verdict)
 

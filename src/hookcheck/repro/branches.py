@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from hookcheck.repro.editing import quoted
 from hookcheck.repro.scopes import Scopes
@@ -19,10 +19,11 @@ NOTING = """def noting(place, condition):
 NOTED = re.compile(r"(?m)^condition (\d+) (True|False)$")
 
 
-def one_branch(text: str, run: Run) -> str:
-    """The text with the branches that its functions take, but for the last one: what they ask is about what a network
-    is given and gives, and that is the same on every torch."""
+def one_branch(text: str, run: Run, hooks: Collection[str] = ()) -> str:
+    """The text with the branches that its functions take, but for the last one and those that ``hooks`` call: what the
+    others ask is about what a network is given and gives, and that is the same on every torch."""
     functions = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef)][:-1]
+    functions = [function for function in functions if function.name not in hooks]
     conditions = [n for f in functions for n in ast.walk(f) if isinstance(n, (ast.If, ast.IfExp))]
     if not conditions:
         return text

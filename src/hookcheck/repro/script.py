@@ -78,13 +78,15 @@ class Way:
 @dataclass(frozen=True)
 class Parts:
     """What a script is made of: its ``head``, lines that import, the ``guard`` that ends it where its torch lacks the
-    API, definitions of which ``run`` is the last one, and a ``verdict`` on what that gives."""
+    API, definitions of which ``run`` is the last one, and a ``verdict`` on what that gives; and the names of functions
+    that its ``hooks`` call."""
 
     head: str
     imports: tuple[str, ...]
     guard: str
     body: str
     verdict: str
+    hooks: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -129,6 +131,7 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
         _guard(case.kind, case.topology, case.device),
         "\n\n\n".join([*(["leaked = {}"] if leaking else []), *parts.classes, *hooking.helpers, run]),
         _verdict(way, asked, judged, case.kind.register, derivation(case, asked)),
+        tuple(re.findall(r"(?m)^def (\w+)", "\n".join(hooking.helpers))),
     )
 
 

@@ -28,7 +28,7 @@ def shorter(parts: Parts, run: Run) -> Parts:
     def shows(changed: Parts) -> bool:
         return _ended(changed, run) == ends
 
-    body = one_branch(parts.body, lambda body: run(replace(parts, body=body).text))
+    body = one_branch(parts.body, lambda body: run(replace(parts, body=body).text), parts.hooks)
     changed = replace(parts, body=body)
     parts = changed if shows(changed) else parts
     body = simpler(parts.body, "1.7", lambda body: shows(replace(parts, body=body)), RULES)
