@@ -214,11 +214,16 @@ class Hooking:
         kind, asked = self.kind, self.asked
         backward = kind.acts.backward
         factors = [acts.FIRST, *((factor,) for factor in acts.LATER)] if backward else [*acts.FORWARD]
-        self.helpers = [_SCALED]
+        scaling = "factors[i % len(factors)]" if backward else "factor"
+        returned = kind.acts.returned(scaling)
+        if backward:  # gradients are tensors or None
+            returned = returned.replace(f"scaled(g, {scaling})", f"None if g is None else {scaling} * g")
+        else:
+            self.helpers = [_SCALED]
         lines = [_NAMES] if asked.relation == ORDER else []
         lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
         lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
-        lines += [f"        return {kind.acts.returned('factors[i % len(factors)]' if backward else 'factor')}", ""]
+        lines += [f"        return {returned}", ""]
         lines += ["    return hook", "", self._written(hook=f"acting(0, {factors[0]})"), "for module in net.modules():"]
         for link in (2, 1) if PREPEND else (1, 2):
             more = ", prepend=True" if PREPEND and link == 1 else ""
