@@ -141,7 +141,7 @@ def test_a_change_that_several_releases_share_stands_once_with_all_of_them() -> 
     pages = drawn([*records(), record("2.2.2", records()[1].cases)], entry())
     text = pages["compare/2.13.0-cpu.html"]
     assert text.count("net.fc") == 0
-    assert 'data-from="1:1 2:1 "' in text
+    assert 'data-from="1-2:1"' in text
     assert "1 case, coming from 2.2.2 to 1.13.1" in text
     assert "compare/1.7.1-cpu.html" not in pages
 

@@ -22,6 +22,18 @@ class Shared:
     item: Group | LeftOut
     cases: Mapping[int, int]
 
+    @property
+    def ranges(self) -> tuple[str, ...]:
+        """The places and their number of cases, neighbours with the same number once: ``1-3:8``, ``5:2``."""
+        runs: list[tuple[int, int, int]] = []
+        for place, count in sorted(self.cases.items()):
+            first, last, same = runs[-1] if runs else (0, -1, count)
+            if (last + 1, same) == (place, count):
+                runs[-1] = (first, place, count)
+            else:
+                runs.append((place, place, count))
+        return tuple(f"{first}:{count}" if first == last else f"{first}-{last}:{count}" for first, last, count in runs)
+
 
 @dataclass(frozen=True)
 class Arrival:
