@@ -1,4 +1,13 @@
 "use strict";
+// The number of cases by the place of each earlier release: of "1-3:8 5:2" it is 8 for 1 to 3.
+const ranges = (text) => {
+  const cases = new Map();
+  for (const [, first, last, count] of text.matchAll(/(\d+)(?:-(\d+))?:(\d+)/g)) {
+    for (let place = Number(first); place <= Number(last || first); place += 1) cases.set(String(place), count);
+  }
+  return cases;
+};
+
 // Filters of a list live in the address, so that a filtered list can be linked to.
 const filter = document.querySelector("form.filter");
 if (filter) {
@@ -9,7 +18,7 @@ if (filter) {
     // Which of the hook kinds to choose from it is about, as the bits of a number.
     kinds: BigInt(`0x${row.dataset.kinds || 0}`),
     families: (row.dataset.family || "").split(" "),
-    from: new Map((row.dataset.from || "").split(" ").filter(Boolean).map((part) => part.split(":"))),
+    from: ranges(row.dataset.from || ""),
     cases: row.querySelector(".cases"),
     said: row.querySelector(".cases") ? row.querySelector(".cases").textContent : "",
   }));
