@@ -10,7 +10,6 @@ from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.structure import Flatten
 from hookcheck.topology.model import (
-    DTYPES,
     Apply,
     Backward,
     Call,
@@ -30,6 +29,7 @@ from hookcheck.topology.model import (
     Train,
     Within,
 )
+from hookcheck.topology.needs import DTYPES
 from hookcheck.topology.ops import Add, Mean, Mul, Sum
 from hookcheck.topology.tree import Literal, Pack, Ref, Tree
 from hookcheck.topology.values import DOMAINS

@@ -218,7 +218,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
     and all(map(reads_its_input, worked_out(t).trace.nodes)),
     parameter_as_input: receives_a_parameter,
     context: lambda t: 1 <= len(inside(t)) <= 6 and t.dtype == dtype_in_contexts(t),
-    compiled: lambda t: {*inside(t)} and {*inside(t)} <= {*COMPILING},
+    compiled: lambda t: bool({*inside(t)} & {*COMPILING}),
 }  # fmt: skip
 
 
