@@ -211,8 +211,10 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     if result.outcome != RAN or not result.deviations:
         pytest.skip("it conforms here, or does not run")
     fact = result.deviations[0].subject
-    text = program_script(PROGRAMS[id], None, fact, executed)
-    runs = (executed(text) for _ in range(RACE if varies(PROGRAMS[id]) else 1))
+    tries = RACE if varies(PROGRAMS[id]) else 1
+    drafts = (program_script(PROGRAMS[id], None, fact, executed) for _ in range(tries))
+    text = min(drafts, key=lambda draft: draft.count("\n"))  # what a race hides cannot be cut
+    runs = (executed(text) for _ in range(tries))
     code, words = next((run for run in runs if run[0]), (0, ""))
     assert code == 1
     varying = (dict(entry.when).get("fact", ()) for entry in load() if entry.varies and id in entry.clauses)

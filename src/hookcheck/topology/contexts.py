@@ -125,14 +125,14 @@ class ByVjp(torch.autograd.Function):
 
 
 def by_vjp(module, *args):
-    parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    weights = {name: p for name, p in module.named_parameters() if p.requires_grad}
     places = [i for i, arg in enumerate(args) if arg.requires_grad]
 
     def call(*leaves):
-        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(parameters) :]))}
-        return torch.func.functional_call(module, dict(zip(parameters, leaves)), tuple(given.values()))
+        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(weights) :]))}
+        return torch.func.functional_call(module, dict(zip(weights, leaves)), tuple(given.values()))
 
-    return ByVjp.apply(call, *parameters.values(), *(args[i] for i in places))"""
+    return ByVjp.apply(call, *weights.values(), *(args[i] for i in places))"""
 
 WITH_TANGENTS = """\
 import torch.autograd.forward_ad as forward_ad
