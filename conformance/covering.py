@@ -1,5 +1,5 @@
-"""Which lines of the corpus have each class of tensors in each context, and each context in each? Those of a covering
-array: any two meet.
+"""Which lines of the corpus have each class of tensors in each context, each context in each, and each feature of
+networks in each context? Those of a covering array: any two meet.
 
 Run ``python conformance/covering.py`` to add what a class or a context that is new needs; the lines that are there
 count. The array is made by allpairspy. What a line need not choose it is without, so that few choices share the blame

@@ -53,11 +53,11 @@ NOT_AROUND: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     ((APART,), (APART,), "what is disabled has its parts disabled as well"),
     ((BACKWARD,), (BACKWARD,), "there is one compiled autograd at a time"),
     (("vmap", "vjp"), (*CALLS, APART), "torch.func has no transform of what is compiled (pytorch#100320)"),
-    (("dual_inputs",), (*AOT_EAGER, BACKWARD), "their Functions have no jvp"),
-    (("is_grads_batched",), (BACKWARD,), "its tensors of several are no fake ones"),
-    (("fully_shard",), (BACKWARD,), "its gradients are wrong without any hook (seen on 2.9.1)"),
+    (("dual_inputs",), (*AOT_EAGER, BACKWARD), "what these make of a graph is an autograd.Function without a jvp"),
+    (("is_grads_batched",), (BACKWARD,), "compiled autograd cannot trace batched gradients"),
+    (("fully_shard",), (BACKWARD,), "the gradients are wrong, without any hook (seen on 2.9.1)"),
     (("module_tracker",), MODULES, "Dynamo takes the tracker's weak reference and the module for two, and raises"),
-    (context.OFFERED[STEPS], (*MODULES, *AOT_EAGER), "each call has more calls of hooks on all modules beside it"),
+    (context.OFFERED[STEPS], (*MODULES, *AOT_EAGER), "hooks on all modules are called more often at each call"),
 )
 """Contexts in which those that compile are not drawn, those, and the reason."""
 
