@@ -89,12 +89,13 @@ Pair = tuple[Choice, Choice]
 class Array:
     """What there is to choose in a family: words of ``tensors``, contexts by ``columns``, those first that it is best
     to be without; ``put`` puts a network into those contexts, or gives None where it cannot be. Where ``both`` count, a
-    context must meet each class that no layer takes as a parameter."""
+    context must meet each class that no layer takes as a parameter. A context counts as what it is ``taken_for``."""
 
     tensors: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
     put: Callable[[Topology, Row], Topology | None]
     both: bool = False
+    taken_for: Callable[[str], str] = str
 
 
 def in_contexts(topology: Topology, names: Row) -> Topology | None:
@@ -125,6 +126,7 @@ ARRAYS: Mapping[str, Array] = {
         (*(name for name, each in TENSORS.items() if each.flat), SPARSE_GRADIENT),
         (("", compiled.BACKWARD), ("", compiled.APART), ("", *compiled.CALLS)),
         in_way,
+        taken_for=compiled.by_either_backend,
     ),
 }
 
@@ -164,7 +166,8 @@ def fits(family: str, row: Row) -> bool:
 def pairs(family: str, row: Row) -> Iterator[Pair]:
     """The word of a row with its place, and any context with its word, with its place, or with what both are."""
     word, place, *names = enumerate(row)
-    return iter([(word, place), *((one, other) for one in choices(family, row) for other in names if other[1])])
+    contexts = [(column, ARRAYS[family].taken_for(name)) for column, name in names if name]
+    return iter([(word, place), *product(choices(family, row), contexts)])
 
 
 def choices(family: str, row: Row) -> tuple[Choice, ...]:
@@ -229,9 +232,7 @@ def possible(family: str) -> dict[Pair, Row]:
         alone = put((word, place, *("" for _ in array.columns)), column, name)
         fuller = (put(alone, other, n) for other, ns in enumerate(array.columns, 2) if other != column for n in ns)
         row = next((row for row in (alone, *fuller) if fits(family, row)), None)
-        for pair in (
-            [((0, word), (1, place)), *((one, (column, name)) for one in choices(family, alone))] if row else []
-        ):
+        for pair in pairs(family, alone) if row else ():
             result.setdefault(pair, row)
     return result
 

@@ -18,7 +18,7 @@ from itertools import chain
 
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
-from hookcheck.probe.compiling import unmeasured
+from hookcheck.probe.compiling import unlogged
 from hookcheck.programs.chapters.torch_compile import dynamo, fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.host_changes import offered
@@ -131,7 +131,7 @@ def clauses_hold_on_hosts_of_optimizers(check: Check) -> None:
 def clauses_hold_on_compiled_modules(check: Check) -> None:
     """What holds of hooks on plain modules holds on what torch.compile makes of them, and on what Module.compile
     compiles in place."""
-    with unmeasured():
+    with unlogged():
         for one in seen(check, COMPILED, CHAPTERS):
             dynamo().reset()  # up to 2.4 the cache of a function holds on to modules that are gone, and reads them
             states_each(check, one)

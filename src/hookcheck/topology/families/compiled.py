@@ -118,9 +118,14 @@ def in_way(topology: Topology, where: str, call: str, backward: bool) -> Topolog
     )
 
 
+def by_either_backend(name: str) -> str:
+    """What a context is taken for where it does not matter which backend compiles."""
+    return name.replace("aot_eager", "eager")
+
+
 def pair(one: str, other: str) -> frozenset[str]:
     """Two contexts that meet, whatever the backend of what compiles."""
-    return frozenset(name.replace("aot_eager", "eager") for name in (one, other))
+    return frozenset(map(by_either_backend, (one, other)))
 
 
 def takes(topology: Topology, outer: context.Chosen) -> bool:
