@@ -94,7 +94,8 @@ from torch.distributed.fsdp import fully_shard
 def sharded(module):
     process_group()
     own = dict(module.named_parameters())
-    whole = fully_shard(module, mesh=init_device_mesh("cpu", (1,)))
+    (device,) = {p.device.type for p in own.values()} or {"cpu"}
+    whole = fully_shard(module, mesh=init_device_mesh(device, (1,)))
     for name, shard in module.named_parameters():
         shard.register_post_accumulate_grad_hook(lambda s, held=own[name]: setattr(held, "grad", s.grad.to_local()))
     return whole"""
@@ -106,7 +107,7 @@ from torch.distributed.tensor import DTensor, Replicate
 
 def on_a_mesh(module, *args):
     process_group()
-    mesh = init_device_mesh("cpu", (1,))
+    mesh = init_device_mesh(args[0].device.type, (1,))
     held = {name: DTensor.from_local(p, mesh, [Replicate()]) for name, p in module.named_parameters()}
     given = tuple(DTensor.from_local(arg, mesh, [Replicate()]) for arg in args)
     y = torch.func.functional_call(module, held, given)
