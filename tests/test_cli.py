@@ -102,6 +102,13 @@ def test_list() -> None:
     assert out.count("…") == sum(text.count("…") for text in texts)  # nothing is cut off
 
 
+def test_faults_that_torch_is_too_old_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookcheck.cli.kill_matrix.OLDEST", (99, 0))
+    code, out, err = asked("kill-matrix")
+    assert (code, out) == (2, "")
+    assert f"the faults are those of torch 99.0 and later; here is torch {torch.__version__}" in err
+
+
 def test_families() -> None:
     rows = lines("families")
     assert {row["name"]: row["corpus_size"] for row in rows} == {name: 2 * (name == "multi-node") for name in FAMILIES}

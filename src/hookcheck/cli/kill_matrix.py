@@ -17,6 +17,9 @@ from hookcheck.errors import HookcheckError
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+OLDEST = (2, 0)
+"""The release of torch that has all of what the faults patch."""
+
 _SCHEMAS = [
     fields(
         fault=("string", "how the hook engine is wrong; empty for a clause that catches no fault, and an entry"),
@@ -51,7 +54,12 @@ def kill_matrix(branches: bool, keep: Path | None, shape: str) -> int:
     run again. On a terminal those are listed that no clause sees, each with a reason. The clause that saw a branch last
     time, by faults/branches.jsonl, is asked first; that takes some twenty minutes on one core.
     """
-    installed_torch()
+    torch = installed_torch()
+    from hookcheck.probe.run import release
+
+    if release(torch.__version__) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise HookcheckError(f"the faults are those of torch {oldest} and later; here is torch {torch.__version__}")
     if branches:
         return _branches(shape, keep)
     sys.path.insert(0, str(_clone()))
