@@ -17,11 +17,10 @@ from hookcheck.oracle.due import Firing
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor, tensors_in
-from hookcheck.oracle.trace import writes
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.contexts import CONTEXTS, GRAD_MODES
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Composite, Recurse, Topology, inside, tensor_words, walk
+from hookcheck.topology.model import Composite, Recurse, Topology, inside, tensor_words, walk, writes
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 

@@ -18,13 +18,12 @@ from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import Judgements, judge
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.trace import writes
 from hookcheck.probe.boundaries import boundaries
 from hookcheck.probe.compiling import compiles
 from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Topology, writes
 from hookcheck.topology.primitive import Array
 from hookcheck.topology.values import values
 

@@ -13,9 +13,18 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace
 from hookcheck.oracle.last_node import ties
 from hookcheck.oracle.memory import Pasted
-from hookcheck.oracle.trace import writes
 from hookcheck.topology.contexts import GRAD_MODES
-from hookcheck.topology.model import Apply, Composite, Sequential, inside, nesting, statements, tensor_classes, walk
+from hookcheck.topology.model import (
+    Apply,
+    Composite,
+    Sequential,
+    inside,
+    nesting,
+    statements,
+    tensor_classes,
+    walk,
+    writes,
+)
 from hookcheck.topology.ops.views import Permute, Transpose
 from hookcheck.topology.primitive import Layer
 

@@ -42,9 +42,8 @@ from hookcheck.topology.model import (
     Within,
     children,
     inside,
-    statements,
     walk,
-    worked_out_once,
+    writes,
 )
 from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.ops.tensors import AsTensor
@@ -363,13 +362,6 @@ def _passed(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
         aliased(out, tensor, tensor.positions)
         out.bound = tensor.requires_grad
     return out
-
-
-@worked_out_once
-def writes(topology: Topology) -> bool:
-    """Whether any step works in place: only then it matters which tensors share memory."""
-    ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
-    return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, SingleStep))))
 
 
 def _result(operands: tuple[Tensor, ...], array: Array) -> str:

@@ -20,9 +20,8 @@ from hookcheck.networks.examine import Beside, looks
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.oracle.trace import writes
 from hookcheck.probe.run import observe, release, unavailable, unsafe
-from hookcheck.topology.model import Topology
+from hookcheck.topology.model import Topology, writes
 from hookcheck.topology.values import values
 
 

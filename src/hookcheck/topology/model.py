@@ -327,6 +327,13 @@ def nesting(topology: Topology) -> frozenset[tuple[str, str]]:
 
 
 @worked_out_once
+def writes(topology: Topology) -> bool:
+    """Whether any step works in place: only then it matters which tensors share memory."""
+    ops = [statement.op for statement in statements(topology) if isinstance(statement, Apply)]
+    return any(step.writes for step in (*ops, *(m for _, m in walk(topology.module) if isinstance(m, SingleStep))))
+
+
+@worked_out_once
 def size(topology: Topology) -> tuple[int, int]:
     """How large a topology is, for choosing the smallest counterexample: statements and modules, then elements."""
     elements = sum(int(np.prod(i.shape)) for i in topology.inputs)
