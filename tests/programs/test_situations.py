@@ -25,7 +25,7 @@ from hookcheck.programs.situations.judge import finding, fitted, held
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.play import NAME
 from hookcheck.programs.situations.script import CHANGE_LINES
-from hookcheck.programs.situations.sequences import CHANGES
+from hookcheck.programs.situations.sequences import CHANGES, COPIES
 from hookcheck.programs.situations.sites import LEFT_OUT, SITES
 
 HERE = release(torch.__version__)
@@ -293,6 +293,6 @@ def test_a_situation_that_cannot_be_set_up_is_said_to_be_so(monkeypatch: pytest.
 
 
 def test_every_change_is_a_choice() -> None:
-    chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*UNDONE.values()}
+    chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*COPIES} | {*UNDONE.values()}
     assert {*CHANGE_LINES} == chosen - {"", "add", "remove"}
     assert Register("a", "input") in [*acts(Situation("input"))]
