@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 
@@ -79,6 +79,23 @@ def _while_dispatching(module: Any) -> None:
         _cleared("_forward_hooks")(module)
 
 
+def _lost_by_copies() -> AbstractContextManager[None]:
+    """A copy of a module that was called is without its forward hooks."""
+    stack = ExitStack()
+    stack.enter_context(_after(MODULE, "__call__", lambda module: vars(module).update(called=True)))
+
+    def make(original: Any) -> Any:
+        def restore(self: Any, state: Any) -> None:
+            original(self, state)
+            if "called" in state:
+                _cleared("_forward_hooks")(self)
+
+        return restore
+
+    stack.enter_context(replaced(MODULE, "__setstate__", make))
+    return stack
+
+
 def _fault(what: str, patch: Callable[[], AbstractContextManager[None]], since: str = "2.1") -> Fault:
     return Fault(f"sequences: {what}", patch, ("SM-02",), since=since)
 
@@ -129,5 +146,6 @@ FAULTS = (
         "the error of a hook on a tensor is lost",
         lambda: _tensor(lambda tensor, hook: lambda *given: _swallowed(hook, *given)),
     ),
+    _fault("a copy of a module that was called is without forward hooks", _lost_by_copies),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
 )

@@ -25,6 +25,7 @@ from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.sequences import (
     BY_HAND,
     CHANGES,
+    COPIES,
     NEWEST,
     SEEDS,
     deviation,
@@ -38,6 +39,7 @@ from hookcheck.programs.situations.sites import SITES
 
 HERE = release(torch.__version__)
 ALWAYS = "always called forward of net"
+COPY = Alter("deepcopy with handles")
 
 
 def possible_here(acts: tuple[object, ...]) -> bool:
@@ -62,7 +64,7 @@ def test_hooks_on_every_site_are_called_and_all_is_done() -> None:
     assert {*SITES} - called == set()
     assert {Register, Remove, Leave, Trouble, Enter} <= done
     assert {*RAISING} - done == set()
-    assert {*CHANGES, "removes itself", "removes another", "registers another"} - done == set()
+    assert {*CHANGES, *COPIES, "removes itself", "removes another", "registers another"} - done == set()
 
 
 def test_what_is_drawn_is_possible_and_the_same_for_the_same_seed() -> None:
@@ -120,6 +122,11 @@ def test_what_meets_in_a_sequence() -> None:
         (Enter("enable_grad", "enable_grad"),),
         (Register("h00", "optimizer's step_pre"), Trouble("removes itself", "h00", "h00")),
         (Remove("h00"),),
+        (Register("h00", "input"), COPY),
+        (Register("h00", "forward of net"), Register("h01", "parameter"), COPY),
+        (Register("h00", "backward of net"), Trigger("forward"), COPY),
+        (Register("h00", "forward of net"), Alter("drop"), COPY),
+        (Register("h00", "forward of net"), Trigger("forward"), COPY, Trigger("backward", "grad")),
     ],
 )
 def test_what_is_not_possible_is_left_out(acts: tuple[object, ...]) -> None:
@@ -178,6 +185,29 @@ def test_a_frozen_parameter_accumulates_nothing() -> None:
         Leave(),
     )
     assert [log for _, log in expected(acts)][4] == [("h00", 15.0), ("h01", (15.0,))]
+    assert deviation(acts) is None
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_handles_go_with_a_copy_and_the_graph_stays_with_the_old_net(copy: str) -> None:
+    acts = (
+        Register("h00", "full_backward of net[0]"),
+        Register("h01", "forward of net"),
+        Trigger("forward"),
+        Alter(copy),
+        Remove("h01"),
+        Trigger("backward"),
+        Trigger("forward"),
+        Remove("h00"),
+        Trigger("backward"),
+        Trigger("forward"),
+        Trigger("backward"),
+        Leave(),
+    )
+    full = ("h00", "net[0]", (6.0,), (3.0,))
+    logs = [log for _, log in expected(acts)]
+    assert [logs[2], logs[5], logs[6], logs[8], logs[10]] == [[("h01", "net", (5.0,), 30.0)], [full], [], [full], []]
+    assert possible_here(acts)
     assert deviation(acts) is None
 
 

@@ -16,16 +16,16 @@ from faults.engine import release
 from torch import nn
 
 from hookcheck.programs.situations import corpus
-from hookcheck.programs.situations.acts import UNDONE, Register, Situation, Trigger, acts
+from hookcheck.programs.situations.acts import UNDONE, Register, Remove, Situation, Trigger, acts
 from hookcheck.programs.situations.axes import HOSTS
 from hookcheck.programs.situations.corpus import line, read
-from hookcheck.programs.situations.draw import AXES, missing, packed, simplified
+from hookcheck.programs.situations.draw import AXES, PLAIN, absorbed, missing, missing_threes, packed, simplified
 from hookcheck.programs.situations.fitting import REASONS, why_not
 from hookcheck.programs.situations.judge import finding, fitted, held
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.play import NAME
 from hookcheck.programs.situations.script import CHANGE_LINES
-from hookcheck.programs.situations.sequences import CHANGES
+from hookcheck.programs.situations.sequences import CHANGES, COPIES
 from hookcheck.programs.situations.sites import LEFT_OUT, SITES
 
 HERE = release(torch.__version__)
@@ -124,6 +124,18 @@ def test_the_model_says_what_is_worked_out_by_hand() -> None:
         [("raised", "Stop"), ("c", "optimizer"), ("a", "optimizer")],
         [("closure",), ("c", "optimizer"), ("a", "optimizer"), ("b", "optimizer")],
     ]
+    removed = Situation("input", trouble="another removes it")
+    assert logs(removed, "backward") == [[("a", 6.0), ("b", 6.0)], [("b", 6.0)], [("b", 6.0)]]
+    registered = Situation("forward_pre of net[0]", first=True, trouble="registers another", removal="around a call")
+    one, other, new = (
+        [(hook, "net[0]", (5.0,)) for hook in hooks] for hooks in (("b", "a"), ("d", "b", "a"), ("d", "b"))
+    )
+    assert logs(registered, "forward") == [one, other, new]
+    around = [entries for act, entries in expected(acts(registered)) if isinstance(act, Remove)]
+    assert around == [other]
+    raising = Situation("input", between="remove", removal="around an error")
+    assert [log for act, log in expected(acts(raising)) if isinstance(act, Remove)] == [[("raised", "Stop")]] * 2
+    assert logs(raising, "backward") == [[("b", 6.0)]] * 3
     copied = Situation("register_load_state_dict_post_hook of net[0]", before="deepcopy", first=False)
     assert logs(copied, "load") == [[("a", "net[0]"), ("b", "net[0]")]] * 3  # its handle is the old one's
 
@@ -169,6 +181,9 @@ MET = {
     "a context within itself is the same": Situation("input", outer="enable_grad", inner="enable_grad"),
     "a hook that goes in a call may lose its keyword arguments in it": Situation(
         "forward with kwargs", trouble="removes another"
+    ),
+    "a hook that calls the net would be called in that call, and one that raises is spoken of by itself": Situation(
+        "input", trouble="another removes it", removal="around a call"
     ),
     "FW-24 speaks of it": Situation("always called forward of net", trouble="interrupts"),
     "a copy has parameters of its own, whose hooks stay with the original (U-13)": Situation(
@@ -252,6 +267,17 @@ def test_a_choice_is_simple_where_others_cover_it() -> None:
     ]
 
 
+def test_situations_take_up_what_they_need_not_leave_out() -> None:
+    plain, hosted = PLAIN, replace(PLAIN, host="replica", backward="twice")
+    pair = (("backward", "grad"), ("host", "replica"))
+    assert absorbed([plain], [pair]) == [plain]  # nothing else is plain
+    assert absorbed([plain, plain], [pair]) == [replace(PLAIN, backward="grad", host="replica"), plain]
+    assert absorbed([hosted, hosted], [pair]) == [hosted, hosted]  # it has another backward
+    three = (("lane", "x"), ("trouble", "raises"), ("host", "replica"))
+    assert absorbed([plain, plain], [three]) == [plain, plain]  # it is of another lane
+    assert missing_threes(read()) == []
+
+
 def test_nothing_outlives_a_situation() -> None:
     situation = Situation("forward of all modules", outer="no new saved tensors hooks" if HERE >= (2, 0) else "")
     assert finding(situation) is None
@@ -267,6 +293,6 @@ def test_a_situation_that_cannot_be_set_up_is_said_to_be_so(monkeypatch: pytest.
 
 
 def test_every_change_is_a_choice() -> None:
-    chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*UNDONE.values()}
+    chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*COPIES} | {*UNDONE.values()}
     assert {*CHANGE_LINES} == chosen - {"", "add", "remove"}
     assert Register("a", "input") in [*acts(Situation("input"))]

@@ -15,6 +15,7 @@ from faults.engine import Fault, release
 from faults.programs import sequences as sequence_faults
 from faults.programs.between import FAULTS as BETWEEN
 from faults.programs.callers import FAULTS as CALLERS
+from faults.programs.hooks_in_hooks import FAULTS as IN_HOOKS
 from faults.programs.situations import FAULTS
 
 from hookcheck.contract.ledger import Ledger, applying, load
@@ -103,8 +104,12 @@ UNWRITTEN = {
 }
 """The faults that no script shows, with the reason."""
 
-ALONE = ("situations: a backward says nothing of what was written to",)
-"""The faults that need no hook: that none is called beside would say little."""
+ALONE = (
+    "situations: a backward says nothing of what was written to",
+    "situations: a handle removes its hook as its context is entered",
+    "situations: the context of a handle swallows an error",
+)
+"""The faults that need no hook, or no call of one: that none is called beside would say little."""
 
 QUICK = ("load_state_dict forgets hooks", "a step hook is kept for ever", "a level of forward AD loses hooks")
 
@@ -114,7 +119,7 @@ def planted() -> list[Any]:
     quick = {f"situations: {what}" for what in QUICK}
     return [
         pytest.param(f, marks=() if f.what in quick else pytest.mark.slow, id=f.what)
-        for f in (*FAULTS, *BETWEEN, *CALLERS)
+        for f in (*FAULTS, *BETWEEN, *CALLERS, *IN_HOOKS)
     ]
 
 

@@ -20,11 +20,17 @@ class Register:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What a hook, a body or a closure does when it is called next: one of `TROUBLES`; to which ``other`` hook."""
+    """What a hook, a body or a closure does when it is called next: one of `TROUBLES`; to which ``other`` hook.
+
+    A hook removes others in a ``way`` of `REMOVALS`, and registers another before those that are there if it is
+    ``first``.
+    """
 
     what: str
     hook: str = "a"
     other: str = "b"
+    way: str = "remove"
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,14 @@ class Leave:
 Act = Union[Register, Trouble, Remove, Alter, Trigger, Enter, Leave]
 
 TROUBLES = (
-    "", "removes itself", "removes another", "registers another", "raises", "interrupts", "the body raises",
-    "the body interrupts", "the closure raises",
+    "", "removes itself", "removes another", "another removes it", "registers another", "raises", "interrupts",
+    "the body raises", "the body interrupts", "the closure raises",
 )  # fmt: skip
-RAISING = TROUBLES[4:]
+REMOVING = TROUBLES[1:4]
+"""Of these the ones that remove a hook while hooks are called."""
+CHANGING = TROUBLES[1:5]
+"""Of these the ones that change a table of hooks meanwhile."""
+RAISING = TROUBLES[5:]
 """Of these the ones that raise, hooks first."""
 
 BEFORE = (
@@ -85,7 +95,9 @@ BETWEEN = (
 )  # fmt: skip
 UNDONE = {"freeze": "thaw", "cast": "cast back"}
 """Of these the ones that are undone after the backward, each with what undoes it."""
-REMOVALS = ("remove", "twice", "with", "copied handle")
+REMOVALS = ("remove", "twice", "with", "copied handle", "around a call", "around an error")
+AROUND = REMOVALS[4:]
+"""Of these the ones in which something is done in the context of the handle, at whose end the hook goes."""
 EVENTS = ("attach", "forward", "backward", "step", "save", "load", "save optimizer", "load optimizer")
 BACKWARDS = ("backward", "grad", "inputs", "twice", "thread")
 CALLS = ("", "functional_call", "checkpoint", "in a thread", "no_grad", "inference_mode")
@@ -97,9 +109,9 @@ GRADLESS = CALLS[4:]
 class Situation:
     """A choice on each axis: where the hook ``a`` is, with which neighbours, and all that it meets.
 
-    Of its neighbours ``b`` is on the same site, ``first`` or last, and ``c`` on another. The ``trouble`` comes once; in
-    all that follows each event must have its hooks called again. The last of three calls is a plain one, whatever the
-    others are.
+    Of its neighbours ``b`` is on the same site, ``first`` or last, as is what ``a`` registers, and ``c`` is on another.
+    The ``trouble`` comes once; in all that follows each event must have its hooks called again. Hooks are removed in
+    one way, by hooks too. The last of three calls is a plain one, whatever the others are.
     """
 
     site: str
@@ -137,6 +149,16 @@ class Situation:
         return "; ".join([self.site, *words])
 
 
+def trouble(situation: Situation) -> Trouble:
+    """What ``a`` does, or ``b`` does to it."""
+    removal, first = situation.removal, situation.first
+    if situation.trouble == "another removes it":
+        return Trouble("removes another", hook="b", other="a", way=removal)
+    if situation.trouble == "registers another":
+        return Trouble(situation.trouble, other="d", first=first)
+    return Trouble(situation.trouble, way=removal) if situation.trouble in REMOVING else Trouble(situation.trouble)
+
+
 def acts(situation: Situation) -> Iterator[Act]:
     """The acts of a situation, one after the other."""
     site = SITES[situation.site]
@@ -152,7 +174,7 @@ def acts(situation: Situation) -> Iterator[Act]:
         yield Alter(situation.before)
     for cycle in range(3):
         if cycle == 0 and situation.trouble:
-            yield Trouble(situation.trouble, other="d" if situation.trouble == "registers another" else "b")
+            yield trouble(situation)
         if cycle == 0 and situation.between == "thaw":
             yield Alter("freeze")
         yield Trigger("attach")

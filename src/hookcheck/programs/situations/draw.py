@@ -54,8 +54,14 @@ LANES: dict[str, list[str]] = {
 }
 """The sites by lane."""
 
-THREES = (("lane", "trouble", "outer"), ("lane", "trouble", "host"), ("lane", "trouble", "call"))
+THREES = (
+    ("lane", "trouble", "outer"), ("lane", "trouble", "host"), ("lane", "trouble", "call"),
+    ("lane", "trouble", "removal"), ("lane", "trouble", "first"),
+)  # fmt: skip
 """The axes of which any three choices that go together meet."""
+
+FEW = 5
+"""So many choices may share the blame for what a situation shows that took up some later."""
 
 Choices = tuple[tuple[str, Any], ...]
 
@@ -125,20 +131,67 @@ def missing(situations: Iterable[Situation]) -> list[Choices]:
 
 
 def missing_threes(situations: Iterable[Situation]) -> list[Choices]:
-    """Any three choices on the axes of `THREES` that go together, but meet in none of ``situations``.
+    """Any three choices on the axes of `THREES` that go together, but meet in none of ``situations``."""
+    covered = {threes for situation in situations for threes in _threes(situation)}
+    each = (tuple(zip(names, choices)) for names in THREES for choices in product(*map(words, names)))
+    return [choices for choices in each if choices not in covered and not why_none(choices)]
 
-    Each is on a site of its lane, these in turn.
+
+def placed(left: Iterable[Choices]) -> list[Choices]:
+    """The choices, each on a site of its lane, these in turn."""
+    result: list[Choices] = []
+    for at, choices in enumerate(left):
+        fitting = [each for each in on_sites(choices) if not why_not(replace(PLAIN, **dict(each)))]
+        result.append(fitting[at % len(fitting)])
+    return result
+
+
+def absorbed(situations: Iterable[Situation], left: Iterable[Choices]) -> list[Situation]:
+    """Situations in which what is in ``left`` meets as well, as far as there are such that need not be as simple.
+
+    A choice at its simplest may go where all that it meets meets elsewhere too. The simplest situations come first,
+    those that have `FEW` choices are left alone.
     """
-    situations = tuple(situations)
-    left: list[Choices] = []
-    for names in THREES:
-        covered = {chosen(situation, names) for situation in situations}
-        for at, each in enumerate(product(*map(words, names))):
-            choices = tuple(zip(names, each))
-            fitting = [c for c in on_sites(choices) if not why_not(replace(PLAIN, **dict(c)))]
-            if choices not in covered and fitting:
-                left.append(fitting[at % len(fitting)])
-    return left
+    result = [*situations]
+    counts = Counter(met for situation in result for met in _all_met(situation))
+    for choices in left:
+        if counts[choices]:
+            continue  # what met something else brought it along
+        for at in sorted(range(len(result)), key=lambda at: _size(result[at])):
+            fuller = _fuller(result[at], choices)
+            if fuller is None or _size(fuller) > FEW or why_not(fuller):
+                continue
+            lost = Counter(_all_met(result[at]))
+            lost.subtract(_all_met(fuller))
+            if all(counts[met] > times for met, times in lost.items() if times > 0):
+                counts.subtract(lost)
+                result[at] = fuller
+                break
+    return result
+
+
+def _size(situation: Situation) -> int:
+    """How many choices of a situation are not at their simplest."""
+    return sum(getattr(situation, name) != simplest for name, (simplest, *_) in AXES.items())
+
+
+def _fuller(situation: Situation, choices: Choices) -> Situation | None:
+    """The situation with the choices too; None where it contradicts them."""
+    there = dict(chosen(situation, [name for name, _ in choices]))
+    other = {name: word for name, word in choices if there[name] != word}
+    if any(name in ("site", "lane") or there[name] != AXES[name][0] for name in other):
+        return None
+    return replace(situation, **other)
+
+
+def _threes(situation: Situation) -> Iterator[Choices]:
+    """Any three choices of a situation on the axes of `THREES`."""
+    return (chosen(situation, names) for names in THREES)
+
+
+def _all_met(situation: Situation) -> list[Choices]:
+    """All that meets in a situation and must meet somewhere."""
+    return [*pairs(situation), *_threes(situation)]
 
 
 def simplified(situations: Iterable[Situation]) -> list[Situation]:
@@ -159,5 +212,6 @@ def simplified(situations: Iterable[Situation]) -> list[Situation]:
 
 if __name__ == "__main__":
     known = read()
-    by_twos = [*known, *packed(missing(known))] if known else simplified(drawn())
-    write([*by_twos, *packed(missing_threes(by_twos))])
+    by_twos = absorbed(known, [*missing(known), *missing_threes(known)]) if known else simplified(drawn())
+    by_twos = [*by_twos, *packed(missing(by_twos))]
+    write([*by_twos, *packed(placed(missing_threes(by_twos)))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hookcheck.programs.situations.acts import GRADLESS, Situation
+from hookcheck.programs.situations.acts import AROUND, CHANGING, GRADLESS, REMOVING, Situation
 from hookcheck.programs.situations.sites import SITES, HookSite, Release
 
 LATER: dict[str, Release] = {
@@ -44,6 +44,11 @@ def _table(situation: Situation, *tables: str) -> bool:
     return any(site.table in tables for site in _sites(situation))
 
 
+def _removes_what_is_to_come(situation: Situation) -> bool:
+    """Whether a hook removes one that is called after it: ``b`` is called after ``a`` unless it is the first."""
+    return situation.trouble == ("another removes it" if situation.first else "removes another")
+
+
 REASONS = (
     Reason(
         "legacy and full backward hooks exclude each other",
@@ -77,7 +82,7 @@ REASONS = (
     ),
     Reason(
         "a context is closed where it was opened",
-        lambda s: SITES[s.site].table in ("pack", "unpack") and s.trouble.startswith("re"),
+        lambda s: SITES[s.site].table in ("pack", "unpack") and s.trouble in CHANGING,
     ),
     Reason(
         "a context that is opened is no handle",
@@ -90,7 +95,11 @@ REASONS = (
     Reason("a context within itself is the same", lambda s: bool(s.outer) and s.outer == s.inner),
     Reason(
         "a hook that goes in a call may lose its keyword arguments in it",
-        lambda s: SITES[s.site].kwargs and s.trouble == "removes another",
+        lambda s: SITES[s.site].kwargs and _removes_what_is_to_come(s),
+    ),
+    Reason(
+        "a hook that calls the net would be called in that call, and one that raises is spoken of by itself",
+        lambda s: s.trouble in REMOVING and s.removal in AROUND,
     ),
     Reason(
         "FW-24 speaks of it",

@@ -71,8 +71,12 @@ class SituationModel:
     def remove(self, act: Remove) -> None:
         """A handle removes its hook, and no other; that of a net that was copied does nothing to the copy."""
         site = self.sites[act.hook]
+        if act.way == "around a call":
+            self._call("net", INPUT, {})
         if act.hook not in self.orphaned and act.hook in self.tables[site.table, site.where]:
             self.tables[site.table, site.where].remove(act.hook)
+        if act.way == "around an error":
+            raise ModelError("Stop")
 
     def trouble(self, act: Trouble) -> None:
         """It waits for the next call."""
@@ -206,7 +210,7 @@ class SituationModel:
         if trouble.what in ("removes itself", "removes another"):
             self.remove(Remove(hook if trouble.what == "removes itself" else trouble.other))
         elif trouble.what == "registers another":
-            self.register(Register(trouble.other, self.sites[hook].name))
+            self.register(Register(trouble.other, self.sites[hook].name, trouble.first))
         else:
             raise ModelError("Stop" if trouble.what == "raises" else "Interrupt")
 

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Situation, Trigger, Trouble
+from hookcheck.programs.situations.acts import (
+    CHANGING,
+    Act,
+    Alter,
+    Enter,
+    Leave,
+    Register,
+    Remove,
+    Situation,
+    Trigger,
+    Trouble,
+)
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.sites import SITES
 
@@ -76,10 +87,15 @@ REMOVAL_LINES = {
     "twice": 'HANDLES["{0}"].remove()\nHANDLES["{0}"].remove()',
     "with": 'with HANDLES["{0}"]:\n    pass',
     "copied handle": 'copy.copy(HANDLES["{0}"]).remove()',
+    "around a call": 'with HANDLES["{0}"]:\n    attempt(lambda: net(x))',
+    "around an error": """\
+def act():
+    with HANDLES["{0}"]:
+        raise Stop
+
+attempt(act)""",
 }
 TROUBLE_LINES = {
-    "removes itself": 'lambda: HANDLES["{0}"].remove()',
-    "removes another": 'lambda: HANDLES["{1}"].remove()',
     "raises": "raising(Stop)",
     "interrupts": "raising(Interrupt)",
 }
@@ -126,11 +142,11 @@ def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> lis
     if isinstance(act, Register):
         return [registering(act.hook, act.site, act.first)]
     if isinstance(act, Trouble):
-        if act.what == "registers another":
-            return ["def act():", "    " + registering(act.other, sites[act.hook]), "", f'ONCE["{act.hook}"] = act']
+        if act.what in CHANGING:
+            return ["def act():", *("    " + line for line in _change(act, sites)), "", f'ONCE["{act.hook}"] = act']
         if act.what == "the closure raises":
             return ['ONCE["closure"] = raising(Stop)']
-        line = TROUBLE_LINES.get(act.what, "").format(act.hook, act.other)
+        line = TROUBLE_LINES.get(act.what, "")
         return [f'ONCE["{act.hook}"] = {line}'] if line else []
     if isinstance(act, Remove):
         return REMOVAL_LINES[act.way].format(act.hook).split("\n")
@@ -151,6 +167,13 @@ def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> lis
     if within:
         return [f"with {within}:", *("    " + line for line in run)]
     return run
+
+
+def _change(act: Trouble, sites: Mapping[str, str]) -> list[str]:
+    """The lines by which a hook registers or removes one."""
+    if act.what == "registers another":
+        return [registering(act.other, sites[act.hook], act.first)]
+    return REMOVAL_LINES[act.way].format(act.hook if act.what == "removes itself" else act.other).split("\n")
 
 
 def _event(act: Trigger, failing: str) -> list[str]:

@@ -2,8 +2,8 @@
 
 A sequence has hooks on a few sites of two sorts. It registers and removes them, has hooks remove and register others
 as they are called, has hooks, bodies and closures raise, calls, differentiates, steps, saves and loads, enters and
-leaves contexts, and between forward and backward freezes, moves, replaces data, retains gradients, drops the net. What
-is drawn depends on the seed alone.
+leaves contexts, and between forward and backward freezes, moves, replaces data, retains gradients, drops the net. It
+goes on with a copy of net and handles. What is drawn depends on the seed alone.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ CHANGES = (
     "write to input", "freeze", "thaw", "retain", "move", "write to gradients", "drop",
 )  # fmt: skip
 """What is done to a net, an input or an output."""
+
+COPIES = ("deepcopy with handles", "pickle with handles")
+"""What goes on with a copy of the net, to which the handles of hooks on modules belong then."""
 
 TAME = ("removes itself", "removes another", "registers another")
 """What hooks do without raising."""
@@ -110,7 +113,7 @@ class Walk:
         self.waiting: set[str] = set()
         self.model = SituationModel()
         self.context = Enter()
-        self.differentiable = self.frozen = self.replaced = False
+        self.differentiable = self.frozen = self.replaced = self.dropped = False
 
     def possible(self, act: Act) -> bool:
         """Whether the act can be done, and says something of its own."""
@@ -148,8 +151,10 @@ class Walk:
                 self.gone.add(act.other)  # it comes only if the hook is called
         if isinstance(act, Alter) and act.what in ("freeze", "thaw"):
             self.frozen = act.what == "freeze"
-        if isinstance(act, Alter) and act.what in ("assign", "drop"):
+        if isinstance(act, Alter) and act.what in ("assign", "drop", *COPIES):
             self.replaced = True
+        if isinstance(act, Alter) and act.what == "drop":
+            self.dropped = True
         if isinstance(act, Enter):
             self.context = act
         if isinstance(act, Trigger) and act.what in ("forward", *ENDING):
@@ -213,10 +218,19 @@ class Walk:
             tables = ("accumulated w", "tensor w") if self.release < (2, 0) else ("accumulated w",)
             exempt = self.model.once or any(SITES[name].table in tables for name in self.sites.values())
             return self.frozen if what == "thaw" else self.differentiable and not exempt
+        if what in COPIES and not self._copyable():
+            return False
         if what == "drop" and self.frozen:
             return False
-        chosen = [Situation(name, between=what) for name in self.sites.values()]
+        copying = what in COPIES
+        chosen = [Situation(name, before=what * copying, between=what * (not copying)) for name in self.sites.values()]
         return not any(map(why_not, chosen))
+
+    def _copyable(self) -> bool:
+        """Whether there are hooks to copy, with handles that can be, and no backward needs the old net."""
+        sites = [SITES[name] for name in self.sites.values()]
+        legacy = self.differentiable and any(site.legacy for site in sites)  # it raises once its module is gone
+        return any(site.where for site in sites) and not self.dropped and not legacy
 
 
 def _apart(site: str, other: str, what: str) -> bool:
@@ -236,7 +250,7 @@ def possible(acts: Iterable[Act], release: Release) -> Iterator[Act]:
 
 def held(release: Release) -> list[tuple[Act, ...]]:
     """The sequences of `SEEDS` and those by hand, as far as a torch can take them."""
-    return [tuple(possible(acts, release)) for acts in (*map(drawn, SEEDS), *BY_HAND)]
+    return [tuple(possible(acts, release)) for acts in (*map(with_copy, SEEDS), *BY_HAND)]
 
 
 def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
@@ -300,10 +314,28 @@ def drawn(seed: int) -> tuple[Act, ...]:
             _trouble(what, some, one, other),
         )
         act = random.choice((*often * 2, *seldom))
-        if walk.possible(act) and len(acts) < LENGTH:
+        if walk.possible(act):
             walk.after(act)
             acts.append(act)
+        if len(acts) == LENGTH:
+            break
     return (*acts, *(Alter("thaw") for _ in range(walk.frozen)), Leave())
+
+
+def with_copy(seed: int) -> tuple[Act, ...]:
+    """What is drawn, with a copy at one of the places at which nothing must be left out for it."""
+    acts, random = drawn(seed), Random(f"a copy in {seed}")
+    act, walk = Alter(random.choice(COPIES)), Walk(NEWEST)
+    places = []
+    for at, each in enumerate(acts):
+        if walk.possible(act):
+            places.append(at)
+        walk.after(each)
+    for at in random.sample(places, len(places)):
+        longer = (*acts[:at], act, *acts[at:])
+        if tuple(possible(longer, NEWEST)) == longer:
+            return longer
+    return acts
 
 
 def _trouble(what: str, some: str, new: str, other: str) -> Trouble:

@@ -26,6 +26,8 @@ REMOVAL_LINES = {
     "twice": ("{0}.remove()", "{0}.remove()"),
     "with": ("with {0}:", "    pass"),
     "copied handle": ("copy.copy({0}).remove()",),
+    "around a call": ("with {0}:", "    net(x)"),
+    "around an error": ("with {0}:", f"    raise {RAISED['Stop']}"),
 }
 ATTACHED = {
     "buffer registration": 'net.register_buffer("extra_buffer", torch.zeros(1))',
@@ -111,7 +113,7 @@ class SceneWriter:
         if isinstance(act, Leave):
             statements = self._left()
         elif isinstance(act, Remove):
-            statements = parsed(line.format(self.wording.handles.get(act.hook, "")) for line in REMOVAL_LINES[act.way])
+            statements = self._remove(act.hook, act.way)
         elif isinstance(act, Alter):
             statements = self._alter(act)
         else:
@@ -196,10 +198,12 @@ class SceneWriter:
             return [f"raise {RAISED['Stop' if act.what == 'raises' else 'Interrupt']}"]
         if act.what == "registers another":
             site = self.logs.sites[act.hook]
-            expression = self._registering(act.other, site)
+            expression = self._registering(act.other, site, act.first)
             return [f"handles.append({expression})" if everywhere(site) else expression]
-        hook = act.hook if act.what == "removes itself" else act.other
-        return [f"{self.wording.handles.get(hook, '')}.remove()"]
+        return self._remove(act.hook if act.what == "removes itself" else act.other, act.way)
+
+    def _remove(self, hook: str, way: str) -> list[Statement]:
+        return parsed(line.format(self.wording.handles.get(hook, "")) for line in REMOVAL_LINES[way])
 
     def _trouble(self, act: Trouble) -> Iterator[Statement]:
         if act.what.startswith("the body"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hookcheck.programs.situations.acts import Alter, Register, Trigger
+from hookcheck.programs.situations.acts import Alter, Register, Trigger, Trouble
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS, Choice
 from hookcheck.programs.situations.fitting import LATER
 from hookcheck.programs.situations.sites import SITES, Release
@@ -115,10 +115,12 @@ def registering(code: str) -> list[str]:
 def since(scene: Scene) -> Release:
     """The first release that has all that a scene needs."""
     releases = [choice.since for choice in _choices(scene)]
+    sites = {act.hook: SITES[act.site] for act in scene.acts if isinstance(act, Register)}
     for act in scene.acts:
         if isinstance(act, Register):
-            site = SITES[act.site]
-            releases += [site.since, *([site.prepends] if act.first and site.prepends else [])]
+            releases.append(SITES[act.site].since)
+        if isinstance(act, (Register, Trouble)) and act.first:
+            releases.append(sites[act.hook].prepends or (1, 7))
         if isinstance(act, (Alter, Trigger)):
             names = (act.way, act.call) if isinstance(act, Trigger) else (act.what,)
             releases += [LATER.get(name, (1, 7)) for name in names]

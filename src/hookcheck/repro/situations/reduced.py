@@ -292,7 +292,7 @@ def _plainer_acts(act: Act) -> Iterator[Act]:
         yield replace(act, way="backward")
     if isinstance(act, Trigger) and act.call:
         yield replace(act, call="")
-    if isinstance(act, Remove) and act.way != "remove":
+    if isinstance(act, (Remove, Trouble)) and act.way != "remove":
         yield replace(act, way="remove")
-    if isinstance(act, Register) and act.first:
+    if isinstance(act, (Register, Trouble)) and act.first:
         yield replace(act, first=False)

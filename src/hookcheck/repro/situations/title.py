@@ -24,7 +24,8 @@ GAPS = {
 }
 WAYS = {
     "grad": "in autograd.grad", "inputs": "in backward(inputs=…)", "twice": "twice", "thread": "in a thread",
-    "with": "as a context", "copied handle": "by a copied handle",
+    "with": "as a context", "copied handle": "by a copied handle", "around a call": "as a context of a call",
+    "around an error": "as a context of an error",
 }  # fmt: skip
 """The ways of backward and of removal that are not the plain ones."""
 
