@@ -108,18 +108,23 @@ def _simplest(topology: Topology, kind: HookKind, holds: Shows) -> tuple[Topolog
 
 
 def _down(topology: Topology, kind: HookKind, holds: Shows) -> Topology:
+    """The last of the steps that are taken; after each one the next steps are tried, since those before it, which did
+    not show the fault, will hardly do so now. They are tried again at the end."""
     tried: set[str] = set()
-    while True:
-        for candidate in _smaller(topology):
+    first, smallest = 0, False
+    while not smallest:
+        smallest = first == 0
+        for place, candidate in enumerate(_smaller(topology)):
             text = canonical(candidate)
-            if text in tried or len(tried) >= MOST:
+            if place < first or text in tried or len(tried) >= MOST:
                 continue
             tried.add(text)
             if _runs(candidate) and holds(candidate, kind):
-                topology = candidate
+                topology, first, smallest = candidate, place, False
                 break
         else:
-            return topology
+            first = 0
+    return topology
 
 
 def weight(topology: Topology) -> tuple[int, int, bool, bool, int]:

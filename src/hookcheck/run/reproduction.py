@@ -117,7 +117,7 @@ def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Ite
     for cause in causes:
         path = _file(cause, folder)
         try:
-            text = f"# torch {torch}{_origin(cause)}\n{_reduced(cause, corpus)}"
+            text = f"# torch {torch}{_origin(cause)}\n{reduced_script(cause, corpus)}"
             unseen = path.with_suffix(".unseen")
             unseen.parent.mkdir(parents=True, exist_ok=True)
             unseen.write_text(text, encoding="utf-8")
@@ -131,8 +131,12 @@ def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Ite
             yield Made(cause, text.count("\n"))
 
 
-def _reduced(cause: Cause, corpus: Path) -> str:
-    """The script of what shows a cause, reduced here."""
+def reduced_script(cause: Cause, corpus: Path) -> str:
+    """The script of what shows a cause, reduced on the torch at hand.
+
+    Raises:
+        HookcheckError: this torch does not show it.
+    """
     from hookcheck.repro.cells import Wanted
     from hookcheck.repro.report import of_a_network, of_a_program
     from hookcheck.topology.codec import decode

@@ -1,0 +1,75 @@
+"""Scripts of the causes of networks in the record of this torch: right, and as short as a person would make them?"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import lru_cache
+from statistics import median
+
+import pytest
+
+from hookcheck.contract.ledger import load
+from hookcheck.contract.verdict import PROGRAM
+from hookcheck.errors import HookcheckError
+from hookcheck.report.archive import archive
+from hookcheck.report.causes import Cause, causes
+from hookcheck.run.reproduction import reduced_script
+from hookcheck.suite import conformance_folder
+
+from .test_agreement import RECORD, is_right, record
+
+MEDIAN = 35
+"""So many lines scripts of networks have at most in the middle."""
+
+ENOUGH = 20
+"""So many of them show a median; where several processes share the tests, each looks at its own."""
+
+
+@lru_cache(maxsize=1)
+def one_an_entry() -> dict[str, Cause]:
+    """For each entry of the ledger, and each way to deviate that none explains, a cause of a clause that has few yet.
+
+    What shows now and then is not among them. Each is reduced, which takes seconds of those that compile.
+    """
+    if not RECORD.exists():
+        return {}
+    varying = {entry.id for entry in load() if entry.varies}
+    by_name: dict[str, list[Cause]] = defaultdict(list)
+    for cause in (cause for those in causes(archive([record()])).values() for cause in those):
+        if cause.example.family != PROGRAM and cause.ledger not in varying:
+            by_name[cause.name].append(cause)
+    times: Counter[str] = Counter()
+    result: dict[str, Cause] = {}
+    for name, those in sorted(by_name.items(), key=lambda item: len(item[1])):
+        cause = min(those, key=lambda cause: times[cause.clause])
+        times[cause.clause] += 1
+        result[f"{cause.clause}-{name}"] = cause
+    return result
+
+
+@lru_cache(maxsize=1)
+def lengths() -> dict[str, int]:
+    """How many lines each has that was made here."""
+    return {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", one_an_entry())
+def test_the_script_of_a_cause(name: str) -> None:
+    """It is not run in a process of its own here: `hookcheck report --scripts` does so with each that it keeps."""
+    cause = one_an_entry()[name]
+    try:
+        text = reduced_script(cause, conformance_folder() / "corpus")
+    except HookcheckError as error:
+        if cause.example.family == "compiled" and "there is nothing to reproduce" in str(error):
+            pytest.skip("what was compiled before hides it")
+        raise
+    is_right(text)
+    lengths()[name] = text.count("\n")
+
+
+@pytest.mark.slow
+def test_half_of_them_are_shorter_than_people_ask_for() -> None:
+    if len(lengths()) < ENOUGH:
+        pytest.skip("too few were made here")
+    assert median(lengths().values()) <= MEDIAN, sorted(lengths().items(), key=lambda item: item[1])
