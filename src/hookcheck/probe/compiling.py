@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -54,20 +54,37 @@ def compiling(topology: Topology) -> Iterator[None]:
             _dynamo().reset()
 
 
+MEASURING = {
+    ("guards", "profile_guard_manager"): 0.0,
+    ("utils", "_get_dynamo_config_for_logging"): None,
+    ("utils", "_scrubbed_inductor_config_for_logging"): None,
+}
+"""Functions in parts of ``torch._dynamo`` that work for its logs alone, and what they give where they do not. Those
+that a torch lacks are left out."""
+
+
 @contextmanager
 def unmeasured() -> Iterator[None]:
     """Has torch.compile not measure how long the guards of a graph take, which it tells its own logs alone. For that it
-    empties the caches of the processor, since 2.6, which takes longer than to compile a small graph."""
-    guards: Any = import_module("torch._dynamo.guards")
-    measure = getattr(guards, "profile_guard_manager", None)
-    if measure is None:
+    empties the caches of the processor, since 2.6, which takes longer than to compile a small graph. Nor does it write
+    all of its configuration down for them with each graph, as it does since 2.7."""
+    with ExitStack() as stack:
+        for (part, name), result in MEASURING.items():
+            stack.enter_context(_giving(import_module(f"torch._dynamo.{part}"), name, result))
         yield
-        return
-    guards.profile_guard_manager = lambda *_: 0.0
+
+
+@contextmanager
+def _giving(owner: Any, name: str, result: float | None) -> Iterator[None]:
+    """A function of ``owner``, if there is one of that name, gives ``result`` and does nothing else."""
+    function = getattr(owner, name, None)
+    if function is not None:
+        setattr(owner, name, lambda *_: result)
     try:
         yield
     finally:
-        guards.profile_guard_manager = measure
+        if function is not None:
+            setattr(owner, name, function)
 
 
 @contextmanager
