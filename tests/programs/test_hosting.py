@@ -89,7 +89,7 @@ def test_a_host_makes_another_module_of_some_program(name: str) -> None:
         for one in programs:
             with hosted(one, dict.fromkeys(kind.names, noted)):
                 untrue(one, "cpu")
-    assert len(programs) > 10
+    assert programs
     assert differences
     back = name.endswith("undone") or name == "hooked before"
     assert any(differences) or back  # what is undone leaves a module as it was

@@ -7,6 +7,7 @@ class that has a base in torch stands inside a function, or in a module that is 
 from __future__ import annotations
 
 from importlib import import_module
+from sys import modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ else:
 
         def __getattr__(self, name: str) -> Any:
             """The attribute of the module itself."""
-            return getattr(import_module(self.__name__), name)
+            return getattr(modules.get(self.__name__) or import_module(self.__name__), name)
 
     torch, nn = Lazily("torch"), Lazily("torch.nn")
 

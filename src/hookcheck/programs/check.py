@@ -47,6 +47,7 @@ class Check:
 
     device: str = "cpu"
     facts: list[Fact] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set, init=False, repr=False)
 
     def equal(self, name: str, observed: Any, expected: Any, site: SiteKind = VALUE) -> None:
         """States that ``observed`` is ``expected``: the same types and lengths, and the same numbers within rounding.
@@ -124,8 +125,9 @@ class Check:
 
     def state(self, name: str, finding: Finding | None, features: Mapping[str, frozenset[str]] | None = None) -> None:
         """States a fact: ``finding`` says how it is not so, ``features`` what it has in common with others."""
-        if any(fact.name == name for fact in self.facts):
+        if name in self._names:
             raise ValueError(f"two facts have the name {name!r}")
+        self._names.add(name)
         self.facts.append(Fact(name, finding, features or {}))
 
 

@@ -136,6 +136,7 @@ COPIED: dict[str, Release] = {
     "AveragedModel": (1, 8),
     "DataParallel": (1, 8),
     "fuse_modules": (1, 8),
+    "convert": (1, 9),
 }
 """Hosts of whose modules a deepcopy is made as well, since which release it can be: those have a class, a
 ``__deepcopy__`` or modules of their own."""
