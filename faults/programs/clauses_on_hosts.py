@@ -22,7 +22,7 @@ from torch.utils.hooks import BackwardHook
 from ..engine import Fault, added, replaced
 from .interactions import _called_plainly
 
-MODULE, OPTIMIZER, HANDLE = nn.Module, torch.optim.Optimizer, torch.utils.hooks.RemovableHandle
+MODULE, HANDLE = nn.Module, torch.utils.hooks.RemovableHandle
 REGISTERING = "register_forward_hook"
 
 
@@ -54,20 +54,20 @@ def _marking(owner: Any, name: str) -> AbstractContextManager[None]:
     return replaced(owner, name, make)
 
 
-def _is_marked(module: Any) -> bool:
+def is_marked(module: Any) -> bool:
     return "marked" in vars(module)
 
 
 @contextmanager
 def _deaf(owner: Any, name: str) -> Iterator[None]:
     """Registering a forward hook does nothing on what a function was given or gave."""
-    with _marking(owner, name), _where(_is_marked):
+    with _marking(owner, name), _where(is_marked):
         yield
 
 
 @contextmanager
 def _averages_called_plainly() -> Iterator[None]:
-    with _marking(AveragedModel, "__init__"), _called_plainly(_is_marked):
+    with _marking(AveragedModel, "__init__"), _called_plainly(is_marked):
         yield
 
 
@@ -100,23 +100,11 @@ def _state_of_the_pruned(original: Any) -> Any:
     """Saving a module that was ever pruned goes past its hooks."""
 
     def save(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_marked(self):
+        if is_marked(self):
             self._state_dict_hooks.clear()
         return original(self, *args, **kwargs)
 
     return save
-
-
-def _of_optimizers(test: Callable[[Any], bool], name: str) -> Callable[[], AbstractContextManager[None]]:
-    """Registering a hook does nothing on an optimizer that is such."""
-
-    def make(original: Any) -> Any:
-        def register(self: Any, hook: Any, *args: Any, **options: Any) -> Any:
-            return original(self, (lambda *_: None) if test(self) else hook, *args, **options)
-
-        return register
-
-    return lambda: replaced(OPTIMIZER, name, make)
 
 
 def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
@@ -177,53 +165,65 @@ def _pruning() -> Iterator[None]:
 
 
 @contextmanager
-def _copies_deaf(shallow: bool) -> Iterator[None]:
-    """Registering a forward hook does nothing on a shallow copy, or on a deep one."""
+def marking_copies(kind: type, shallow: bool) -> Iterator[None]:
+    """Marks shallow copies of things of a kind, or deep ones."""
 
     def make(original: Any) -> Any:
         def reconstruct(copied: Any, memo: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(copied, memo, *args, **kwargs)
-            if isinstance(result, nn.Module) and (memo is None) is shallow:
+            if isinstance(result, kind) and (memo is None) is shallow:
                 vars(result)["marked"] = True
             return result
 
         return reconstruct
 
-    with replaced(copy, "_reconstruct", make), _where(_is_marked):
+    with replaced(copy, "_reconstruct", make):
         yield
 
 
 @contextmanager
-def _unpickled_deaf() -> Iterator[None]:
-    """Registering a forward hook does nothing on a module that was pickled by itself."""
+def marking_unpickled(kind: type) -> Iterator[None]:
+    """Marks things of a kind that were pickled by themselves."""
 
     def make(original: Any) -> Any:
         def loads(text: bytes) -> Any:
             result = original(text)
-            if isinstance(result, nn.Module):
+            if isinstance(result, kind):
                 vars(result)["marked"] = True
             return result
 
         return loads
 
-    with replaced(pickle, "loads", make), _where(_is_marked):
+    with replaced(pickle, "loads", make):
         yield
 
 
 @contextmanager
-def _scheduled_deaf(name: str) -> Iterator[None]:
-    """Registering a step post-hook does nothing on an optimizer under a scheduler of that name."""
+def where_marked(
+    marking: AbstractContextManager[None], deaf: AbstractContextManager[None] | None = None
+) -> Iterator[None]:
+    """Registering does nothing on what is marked: a forward hook on a module, unless it is said what does nothing."""
+    with marking, deaf or _where(is_marked):
+        yield
+
+
+def once(owner: type, name: str, table: str) -> AbstractContextManager[None]:
+    """Registering does nothing on what had hooks in that table, which were all removed."""
 
     def make(original: Any) -> Any:
-        def init(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
-            original(self, optimizer, *args, **kwargs)
-            vars(optimizer)["marked"] = True
+        def register(self: Any, hook: Any, *args: Any, **options: Any) -> Any:
+            too_late = "hooked" in vars(self) and not getattr(self, table)
+            vars(self)["hooked"] = True
+            return original(self, (lambda *_: None) if too_late else hook, *args, **options)
 
-        return init
+        return register
 
-    scheduler = getattr(torch.optim.lr_scheduler, name)
-    with replaced(scheduler, "__init__", make), _of_optimizers(_is_marked, "register_step_post_hook")():
-        yield
+    return replaced(owner, name, make)
+
+
+def _holds(name: str, table: str, module: Any) -> bool:
+    """Whether a module holds something by that name in a table."""
+    return name in vars(module).get(table, ())
 
 
 def _is_observed(module: Any) -> bool:
@@ -238,152 +238,134 @@ def _is_trained_to_be_quantised(module: Any) -> bool:
     return hasattr(module, "weight_fake_quant")
 
 
-@contextmanager
-def _loaded_without_hooks() -> Iterator[None]:
-    """Registering a step pre-hook does nothing on an optimizer that loaded a state."""
-
-    def make(original: Any) -> Any:
-        def load(self: Any, state: Any) -> None:
-            original(self, state)
-            vars(self)["marked"] = True
-
-        return load
-
-    with replaced(OPTIMIZER, "load_state_dict", make), _of_optimizers(_is_marked, "register_step_pre_hook")():
-        yield
-
-
-def _is_scheduled(optimizer: Any) -> bool:
-    return hasattr(optimizer.step, "_wrapped_by_lr_sched")
-
-
-def _is_of(name: str, optimizer: Any) -> bool:
-    """Whether an optimizer is of a class of that name; torch imports some of them late."""
-    return name in [kind.__name__ for kind in type(optimizer).__mro__]
-
-
-def _without_a_word(name: str) -> AbstractContextManager[None]:
-    """Registering a step pre-hook on an optimizer of a class of that name gives a handle and does nothing."""
-
-    def make(original: Any) -> Any:
-        def register(self: Any, hook: Any) -> Any:
-            return HANDLE(OrderedDict()) if _is_of(name, self) else original(self, hook)
-
-        return register
-
-    return replaced(OPTIMIZER, "register_step_pre_hook", make)
-
-
-def _fault(
-    what: str,
-    patch: Callable[[], AbstractContextManager[None]],
-    clause: str = "HO-03",
-    since: str = "2.1",
-    hosts: tuple[str, ...] = (),
+def on_hosts(
+    what: str, patch: Callable[[], AbstractContextManager[None]], *hosts: str, clause: str = "HO-03", since: str = "2.1"
 ) -> Fault:
+    """A fault that a clause sees on each of some hosts."""
     return Fault(f"hosts: {what}", patch, (clause,), kinds=(), since=since, hosts=hosts)
 
 
 FAULTS = (
-    _fault(
+    on_hosts(
         "a parametrized module takes no forward hooks",
-        lambda: _where(lambda module: "parametrizations" in vars(module)["_modules"]),
+        lambda: _where(partial(_holds, "parametrizations", "_modules")),
+        "parametrized",
     ),
-    _fault("what was normed takes no forward hooks", lambda: _deaf(nn.utils, "remove_weight_norm")),
-    _fault("what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters")),
-    _fault("what is still lazy takes no forward hooks", lambda: _where(lambda m: type(m).__name__ == "LazyLinear")),
-    _fault("what was fused takes no forward hooks", lambda: _deaf(fusion, "fuse_linear_bn_eval")),
-    _fault(
+    on_hosts(
+        "what was normed takes no forward hooks", lambda: _deaf(nn.utils, "remove_weight_norm"), "weight_norm, undone"
+    ),
+    on_hosts(
+        "what has a weight norm takes no pre-hooks",
+        lambda: _where(partial(_holds, "weight_g", "_parameters"), "register_forward_pre_hook"),
+        "weight_norm",
+    ),
+    on_hosts("what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters"), "was lazy"),
+    on_hosts(
+        "what is still lazy takes no forward hooks",
+        lambda: _where(lambda m: type(m).__name__ == "LazyLinear"),
+        "still lazy",
+    ),
+    on_hosts("what was fused takes no forward hooks", lambda: _deaf(fusion, "fuse_linear_bn_eval"), "fused layers"),
+    on_hosts(
         "a replica takes no full backward hooks",
         lambda: _where(lambda module: "_is_replica" in vars(module), "register_full_backward_hook"),
+        "replica",
     ),
-    _fault("a ScriptModule loses forward hooks", _silently("register_forward_hook")),
-    _fault("a call of one's own goes past pre-hooks", lambda: replaced(MODULE, "_call_impl", _own_call)),
-    _fault("what was pruned is saved past its hooks", _pruning),
-    _fault(
-        "foreach loses step hooks",
-        _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("foreach")), "register_step_pre_hook"),
-        "HO-04",
+    on_hosts("a ScriptModule loses forward hooks", _silently("register_forward_hook"), "ScriptModule"),
+    on_hosts(
+        "a call of one's own goes past pre-hooks", lambda: replaced(MODULE, "_call_impl", _own_call), "own methods"
     ),
-    _fault(
-        "a fused optimizer loses hooks on its state",
-        _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("fused")), "register_state_dict_post_hook"),
-        "HO-04",
-        since="2.4",
+    on_hosts(
+        "a module takes no hooks once all were removed",
+        lambda: once(MODULE, REGISTERING, "_forward_hooks"),
+        "hooked before",
     ),
-    _fault("what is spectrally normed takes no forward hooks", lambda: _deaf(nn.utils, "spectral_norm")),
-    _fault("what has a parametrized norm takes no forward hooks", lambda: _deaf(parametrizations, "spectral_norm")),
-    _fault(
+    on_hosts("what was pruned is saved past its hooks", _pruning, "pruned, undone"),
+    on_hosts(
+        "what is pruned takes no forward hooks", lambda: _where(partial(_holds, "weight_mask", "_buffers")), "pruned"
+    ),
+    on_hosts(
+        "what is spectrally normed takes no forward hooks", lambda: _deaf(nn.utils, "spectral_norm"), "spectral_norm"
+    ),
+    on_hosts(
+        "what was spectrally normed takes no forward hooks",
+        lambda: _deaf(nn.utils, "remove_spectral_norm"),
+        "spectral_norm, undone",
+    ),
+    on_hosts(
+        "what has a parametrized norm takes no forward hooks",
+        lambda: _deaf(parametrizations, "spectral_norm"),
+        "parametrizations.spectral_norm",
+    ),
+    on_hosts(
         "what was normed by a parametrization takes no forward hooks",
         lambda: _deaf(parametrize, "remove_parametrizations"),
+        "parametrized, undone",
     ),
-    _fault("what is observed takes no forward hooks", lambda: _where(_is_observed)),
-    _fault(
+    on_hosts("what is observed takes no forward hooks", lambda: _where(_is_observed), "prepared to be quantised"),
+    on_hosts(
         "what is trained to be quantised takes no pre-hooks",
         lambda: _where(_is_trained_to_be_quantised, "register_forward_pre_hook"),
+        "prepared to be trained",
     ),
-    _fault("a SyncBatchNorm takes no forward hooks", lambda: _where(lambda m: isinstance(m, nn.SyncBatchNorm))),
-    _fault(
+    on_hosts(
+        "a SyncBatchNorm takes no forward hooks",
+        lambda: _where(lambda m: isinstance(m, nn.SyncBatchNorm)),
+        "SyncBatchNorm-converted",
+    ),
+    on_hosts(
         "an average takes no full backward pre-hooks",
         lambda: _where(lambda m: isinstance(m, AveragedModel), "register_full_backward_pre_hook"),
+        "AveragedModel",
     ),
-    _fault(
-        "under a scheduler hooks on the state are lost",
-        _of_optimizers(_is_scheduled, "register_load_state_dict_post_hook"),
-        "HO-04",
+    on_hosts(
+        "a deep copy takes no forward hooks", lambda: where_marked(marking_copies(MODULE, shallow=False)), "deep copy"
     ),
-    *(
-        _fault(f"an optimizer under {name} takes no step post-hooks", partial(_scheduled_deaf, name), "HO-04")
-        for name in ("StepLR", "LambdaLR", "ReduceLROnPlateau")
+    on_hosts(
+        "a shallow copy takes no forward hooks",
+        lambda: where_marked(marking_copies(MODULE, shallow=True)),
+        "shallow copy",
     ),
-    _fault("a deep copy takes no forward hooks", lambda: _copies_deaf(shallow=False)),
-    _fault("a shallow copy takes no forward hooks", lambda: _copies_deaf(shallow=True)),
-    _fault("what was unpickled takes no forward hooks", _unpickled_deaf),
-    _fault("a GraphModule takes no pre-hooks", lambda: _where(_is_traced, "register_forward_pre_hook")),
-    _fault("what loaded a state takes no step hooks", _loaded_without_hooks, "HO-04"),
-    _fault(
-        "a ZeroRedundancyOptimizer takes no step post-hooks",
-        _of_optimizers(partial(_is_of, "ZeroRedundancyOptimizer"), "register_step_post_hook"),
-        "HO-09",
+    on_hosts("what was unpickled takes no forward hooks", lambda: where_marked(marking_unpickled(MODULE)), "unpickled"),
+    on_hosts(
+        "a GraphModule takes no pre-hooks", lambda: _where(_is_traced, "register_forward_pre_hook"), "GraphModule"
     ),
-    _fault(
-        "a ZeroRedundancyOptimizer is saved past its hooks",
-        _of_optimizers(partial(_is_of, "ZeroRedundancyOptimizer"), "register_state_dict_pre_hook"),
-        "HO-09",
+    on_hosts(
+        "an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "OptimizedModule", clause="HO-07"
     ),
-    *(
-        _fault(f"a {name} loses step hooks without a word", partial(_without_a_word, name), "HO-09")
-        for name in ("PostLocalSGDOptimizer", "_NamedOptimizer")
-    ),
-    _fault("an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "HO-07"),
-    _fault(
+    on_hosts(
         "an OptimizedModule forgets that a pre-hook was removed",
         lambda: _irremovable(_is_compiled, "register_forward_pre_hook"),
-        "HO-07",
+        "OptimizedModule",
+        clause="HO-07",
     ),
-    _fault(
+    on_hosts(
         "an OptimizedModule takes no full backward pre-hooks",
         lambda: _where(_is_compiled, "register_full_backward_pre_hook"),
-        "HO-07",
+        "OptimizedModule",
+        clause="HO-07",
     ),
-    _fault(
+    on_hosts(
         "what is compiled in place is called past its hooks",
         lambda: replaced(MODULE, "compile", _compiled_without_its_hooks),
-        "HO-07",
+        "Module.compile",
+        clause="HO-07",
         since="2.4",
     ),
-    _fault(
+    on_hosts(
         "an OptimizedModule of a container takes no pre-hooks",
         lambda: _where(lambda module: _is_compiled(module) and _has_parts(module), "register_forward_pre_hook"),
-        "HO-07",
+        "OptimizedModule of a container",
+        clause="HO-07",
         since="2.4",
     ),
-    _fault(
+    on_hosts(
         "a container that is compiled in place is called past its hooks",
         lambda: replaced(MODULE, "compile", _containers_compiled_without_their_hooks),
-        "HO-07",
+        "Module.compile",
+        clause="HO-07",
         since="2.4",
     ),
-    _fault("averages are called past their hooks", _averages_called_plainly, "HO-05"),
-    _fault("full hooks go as nothing refers to the module", _held_weakly, "HO-05"),
+    on_hosts("averages are called past their hooks", _averages_called_plainly, clause="HO-05"),
+    on_hosts("full hooks go as nothing refers to the module", _held_weakly, clause="HO-05"),
 )

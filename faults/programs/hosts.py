@@ -31,6 +31,11 @@ def _forgetting(owner: Any, name: str, table: str) -> Patch:
     return replaced(owner, name, make)
 
 
+def _looking_for_hooks(owner: Any, name: str) -> Patch:
+    """What makes a module of another looks for a table of hooks that modules do not have."""
+    return replaced(owner, name, lambda _: lambda module, *args, **kwargs: module._hooks_of_forward)
+
+
 def _left_behind() -> Patch:
     """The way back from weight_norm leaves a pre-hook."""
 
@@ -217,6 +222,12 @@ FAULTS = (
     ),
     Fault("hooks of a parameter go to its copy", _copied_with_their_hooks, ("HO-11",), kinds=()),
     Fault("a copy for averages has hooks twice", _doubling, ("HO-01",), kinds=()),
+    Fault(
+        "a replica looks for hooks that are not there",
+        lambda: _looking_for_hooks(nn.Module, "_replicate_for_data_parallel"),
+        ("HO-01",),
+        kinds=(),
+    ),
     Fault("a deepcopy of a parametrized module has no forward hooks", _copied_without_hooks, ("HO-01",), kinds=()),
     Fault("removing weight_norm leaves a pre-hook", _left_behind, ("HO-02",), kinds=()),
     Fault(

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from ..engine import Fault, replaced
-from .clauses_on_hosts import MODULE, _compiled_without_its_hooks, _fault, _held_weakly, _where
+from .clauses_on_hosts import MODULE, _compiled_without_its_hooks, _held_weakly, _where, on_hosts
 
 
 def _is_from(place: str, name: str, module: Any) -> bool:
@@ -33,32 +33,32 @@ def _called_past_hooks_if_compiled_with_backward(original: Any) -> Any:
 
 
 FAULTS: tuple[Fault, ...] = (
-    _fault(
+    on_hosts(
         "what is quantised dynamically takes no forward hooks",
         _of_class("quantized.dynamic", "Linear", "register_forward_hook"),
-        hosts=("quantised dynamically",),
+        "quantised dynamically",
     ),
-    _fault(
+    on_hosts(
         "what is quantised takes no full backward pre-hooks",
         _of_class("nn.quantized.modules.linear", "Linear", "register_full_backward_pre_hook"),
-        hosts=("quantised",),
+        "quantised",
     ),
-    _fault(
+    on_hosts(
         "what fuse_modules fused takes no full backward hooks",
         _of_class("intrinsic", "ConvReLU2d", "register_full_backward_hook"),
-        hosts=("fused by name",),
+        "fused by name",
     ),
-    _fault(
+    on_hosts(
         "a DataParallel takes no pre-hooks",
         lambda: _where(lambda module: isinstance(module, nn.DataParallel), "register_forward_pre_hook"),
-        hosts=("DataParallel",),
+        "DataParallel",
     ),
-    _fault("full hooks go with a module that is made for a call", _held_weakly, hosts=("temporary",)),
-    _fault(
+    on_hosts("full hooks go with a module that is made for a call", _held_weakly, "temporary"),
+    on_hosts(
         "what is compiled in place with its backward is called past its hooks",
         lambda: replaced(MODULE, "compile", _called_past_hooks_if_compiled_with_backward),
-        "HO-07",
+        "Module.compile with its backward",
+        clause="HO-07",
         since="2.4",
-        hosts=("Module.compile with its backward",),
     ),
 )

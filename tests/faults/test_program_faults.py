@@ -9,6 +9,7 @@ from faults.on_programs import FAULTS, OUT_OF_REACH, changed, excuses, offered
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.programs.check import NotOffered, NotRun
 from hookcheck.programs.program import Program
+from hookcheck.repro.hosted import HOSTS
 
 PROGRAMS = [c for c in CLAUSES.values() if isinstance(c, Program)]
 
@@ -35,6 +36,11 @@ def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
 def test_a_program_catches_a_fault(program: Program) -> None:
     caught = [fault.what for fault in FAULTS if program.id in fault.clauses]
     assert bool(caught) is not (program.id in OUT_OF_REACH)
+
+
+@pytest.mark.parametrize(("clause", "host"), [(id, host) for id, hosts in HOSTS.items() for host in hosts.kinds])
+def test_a_host_has_a_fault_that_shows_on_it(clause: str, host: str) -> None:
+    assert any(clause in fault.clauses and host in fault.hosts for fault in FAULTS)
 
 
 def test_faults_have_names_of_their_own() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
 import pytest
 from torch import nn
 
-from hookcheck.programs.chapters.hosts import in_two_ways, is_hook_table, registered
+from hookcheck.programs.chapters.hosts import convert, in_two_ways, is_hook_table, registered
 from hookcheck.programs.host_changes import GROUPS, options_of
+from hookcheck.programs.host_makes import Host
 
 NAMES = [name for name in chain(*GROUPS.values()) if hasattr(nn.Module, name)]
 WAYS = [(name, option) for name in NAMES for option in options_of(name)]
@@ -20,6 +22,23 @@ ELSEWHERE = {
     "register_backward_hook": "it excludes register_full_backward_hook, which has the same table",
     "register_module_full_backward_hook": "it is about all modules",
 }
+
+
+@pytest.mark.parametrize("error", [AttributeError("'Conv2d' has no '_forward_hooks'"), RuntimeError("no memory")])
+def test_an_accident_is_no_refusal(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        convert(Host(raising(error)), nn.Linear(1, 1))
+
+
+def test_a_refusal_speaks_of_hooks() -> None:
+    assert convert(Host(raising(NotImplementedError("hooks are not supported"))), nn.Linear(1, 1)) is None
+
+
+def raising(error: Exception) -> Callable[[Any], Any]:
+    def make(_: Any) -> Any:
+        raise error
+
+    return make
 
 
 def hook_attributes(module: Any) -> dict[str, Any]:

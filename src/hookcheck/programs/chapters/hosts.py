@@ -91,12 +91,13 @@ ARGUMENTS = {"register_forward_pre_hook": 2, "register_forward_hook": 3}
 
 
 def convert(host: Host, net: Module) -> Module | None:
-    """What the host makes of the net; None where it refuses to because of hooks."""
+    """What the host makes of the net; None where it refuses to because of hooks. An attribute that is not there is no
+    refusal, though its name may speak of hooks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return host.make(net)
-        except Exception as error:
+        except RuntimeError as error:
             if "hook" not in str(error):
                 raise
             return None
