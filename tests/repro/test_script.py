@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from torch import nn
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen, controls
+from hookcheck.repro.heading import FAILS, ending
 from hookcheck.repro.links import links
 from hookcheck.repro.network import in_parts
 from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
@@ -63,8 +65,8 @@ def run(register):
 expected = (1, 2)  # a gradient has the shape of its tensor
 control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)
 '''
 
 
@@ -86,8 +88,30 @@ def test_passes_on_a_torch_that_is_mended(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_control_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     text = chosen(seen(SMALL, "backward", "GI-01")).text
     monkeypatch.setattr(nn.Module, "register_full_backward_hook", nn.Module.register_backward_hook)
-    with pytest.raises(AssertionError, match="the control fails"):
-        executed(text)
+    assert executed(text)[0] == FAILS
+
+
+@pytest.mark.parametrize(
+    ("condition", "so", "not_so"),
+    [
+        ("{} == 1", 1, 2),
+        ("{}", True, False),
+        ("not {}", [], [1]),
+        ("{} is None", None, 1),
+        ("{} is not None and {}.startswith('a')", "ab", "b"),
+        ("{}.index('a') < {}.index('b')", "ab", "ba"),
+        ("'a' in str({})", "a", "b"),
+        ("abs({} - expected) <= 5e-04", 0.25, 1.0),
+    ],
+)
+def test_how_a_script_ends(condition: str, so: Any, not_so: Any) -> None:
+    """With 2 where the control fails, whatever the experiment gives."""
+    lines = "\n".join(ending(condition.replace("{}", "experiment"), condition.replace("{}", "control")))
+    assert max(map(len, lines.split("\n"))) <= WIDTH
+    for control, experiment, code in ((so, so, 0), (so, not_so, 1), (not_so, so, FAILS), (not_so, not_so, FAILS)):
+        with pytest.raises(SystemExit) as end:
+            exec(lines, {"control": control, "experiment": experiment, "expected": 0.25})
+        assert end.value.code == code
 
 
 def test_a_control_calls_the_net_and_goes_back() -> None:

@@ -63,7 +63,8 @@ def repro(
     a file that holds it as JSON, or - for standard input.
 
     The network is reduced to what shows the fault, and the script is run in a process of its own before it is shown. It
-    ends with 1 where the fault shows, 0 where torch is as documented, 3 where torch or machine lack what it needs.
+    ends with 1 where the fault shows, 0 where torch is as documented, 2 where its control fails, 3 where torch or
+    machine lack what it needs.
     """
     installed_torch()
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
