@@ -18,19 +18,19 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen, controls
 from hookcheck.repro.heading import FAILS, ending
 from hookcheck.repro.links import links
-from hookcheck.repro.network import in_parts
+from hookcheck.repro.network import ITS_OWN, ONES, in_parts, network
 from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Topology, statements
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.primitive import Array
 from hookcheck.topology.tree import Ref
 
-from .cases import ON_NETWORKS, executed
+from .cases import LEAKED, LINEAR, ON_NETWORKS, executed
 
 SMALL = Topology(
     Linear(2, 1),
@@ -112,6 +112,23 @@ def test_how_a_script_ends(condition: str, so: Any, not_so: Any) -> None:
         with pytest.raises(SystemExit) as end:
             exec(lines, {"control": control, "experiment": experiment, "expected": 0.25})
         assert end.value.code == code
+
+
+def test_data_that_is_used_once_needs_no_name() -> None:
+    parts = network(LINEAR, ONES, "")
+    assert parts.setup[-1] == "x = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)"
+    assert parts.main == ("net(x).backward(torch.ones(2, 1, dtype=torch.float64))",)
+    assert network(LINEAR, ONES, "v_y").main == ("net(x).backward(v_y)",)
+
+
+def test_what_leaks_is_named_at_once() -> None:
+    (text,) = network(LEAKED, ONES, "").classes
+    assert text.endswith("        leaked['h'] = h = -x\n        return h")
+
+
+def test_many_parameters_of_one_number_are_filled_together() -> None:
+    setup = network(replace(SMALL, module=Sequential((Linear(1, 1), Linear(1, 1)))), ITS_OWN, "").setup
+    assert "for parameter in net.parameters():\n    nn.init.constant_(parameter, 1.0)" in "\n".join(setup)
 
 
 def test_a_control_calls_the_net_and_goes_back() -> None:
