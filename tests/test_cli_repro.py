@@ -103,6 +103,16 @@ def test_a_program() -> None:
     assert subprocess.run([sys.executable, "-I", "BS-01/repro.py"], capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.parametrize("clause", ["SI-02", "SM-01", "BW-10"])
+def test_a_program_that_a_record_of_cuda_shows_is_not_looked_for_on_the_cpu(clause: str, tmp_path: Path) -> None:
+    sound = record_with(LINEAR)
+    path = write_record(replace(sound, header=replace(sound.header, device="cuda")), tmp_path)
+    code, _, err = asked("repro", clause, "--record", str(path))
+    assert code == 2
+    assert len(err.strip().split("\n")) == 1
+    assert "cuda" in err
+
+
 @pytest.mark.slow
 def test_a_program_about_situations() -> None:
     code, out, _ = asked("repro", "SI-02/program/situations", "--runs", "1", "--format", "json")

@@ -228,6 +228,17 @@ def empty_before(check: Check) -> None:
     check.equal("one after", calls, ["b"])
 
 
+def stated_together(check: Check) -> None:
+    """Three of four facts are not so, and two calls state them, each one of both kinds."""
+
+    def state(name: str, value: int) -> None:
+        check.equal(f"{name} before", value, 1)
+        check.equal(f"{name} after", value + 1, 3)
+
+    state("a", 1)
+    state("b", 3)
+
+
 def in_turns(check: Check) -> None:
     """One of four turns is not so."""
     for name, value in (("a", 1), ("b", 1), ("c", 2), ("d", 1)):
@@ -244,6 +255,12 @@ def in_turns(check: Check) -> None:
         ),
         (empty_before, "one after", "one after: expected ['b'], observed ['a']\n"),
         (in_turns, "turn c", "turn b: expected 1, observed 1\nturn c: expected 1, observed 2\n"),
+        (
+            stated_together,
+            "b after",
+            "a before: expected 1, observed 1\na after: expected 3, observed 2\n"
+            "b before: expected 1, observed 3\nb after: expected 3, observed 4\n",
+        ),
         (failing, "two", "one: expected True, observed True\ntwo: expected True, observed False\n"),
     ],
 )

@@ -6,13 +6,24 @@ from typing import Any
 
 import pytest
 
-from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired
+from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
 
 REGISTERING = """def hook(module, args):
     return args
 
 
 check.works("it registers", lambda: net.register_forward_pre_hook(hook))"""
+
+
+TRIES = """def f():
+    try:
+        g()
+        return 1
+    except Exception:
+        return None
+
+
+f()"""
 
 
 @pytest.mark.parametrize(
@@ -31,6 +42,8 @@ check.works("it registers", lambda: net.register_forward_pre_hook(hook))"""
         (unpaired, "a, b = f(1), g(2)\nh(b)", "a = f(1)\nb = g(2)\nh(b)"),
         (unpaired, "a, b = b, a", None),
         (unpaired, "a, b = f()", None),
+        (untried, TRIES, "def f():\n    g()\n    return 1\n\n\nf()"),
+        (untried, TRIES.replace("except Exception", "finally"), None),
     ],
 )
 def test_what_may_go_goes(change: Any, text: str, result: str | None) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +16,21 @@ from torch import nn
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen, controls
+from hookcheck.repro.heading import FAILS, ending
 from hookcheck.repro.links import links
-from hookcheck.repro.network import in_parts
+from hookcheck.repro.network import ITS_OWN, ONES, in_parts, network
 from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Topology, statements
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.primitive import Array
 from hookcheck.topology.tree import Ref
 
-from .cases import ON_NETWORKS, executed
+from .cases import LEAKED, LINEAR, ON_NETWORKS, executed
 
 SMALL = Topology(
     Linear(2, 1),
@@ -63,8 +65,8 @@ def run(register):
 expected = (1, 2)  # a gradient has the shape of its tensor
 control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)
 '''
 
 
@@ -86,8 +88,47 @@ def test_passes_on_a_torch_that_is_mended(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_control_that_fails_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     text = chosen(seen(SMALL, "backward", "GI-01")).text
     monkeypatch.setattr(nn.Module, "register_full_backward_hook", nn.Module.register_backward_hook)
-    with pytest.raises(AssertionError, match="the control fails"):
-        executed(text)
+    assert executed(text)[0] == FAILS
+
+
+@pytest.mark.parametrize(
+    ("condition", "so", "not_so"),
+    [
+        ("{} == 1", 1, 2),
+        ("{}", True, False),
+        ("not {}", [], [1]),
+        ("{} is None", None, 1),
+        ("{} is not None and {}.startswith('a')", "ab", "b"),
+        ("{}.index('a') < {}.index('b')", "ab", "ba"),
+        ("'a' in str({})", "a", "b"),
+        ("abs({} - expected) <= 5e-04", 0.25, 1.0),
+    ],
+)
+def test_how_a_script_ends(condition: str, so: Any, not_so: Any) -> None:
+    """With 2 where the control fails, whatever the experiment gives."""
+    lines = "\n".join(ending(condition.replace("{}", "experiment"), condition.replace("{}", "control")))
+    assert max(map(len, lines.split("\n"))) <= WIDTH
+    for control, experiment, code in ((so, so, 0), (so, not_so, 1), (not_so, so, FAILS), (not_so, not_so, FAILS)):
+        with pytest.raises(SystemExit) as end:
+            exec(lines, {"control": control, "experiment": experiment, "expected": 0.25})
+        assert end.value.code == code
+
+
+def test_data_that_is_used_once_needs_no_name() -> None:
+    parts = network(LINEAR, ONES, "")
+    assert parts.setup[-1] == "x = torch.ones(2, 2, dtype=torch.float64, requires_grad=True)"
+    assert parts.main == ("net(x).backward(torch.ones(2, 1, dtype=torch.float64))",)
+    assert network(LINEAR, ONES, "v_y").main == ("net(x).backward(v_y)",)
+
+
+def test_what_leaks_is_named_at_once() -> None:
+    (text,) = network(LEAKED, ONES, "").classes
+    assert text.endswith("        leaked['h'] = h = -x\n        return h")
+
+
+def test_many_parameters_of_one_number_are_filled_together() -> None:
+    setup = network(replace(SMALL, module=Sequential((Linear(1, 1), Linear(1, 1)))), ITS_OWN, "").setup
+    assert "for parameter in net.parameters():\n    nn.init.constant_(parameter, 1.0)" in "\n".join(setup)
 
 
 def test_a_control_calls_the_net_and_goes_back() -> None:

@@ -138,6 +138,17 @@ def test_what_runs_once_needs_no_function(body: str, verdict: str, ends: str) ->
 
 
 @pytest.mark.parametrize(
+    ("first", "begins"), [("calls = []", "calls, leaked = [], {}"), ("net = Net()", "leaked = {}\nnet = Net()")]
+)
+def test_what_leaks_has_its_place_beside_what_runs(first: str, begins: str) -> None:
+    flat = flattened(
+        parts(f"leaked = {{}}\n\n\nclass Net:\n    pass\n\n\ndef run():\n    {first}\n    return f()", VERDICT)
+    )
+    assert flat is not None
+    assert f"from torch import nn\n\n\nclass Net:\n    pass\n\n\n{begins}\n" in flat.text
+
+
+@pytest.mark.parametrize(
     "body", ["def run(hooked):\n    return f(hooked)", "def run():\n    net = f()\n    return weakref.ref(net)"]
 )
 def test_what_runs_twice_or_is_freed_is_a_function(body: str) -> None:

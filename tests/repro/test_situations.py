@@ -83,7 +83,7 @@ def test_all_that_a_record_shows_has_a_script_that_fails_beside_a_control() -> N
         heading, text = situation_script(PROGRAMS[clause], name, ledger())
         limits(text)
         assert executed(text)[0] == 1, (clause, entry)
-        assert '"the control fails"' in text, (clause, entry)
+        assert "the control fails" in text, (clause, entry)
         assert text.count("\n") <= 50, (clause, entry)
         assert len(heading) <= 120
 
@@ -136,7 +136,7 @@ def test_a_planted_fault_has_a_script_that_fails_with_it_and_passes_without(faul
         text = situation_script(PROGRAMS[clause], situation.name, Ledger(())).text
         limits(text)
         assert executed(text)[0] == 1
-        assert ('"the control fails"' in text) is (fault.what not in ALONE)
+        assert ("the control fails" in text) is (fault.what not in ALONE)
     assert executed(text)[0] == 0
 
 
@@ -159,7 +159,7 @@ def test_a_fault_that_sequences_show_has_a_script(what: str) -> None:
         text = situation_script(PROGRAMS["SM-02"], fact, Ledger(())).text
         limits(text)
         assert executed(text)[0] == 1
-        assert '"the control fails"' in text
+        assert "the control fails" in text
     assert executed(text)[0] == 0
 
 
@@ -197,8 +197,8 @@ def run(experiment):
 expected = ["a", "b"]  # each hook is called once, in the order of registration
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)
 '''
 CHANGED = "register_load_state_dict_post_hook of net"
 

@@ -29,6 +29,8 @@ def script(folder: Path, text: str) -> Path:
         ("assert 1 == 2, 'it differs'", SHOWS, ""),
         ("pass", HOLDS, ""),
         ("raise SystemExit(3)", SKIP, "this torch lacks the API, or this machine the device"),
+        ("raise SystemExit(2)", SKIP, "its control fails"),
+        ("assert 1 == 2, 'the control fails'", SKIP, "its control fails"),
         ("import nothing_of_that_name", SKIP, "import error: ModuleNotFoundError"),
         ("raise AttributeError('no such hook')", SKIP, "crashed: AttributeError: no such hook"),
         ("raise SystemExit(7)", SKIP, "crashed: exit code 7"),

@@ -63,7 +63,8 @@ def repro(
     a file that holds it as JSON, or - for standard input.
 
     The network is reduced to what shows the fault, and the script is run in a process of its own before it is shown. It
-    ends with 1 where the fault shows, 0 where torch is as documented, 3 where torch or machine lack what it needs.
+    ends with 1 where the fault shows, 0 where torch is as documented, 2 where its control fails, 3 where torch or
+    machine lack what it needs.
     """
     installed_torch()
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
@@ -110,7 +111,7 @@ def _report(
     if isinstance(clause, Program):
         if clause_id not in (None, clause.id) or kind not in (None, clause.chapter):
             raise HookcheckError(f"{clause.id} is itself the clause, a program: leave --clause and --kind out")
-        return of_a_program(clause, device)
+        return of_a_program(clause, device or _device_of(record))
     if clause is not None or ("/" in case and not Path(case).exists()):
         wanted = _in_record(f"{case}//{kind}" if kind and "/" not in case else case, record, reports)
     else:
@@ -118,6 +119,16 @@ def _report(
     device = device or (wanted.topology.device if wanted.topology.device != "any" else "cpu")
     with saying() as say:
         return of_a_network(wanted, device, lambda tried: say(f"reducing: {tried} networks tried"))
+
+
+def _device_of(record: Path | None) -> str | None:
+    """The device that a record is of, if one is named: what deviates there need not deviate on another."""
+    if record is None:
+        return None
+    from hookcheck.record.reading import read_folded
+
+    device = read_folded(record).header.device
+    return None if device == "cpu" else device
 
 
 def _in_record(name: str, path: Path | None, reports: Path) -> Wanted:

@@ -85,8 +85,7 @@ def _raised(sighting: Sighting, asked: Question) -> str:
 
 
 def executed(text: str) -> tuple[int | None, str]:
-    """The exit code of a script that is run in this process, and what it says; None if its control fails, or if it
-    raises anything else."""
+    """The exit code of a script that is run in this process, and what it says; None if it raises an exception."""
     said = io.StringIO()
     module = ModuleType(NAME)  # pickle looks up in its module what a script defines, TorchScript reads it
     module.__file__ = f"{NAME}.py"

@@ -1,13 +1,39 @@
-"""How every script begins: what it depends on, what it shows, and where it ends since its torch lacks the API."""
+"""How every script begins and ends: what it depends on, what it shows, and its exit codes."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from hookcheck.repro.wrapping import WIDTH
 
 LACKS = 3
 """The exit code of a script whose torch lacks the API, or whose machine lacks the device."""
+
+FAILS = 2
+"""The exit code of a script whose control fails: then its experiment says nothing."""
+
+
+def ending(experiment: str, control: str = "") -> list[str]:
+    """The last lines of a script, by the condition under which its ``experiment`` holds, and its ``control`` if any."""
+    ends = f"0 if {experiment} else 1"
+    if not control:
+        return [f"raise SystemExit({ends})"]
+    fails = _negated(control)
+    line = f"raise SystemExit({FAILS} if {fails} else {ends})"
+    if len(line) <= WIDTH:
+        return [f"# 0: as documented, 1: the fault shows, {FAILS}: the control fails", line]
+    return [f"if {fails}:", f"    raise SystemExit({FAILS})  # the control fails", f"raise SystemExit({ends})"]
+
+
+def _negated(condition: str) -> str:
+    several = re.search(r" (?:and|or) ", condition)
+    for holds, not_so in ((" == ", " != "), (" is None", " is not None"), (" in ", " not in ")):
+        if condition.count(holds) == 1 and not several:
+            return condition.replace(holds, not_so)
+    if several:
+        return f"not ({condition})"
+    return condition[len("not ") :] if condition.startswith("not ") else f"not {condition}"
 
 
 def since_guard(since: str) -> list[str]:

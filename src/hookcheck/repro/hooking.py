@@ -213,11 +213,13 @@ class Hooking:
         """A global hook that acts, and two on every module, one put before the other where torch has that."""
         kind, asked = self.kind, self.asked
         backward = kind.acts.backward
-        factors = [acts.FIRST, *((factor,) for factor in acts.LATER)] if backward else [*acts.FORWARD]
-        scaling = "factors[i % len(factors)]" if backward else "factor"
-        returned = kind.acts.returned(scaling)
+        returned = kind.acts.returned("factor")
+        factors: list[object] = [*acts.FORWARD]
         if backward:  # gradients are tensors or None
-            returned = returned.replace(f"scaled(g, {scaling})", f"None if g is None else {scaling} * g")
+            most = self._most_gradients()
+            factors = [(acts.FIRST * most)[:most], *((factor,) * most for factor in acts.LATER)]
+            returned = returned.replace("scaled(g, factor)", "None if g is None else factor * g")
+            returned = returned.replace("for i, g in enumerate(", "for factor, g in zip(factors, ")
         else:
             self.helpers = [_SCALED]
         lines = [_NAMES] if asked.relation == ORDER else []
@@ -230,6 +232,13 @@ class Hooking:
             acting = self._marked(f"acting({link}, {factors[link]})")
             lines.append(f"    module.{kind.then}({acting}{more})")
         return lines
+
+    def _most_gradients(self) -> int:
+        """So many gradients a hook is given at most, at one time, by what is due and by what came."""
+        calls = self.case.expected.trace.calls
+        due = [len(side) for call in calls for side in (call.args, call.outputs_inside)]
+        given = [arg for events in self.case.events.values() for event in events for arg in event.arguments]
+        return max([1, *due, *(len(arg) for arg in given if isinstance(arg, tuple))])
 
     def _noting(self) -> list[str]:
         """The lines in which a hook of a chain writes down what matters."""

@@ -44,7 +44,7 @@ def issue(
         "### 🐛 Describe the bug",
         f"What the documentation promises ({clause.source}):\n\n{said}",
         f"This script needs torch alone. It ends with exit code 1 where the fault shows ({_often(here)}), 0 where "
-        "torch is as documented, 3 where it lacks the API.",
+        "torch is as documented, 2 where its control fails, 3 where torch lacks the API.",
         _fenced(script.rstrip("\n"), "python"),
         f"**Observed and expected**\n\n{outputs}",
         f"**Releases**\n\nIn the records of hookcheck the same case fails on: {failing}. It passes on: {passing}.\n\n"

@@ -36,7 +36,7 @@ from hookcheck.programs.machine.model import (
 from hookcheck.programs.machine.search import DeviatingActs, deviation, simpler, without
 from hookcheck.programs.program import Program
 from hookcheck.repro.acts import ActLines, Cast, Noted, Played
-from hookcheck.repro.heading import LACKS, header, since_guard
+from hookcheck.repro.heading import LACKS, ending, header, since_guard
 from hookcheck.repro.links import links
 from hookcheck.repro.program import Run
 from hookcheck.repro.runs import forked, spaced
@@ -251,18 +251,18 @@ def _function(body: Sequence[str], writing: ActLines, raises: bool, forks: bool)
 
 
 def _verdict(expected: list[object], of_control: list[object] | None, act: Act) -> str:
-    """The lines at the end: both runs, what is expected, the control asserted, and the exit code."""
+    """The lines at the end: both runs, what is expected, and the exit code."""
     lines = [f"# {_derivation(act)}", f"expected = {_written(expected)}"]
+    control = ""
     if of_control is None:
         lines += ["experiment = run()", 'print("experiment:", experiment)']
     else:
-        same = of_control == expected
+        control = f"control == {'expected' if of_control == expected else _written(of_control)}"
         lines += [
             "control, experiment = run(experiment=False), run(experiment=True)",
             'print("control:", control, "experiment:", experiment)',
-            f'assert control == {"expected" if same else _written(of_control)}, "the control fails"',
         ]
-    return "\n".join([*lines, "raise SystemExit(0 if experiment == expected else 1)"])
+    return "\n".join([*lines, *ending("experiment == expected", control)])
 
 
 def _written(value: object) -> str:

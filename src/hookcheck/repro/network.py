@@ -23,6 +23,10 @@ SHORT = 4
 """So many numbers are written down; more are counted by ``torch.arange`` where they are 1, 2, 3, …"""
 
 
+LONGEST = 88
+"""So many characters a line of a network or of its run has at most that something is put into."""
+
+
 @dataclass(frozen=True)
 class NetworkScript:
     """The parts of a script: imports, classes, the lines that make ``net`` and the inputs, and those that run it."""
@@ -53,7 +57,14 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     setup += [line for line in conversions_source(topology).split("\n") if line]
     if kind == RANDOM:
         setup = ["torch.manual_seed(0)", *setup]
-    setup += [f"{i.name} = {_input(i, numbers[i.name], topology, kind)}" for i in inputs]
+    for i in inputs:
+        text = _input(i, numbers[i.name], topology, kind)
+        plain = device == "cpu" and not i.requires_grad and not re.search(rf"\b{i.name}\b", named)
+        place = _only_use(i.name, text, main) if plain else None
+        if place is None:
+            setup.append(f"{i.name} = {text}")
+        else:
+            main[place] = re.sub(rf"\b{i.name}\b", lambda _, text=text: text, main[place])  # type: ignore[misc]
     if device != "cpu":
         setup += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
     classes = _used("\n\n\n".join(classes), "\n".join([*setup, *main]))
@@ -93,12 +104,30 @@ def _used(classes: str, body: str) -> list[str]:
     return used
 
 
+def _only_use(name: str, text: str, lines: list[str]) -> int | None:
+    """The place of the one line that uses a name, once, if it is short enough for ``text`` in its place, and in no
+    context, which might make another tensor of that; None if there is no such line."""
+    uses = [(place, line) for place, line in enumerate(lines) for _ in re.findall(rf"\b{name}\b", line)]
+    if len(uses) != 1 or re.match(r" |.*(?:\blambda\b|:$)", uses[0][1]):
+        return None
+    place, line = uses[0]
+    return place if len(line) - len(name) + len(text) <= LONGEST else None
+
+
 def _fill(topology: Topology, numbers: dict[str, Array]) -> list[str]:
     """The lines that fill the parameters: those of one number each by that, all if there are only such."""
     drawn = {attribute("net", name): numbers[name] for name in parameter_shapes(topology)}
     if all(array.dtype.kind == "f" and np.unique(array).size == 1 for array in drawn.values()):
-        return [f"nn.init.constant_({name}, {array.flat[0].item()!r})" for name, array in drawn.items()]
+        constants = {name: f"{array.flat[0].item()!r}" for name, array in drawn.items()}
+        if len(drawn) > FEW and len({*constants.values()}) == 1:
+            of_all = next(iter(constants.values()))
+            return ["for parameter in net.parameters():", f"    nn.init.constant_(parameter, {of_all})"]
+        return [f"nn.init.constant_({name}, {number})" for name, number in constants.items()]
     return ["with torch.no_grad():", *(f"    {name}.copy_({in_parts(array)})" for name, array in drawn.items())]
+
+
+FEW = 2
+"""So many parameters are filled by a line each, though all by the same number."""
 
 
 def _tidy(text: str) -> str:
@@ -108,8 +137,21 @@ def _tidy(text: str) -> str:
     if not opening or body.count("    def ") or "class " in body:
         return text
     signature, *lines = body.split("\n")
-    lines = inlined([line[8:] for line in lines], "")
+    lines = _leaked_at_once(inlined([line[8:] for line in lines], ""))
     return "\n".join([f"{head}{opening}{signature}", *(f"        {line}" for line in lines)])
+
+
+def _leaked_at_once(lines: list[str]) -> list[str]:
+    """The lines with what is leaked given both its names in one."""
+    result: list[str] = []
+    for line in lines:
+        before = re.fullmatch(r"(\w+) = (.+)", result[-1]) if result else None
+        leaks = before and re.fullmatch(rf"(leaked\[.+\]) = {before[1]}", line)
+        if before and leaks and len(line) + len(result[-1]) < LONGEST:
+            result[-1] = f"{leaks[1]} = {result[-1]}"
+        else:
+            result.append(line)
+    return result
 
 
 def _moved(i: Input, device: str) -> str:
@@ -176,7 +218,7 @@ def inlined(lines: list[str], named: str) -> list[str]:
             )
             text = match[2] if alone else f"({match[2]})"
             joined = re.sub(rf"\b{match[1]}\b", lambda _, text=text: text, lines[i + 1])  # type: ignore[misc]
-            if len(joined) <= 88:
+            if len(joined) <= LONGEST:
                 lines[i : i + 2] = [joined]
                 i = max(0, i - 1)
                 continue

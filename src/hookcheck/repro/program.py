@@ -21,7 +21,7 @@ from hookcheck.repro.contrast import STATES, contrasted, ended, lists_what_is_wr
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.opening import left_open
-from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired
+from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
 from hookcheck.repro.raising import raising
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
@@ -116,6 +116,8 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
         short = sliced(text, fact)
     if short is not None and not search.shows(short):
         short = search.turned(short)  # another turn may have ended it before
+    if short is not None and not search.shows(short):
+        search = replace(search, written=search.past_others)
     if short is None or not search.shows(short):
         return None
     alone = WITHOUT
@@ -130,7 +132,8 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
 
 def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
-    whole = facts_of(search.ended(text)[1], search.fact)
+    said = search.ended(text)[1]
+    whole = [name for name in facts_of(said, search.fact) if search.passes(said, name)]
     names = list(dict.fromkeys(reversed(whole)))
     yield from (search.script(of, name) for of, name in _on_the_way(search, text, short, names[:NEAREST]))
     shortest = search.short(short)
@@ -199,6 +202,16 @@ def facts_of(said: str, fact: str) -> list[str]:
     """The names of the facts that a script said ahead of one."""
     names = _stated(said)
     return names[: names.index(fact)] if fact in names else []
+
+
+def is_so(said: str, fact: str) -> bool:
+    """Whether a script observed what it expects of a fact, each time."""
+    ends = [line[len(fact) + len(STATES) :] for line in said.split("\n") if line.startswith(f"{fact}{STATES}")]
+    halves = [end[: (len(end) - len(OBSERVED)) // 2] for end in ends]
+    return all(end == f"{half}{OBSERVED}{half}" for end, half in zip(ends, halves))
+
+
+OBSERVED = ", observed "
 
 
 def failing(said: str) -> str:
@@ -284,10 +297,12 @@ class Search:
             return False
         if self.control and f"{self.control}{STATES}" not in said:
             return False
+        if self.control and not self.passes(said, self.control):
+            return False
         if self.control and vain(said, self.control, self.fact) and not (self.same and lists_what_is_wrong(text)):
             return False
         compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
-        expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(", observed ")
+        expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(OBSERVED)
         return plain == PLAIN or not (LEFT[plain].search(compared) or may_hide(text, expected, observed, plain))
 
     def showing(self, texts: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str, str]]:
@@ -298,7 +313,11 @@ class Search:
         """The facts that are so ahead of the one that is not, if it shows."""
         code, said = self.ended(text)
         names = facts_of(said, self.fact) if code == 1 else []
-        return [name for name in names if not vain(said, name, self.fact)]
+        return [name for name in names if not vain(said, name, self.fact) and self.passes(said, name)]
+
+    def passes(self, said: str, name: str) -> bool:
+        """Whether a fact that a script has stated ahead of the one it is about is so: one that is not may end it."""
+        return self.written.others_end or is_so(said, name)
 
     def changed(self, text: str, *changes: Change) -> str:
         """The text after the changes that leave it what it shows."""
@@ -330,13 +349,22 @@ class Search:
     def opened(self, text: str) -> str:
         """The text with its contexts left open, and with less besides, where its script is too long otherwise."""
         disturbing = (lambda of: undisturbed(of, self.fact), unlooked, unhooked)
-        for change in (left_open, unpaired, uncalled, *disturbing):
+        for change in (left_open, unpaired, uncalled, untried, *disturbing):
             if self.plainest(text, WITHOUT).count("\n") > LONGEST:
                 text = self.changed(text, change, self._sliced, self._simpler)
         return text
 
+    @property
+    def past_others(self) -> Written:
+        """What writes scripts that go on where another fact is not so."""
+        return Written(self.written.program, self.written.device, self.written.code, others_end=False)
+
     def plainest(self, text: str, remark: str = "") -> str:
         """The script of a text that shows it, with as little as it needs to compare."""
+        if not self.written.others_end:
+            ending = replace(self, written=Written(self.written.program, self.written.device, self.written.code))
+            if ending.shows(text):
+                return ending.plainest(text, remark)
         fewer = (plain for plain in ("", NUMBER, TENSOR, NUMBERS, NESTED) if self.fact and self.shows(text, plain))
         plain = next(fewer, PLAIN)
         return self.written.script(text, self.fact, plain, remark)

@@ -7,7 +7,7 @@ import ast
 from hookcheck.repro.editing import written
 from hookcheck.repro.removals import REGISTERS
 from hookcheck.repro.scopes import Scopes
-from hookcheck.repro.syntax import READS, is_fact, lines_of, without
+from hookcheck.repro.syntax import READS, dedented, is_fact, lines_of, without
 
 
 def unlooked(text: str) -> str | None:
@@ -70,3 +70,15 @@ def unpaired(text: str) -> str | None:
             lines[node.lineno - 1 : node.end_lineno] = apart
             return "\n".join(lines)
     return None
+
+
+def untried(text: str) -> str | None:
+    """The text with what is done in a ``try``, and without what is done about an exception: here none comes."""
+    tries = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and not n.finalbody and not n.orelse)
+    node = next(tries, None)
+    if node is None:
+        return None
+    lines = text.split("\n")
+    inner = lines[node.body[0].lineno - 1 : node.body[-1].end_lineno]
+    lines[node.lineno - 1 : node.end_lineno] = dedented(inner)
+    return "\n".join(lines)

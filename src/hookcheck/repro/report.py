@@ -180,6 +180,8 @@ def of_a_program(program: Program, device: str | None, cause: str = "") -> Repor
     Raises:
         HookcheckError: it conforms on the torch at hand, or cannot run there.
     """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise HookcheckError(f"the case of {program.id} is of cuda, which this machine lacks: run it where that is")
     entries = load()
     known = applying(entries, torch.__version__, device or "cpu")
     result = examine_program(program, known, device or (program.device if program.device != "any" else "cpu"))

@@ -18,7 +18,7 @@ from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.registering import PREPEND
 from hookcheck.repro.editing import quoted, unbracketed
-from hookcheck.repro.heading import LACKS, header, release, since_guard
+from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, network
@@ -246,7 +246,7 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
 
 
 def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
-    """The lines at the end: both runs, what is expected, the control asserted, and the exit code."""
+    """The lines at the end: both runs, what is expected, and the exit code."""
     control = way.control
     first, second = {
         control.hooked: ("run(hooked=False)", "run(hooked=True)"),
@@ -268,10 +268,9 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
     runs = ["control", "experiment"] if first or control.value else ["experiment"]
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
-    if len(runs) > 1 and not asked.compared and asked.place != WARNINGS:
-        lines.append(f'assert {judged.holds.replace("{}", "control")}, "the control fails"')
-    lines.append(f"raise SystemExit(0 if {judged.holds.replace('{}', 'experiment')} else 1)")
-    return "\n".join(lines)
+    fails = len(runs) > 1 and not asked.compared and asked.place != WARNINGS
+    holds = [judged.holds.replace("{}", name) for name in ("experiment", "control")]
+    return "\n".join([*lines, *ending(*holds[: 1 + fails])])
 
 
 def raising(act: str) -> str:

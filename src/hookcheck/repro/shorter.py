@@ -18,6 +18,9 @@ Run = Callable[[str], "tuple[int | None, str]"]
 RULES = (counted, unstarred, listed, entry_alone, handed_on)
 """What helps where a helper is for any number of arguments, and is called with so many."""
 
+LEAKED = "leaked = {}"
+"""The line that makes what networks leak into."""
+
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
@@ -52,6 +55,9 @@ def flattened(parts: Parts) -> Parts | None:
     lines = parts.body.split("\n")
     body = "\n".join(lines[: function.lineno - 1]).rstrip("\n")
     main = dedented(lines[function.body[0].lineno - 1 :])
+    if body.startswith(LEAKED):  # it need not stand ahead of what is called later
+        body = body[len(LEAKED) :].lstrip("\n")
+        main = ["calls, leaked = [], {}", *main[1:]] if main[0] == "calls = []" else [LEAKED, *main]
     returned = [n for n in ast.walk(function) if isinstance(n, ast.Return) and n.lineno >= function.body[-1].lineno]
     if parts.verdict == raising("run()"):
         return replace(parts, body=body, verdict=raising("\n".join(main)))

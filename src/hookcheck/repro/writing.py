@@ -129,9 +129,11 @@ with suppress(ImportError):  # one that waits for the processor does not hang: i
 class Written:
     """How definitions of a program become a script."""
 
-    def __init__(self, program: Program, device: str, code: Alone) -> None:
-        """``code`` is what is left of the program's module."""
+    def __init__(self, program: Program, device: str, code: Alone, others_end: bool = True) -> None:
+        """``code`` is what is left of the program's module; ``others_end`` says that a script ends with the first fact
+        that is not so, whichever it is, else only with the one that it is about."""
         self.program, self.device, self.code = program, device, code
+        self.others_end = others_end
 
     def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "") -> str:
         """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
@@ -140,6 +142,8 @@ class Written:
         text, since = without_guards(text, least)
         body = stated(text, fact)
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
+        if fact and not self.others_end:
+            helpers = [h.replace("if observed", f"if name == {quoted(repr(fact))} and observed") for h in helpers]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         for called, helper in uses.items():
             if re.search(rf"\b{called}\(", body):
