@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
-from repro.cases import LINEAR, SHARED, record_with
+from repro.cases import LINEAR, SHARED, executed, record_with
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.cli import main
@@ -37,6 +37,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("hookcheck.repro.report.collected", lambda: "PyTorch version: such")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def ran_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script runs in this process, which need not start: `test_a_topology` has it run in one of its own."""
+
+    def here(path: Path, version: str, runs: int, limit: float) -> Verdict:
+        shows = executed(path.read_text(encoding="utf-8"))[0] == 1
+        return Verdict(version, "shows" if shows else "as documented", "", int(shows), runs)
+
+    monkeypatch.setattr("hookcheck.repro.verify.here", here)
 
 
 def asked(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
@@ -66,6 +77,7 @@ def _lines(folder: Path) -> int:
     return (folder / "there" / "repro.py").read_text(encoding="utf-8").count("\n")
 
 
+@pytest.mark.usefixtures("ran_here")
 def test_ways_to_name_it(folder: Path) -> None:
     rows = []
     Path("one.json").write_text(canonical(LINEAR), encoding="utf-8")
@@ -85,6 +97,7 @@ def _record(folder: Path, version: str, reports: str = "reports") -> Path:
     return write_record(replace(record, header=header), folder / reports / "records")
 
 
+@pytest.mark.usefixtures("ran_here")
 def test_a_cell_of_a_record(folder: Path) -> None:
     _record(folder, str(torch.__version__))
     for cell in ("GI-01/multi-node/backward", "GI-01"):
@@ -95,6 +108,7 @@ def test_a_cell_of_a_record(folder: Path) -> None:
         )
 
 
+@pytest.mark.usefixtures("ran_here")
 def test_a_program() -> None:
     code, out, _ = asked("repro", "BS-01", "--runs", "1", "--format", "json")
     assert code == 0
@@ -114,6 +128,7 @@ def test_a_program_that_a_record_of_cuda_shows_is_not_looked_for_on_the_cpu(clau
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("ran_here")
 def test_a_program_about_situations() -> None:
     code, out, _ = asked("repro", "SI-02/program/situations", "--runs", "1", "--format", "json")
     assert code == 0
@@ -124,6 +139,7 @@ def test_a_program_about_situations() -> None:
     assert subprocess.run([sys.executable, "-I", "SI-02/repro.py"], capture_output=True, check=False).returncode == 1
 
 
+@pytest.mark.usefixtures("ran_here")
 def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
     _record(folder, str(torch.__version__), "published")
     code, out, _ = asked("repro", "GI-01/multi-node/backward", "--runs", "1", "--format", "json")

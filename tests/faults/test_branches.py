@@ -11,6 +11,8 @@ from faults import on_branches
 from faults.branches import ALWAYS, MODULES, NEVER, SKIPPED, UNHANDLED, Branch, branches
 from faults.engine import release
 from faults.on_branches import CRASH, NO_END, BranchLog, functions, reaching, recorded, seen
+from faults.on_programs import soundly
+from faults.samples import known
 from faults.unseen_branches import REASONS, matches, reason
 from torch import nn
 
@@ -141,5 +143,8 @@ PROGRAMS = [
 @on_2_13
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_clause_sees_the_branch_that_it_is_recorded_for(name: str) -> None:
+    """What is so of a sound torch is asked here, once for all branches, and not in the process of each."""
+    known()
+    soundly(recorded()[name])
     forced = next(each for group in functions().values() for each in group if each.name == name)
     assert seen(forced, programs(recorded()[name])) == recorded()[name]

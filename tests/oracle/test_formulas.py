@@ -21,8 +21,8 @@ from hookcheck.topology.tree import Ref
 from .primitives import Step, constructed, existing, steps, with_cotangents
 
 KINDS = list(existing())
-every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 examples = settings(max_examples=30)
+SINGLE = {"f": np.float32, "c": np.complex64}
 STEP = 2.0**-17  # near the cube root of float64's rounding, where central differences are most exact
 
 
@@ -92,29 +92,6 @@ def assert_forward(step: Step) -> None:
     return None
 
 
-@every
-@examples
-@given(data=st.data())
-def test_the_forward_is_that_of_torch(kind: type[Primitive], data: st.DataObject) -> None:
-    step = data.draw(steps(kind))
-    if taken(step.primitive):
-        assert_forward(step)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Layer)], ids=lambda kind: kind.__name__)
-@settings(examples, max_examples=10)
-@given(data=st.data())
-def test_the_forward_in_eval_mode_is_that_of_torch(kind: type[Layer], data: st.DataObject) -> None:
-    step = data.draw(steps(kind))
-    assert isinstance(step.primitive, Layer)
-    if not taken(step.primitive):
-        return
-    updated = {**step.parameters, **step.primitive.updated(step.inputs, step.parameters)}
-    trained = Step(step.primitive, step.inputs, updated, ())
-    outputs = step.primitive.evaluated().forward(step.inputs, updated)
-    assert_like(step.primitive.result(outputs), applied(trained, training=False)[1])
-
-
 def slopes(value: Callable[[], float], array: Array) -> Array:
     """The central differences of ``value`` with respect to each element of ``array``, which it reads.
 
@@ -156,27 +133,62 @@ def differentiated(step: Step) -> Iterator[tuple[Array, Array]]:
             yield gradient, slopes(value, array)
 
 
-@every
+def assert_slopes(step: Step) -> None:
+    for gradient, slope in differentiated(step):
+        assert_close(gradient, slope, doubled=True)
+
+
+def assert_arguments_are_left_alone(step: Step) -> None:
+    arrays = [*step.inputs, *step.parameters.values(), *step.cotangents]
+    before = [array.copy() for array in arrays]
+    step.primitive.forward(step.inputs, step.parameters)
+    step.primitive.vjp(step.inputs, step.parameters, step.cotangents)
+    if isinstance(step.primitive, Layer):
+        step.primitive.updated(step.inputs, step.parameters)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, before))
+
+
+def narrowed(array: Array) -> Array:
+    return array.astype(SINGLE[array.dtype.kind]) if array.dtype.kind in SINGLE else array
+
+
+def assert_precision_is_kept(step: Step) -> None:
+    """What is given in float32 stays in it, else what is lost there is not to be seen; what is exact loses nothing."""
+    inputs, cotangents = tuple(map(narrowed, step.inputs)), tuple(map(narrowed, step.cotangents))
+    parameters = {name: narrowed(array) for name, array in step.parameters.items()}
+    of_inputs, of_parameters = step.primitive.vjp(inputs, parameters, cotangents)
+    outputs = step.primitive.forward(inputs, parameters)
+    arrays = [*outputs, *(g for g in of_inputs if g is not None), *of_parameters.values()]
+    assert step.primitive.exact or not {array.dtype.name for array in arrays} & {"float64", "complex128"}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @examples
 @given(data=st.data())
-def test_the_vjp_of_inputs_and_parameters_is_the_slope_of_the_forward(
-    kind: type[Primitive], data: st.DataObject
-) -> None:
-    for gradient, slope in differentiated(data.draw(steps(kind))):
-        assert_close(gradient, slope, doubled=True)
+def test_the_forward_is_that_of_torch_and_the_vjp_its_slope(kind: type[Primitive], data: st.DataObject) -> None:
+    """And both leave arguments and precision alone. All on one draw, which costs as much as each of them."""
+    step = data.draw(steps(kind))
+    assert_arguments_are_left_alone(step)
+    assert_precision_is_kept(step)
+    if taken(step.primitive):
+        assert_forward(step)
+    assert_slopes(step)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Layer)], ids=lambda kind: kind.__name__)
 @settings(examples, max_examples=10)
 @given(data=st.data())
-def test_the_vjp_in_eval_mode_is_the_slope_of_the_forward(kind: type[Layer], data: st.DataObject) -> None:
+def test_so_they_are_in_eval_mode(kind: type[Layer], data: st.DataObject) -> None:
     step = data.draw(steps(kind))
     assert isinstance(step.primitive, Layer)
     evaluated = step.primitive.evaluated()
+    updated = {**step.parameters, **step.primitive.updated(step.inputs, step.parameters)}
+    if taken(step.primitive):
+        outputs = evaluated.forward(step.inputs, updated)
+        theirs = applied(Step(step.primitive, step.inputs, updated, ()), training=False)[1]
+        assert_like(step.primitive.result(outputs), theirs)
     if evaluated != step.primitive:
-        updated = {**step.parameters, **step.primitive.updated(step.inputs, step.parameters)}
-        for gradient, slope in differentiated(with_cotangents(evaluated, step.inputs, updated, 0)):
-            assert_close(gradient, slope, doubled=True)
+        assert_slopes(with_cotangents(evaluated, step.inputs, updated, 0))
 
 
 complex_ones = pytest.mark.parametrize(
@@ -193,19 +205,4 @@ def test_the_formulas_hold_for_complex_numbers(kind: type[Primitive], data: st.D
     step = data.draw(steps(kind, "complex"))
     if step.primitive.complex_since and offered(step.primitive.complex_since) and taken(step.primitive):
         assert_forward(step)
-        for gradient, slope in differentiated(step):
-            assert_close(gradient, slope, doubled=True)
-
-
-@every
-@settings(examples, max_examples=10)
-@given(data=st.data())
-def test_forward_and_vjp_leave_their_arguments_alone(kind: type[Primitive], data: st.DataObject) -> None:
-    step = data.draw(steps(kind))
-    arrays = [*step.inputs, *step.parameters.values(), *step.cotangents]
-    before = [array.copy() for array in arrays]
-    step.primitive.forward(step.inputs, step.parameters)
-    step.primitive.vjp(step.inputs, step.parameters, step.cotangents)
-    if isinstance(step.primitive, Layer):
-        step.primitive.updated(step.inputs, step.parameters)
-    assert all(np.array_equal(a, b) for a, b in zip(arrays, before))
+        assert_slopes(step)

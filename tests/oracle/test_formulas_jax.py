@@ -50,9 +50,10 @@ def test_every_layer_and_operation_is_in_jax_or_said_not_to_be() -> None:
 
 
 @pytest.mark.parametrize("kind", IN_JAX, ids=lambda kind: kind.__name__)
-@settings(max_examples=5)  # JAX compiles for each shape
+@settings(max_examples=3)
 @given(data=st.data())
 def test_forward_and_vjp_are_those_of_jax(kind: type[Primitive], data: st.DataObject) -> None:
+    """On few draws, since JAX compiles for each shape; on 30 the formulas are held against torch and differences."""
     step = data.draw(steps(kind))
     primitive = step.primitive
     floats = [i for i, x in enumerate(step.inputs) if x.dtype.kind in "fc"]

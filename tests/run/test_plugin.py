@@ -70,12 +70,28 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [REFUSED[0], *(pytest.param(*row, marks=pytest.mark.slow) for row in REFUSED[1:])]
-)
-def test_an_unknown_name_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
-    assert error(run(tmp_path / "reports", *arguments)).startswith(f"ERROR: hookcheck: {message}")
-    assert not (tmp_path / "reports").exists()
+ONE_AFTER_THE_OTHER = """
+import sys
+
+import pytest
+
+for options in {options}:
+    print(int(pytest.main([*sys.argv[1:], *options])), flush=True)
+"""
+
+
+def test_an_unknown_name_is_refused_in_one_line(tmp_path: Path) -> None:
+    """One process runs pytest for each, since none gets so far as to leave anything there."""
+    reports, code = tmp_path / "reports", ONE_AFTER_THE_OTHER.format(options=[options for options, _ in REFUSED])
+    _, _, _, *arguments = command(reports, "-n0", chapters=("test_networks.py",))
+    command_line = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command_line, env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["4"] * len(REFUSED)
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert len(lines) == len(REFUSED)
+    for line, (_, message) in zip(lines, REFUSED):
+        assert line.startswith(f"ERROR: hookcheck: {message}")
+    assert not reports.exists()
 
 
 def test_a_missing_torch_is_told_in_one_line(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import chain
 
-from hypothesis import HealthCheck, Phase, find, given, settings
-from hypothesis.errors import NoSuchExample
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from hookcheck.topology.model import Topology
@@ -35,14 +35,25 @@ def drawn(family: Family) -> tuple[Topology, ...]:
     return tuple(members)
 
 
+@cache
+def more(family: Family, batch: int) -> tuple[Topology, ...]:
+    """Further members, 400 a batch, which all searches of a family share."""
+    members: list[Topology] = []
+
+    @seed(batch)
+    @settings(DRAWING, derandomize=False, max_examples=400)
+    @given(family())
+    def collect(topology: Topology) -> None:
+        members.append(topology)
+
+    collect()
+    return tuple(members)
+
+
 def reaches(family: Family, condition: Callable[[Topology], bool]) -> bool:
     """Whether some member meets ``condition``: in the sample, or else in a search fifty times as long.
 
     What 200 draws hold changes with Hypothesis.
     """
-    if any(map(condition, drawn(family))):
-        return True
-    try:
-        return condition(find(family(), condition, settings=settings(DRAWING, max_examples=10_000)))
-    except NoSuchExample:
-        return False
+    batches = chain([drawn(family)], (more(family, batch) for batch in range(25)))
+    return any(map(condition, chain.from_iterable(batches)))
