@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,14 @@ KEYS = {("src/hookcheck/topology/model.py", "through")}
 """Fields of the topology's model are the keys of the corpus, on which the ids of topologies rest."""
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def files(*folders: str) -> dict[str, ast.Module]:
     paths = (path for folder in folders for path in sorted((ROOT / folder).rglob("*.py")))
-    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return {path.relative_to(ROOT).as_posix(): parsed(path) for path in paths}
 
 
 def names(tree: ast.AST) -> Iterator[tuple[str, int]]:

@@ -44,68 +44,40 @@ def _installed() -> set[str]:
     return {entry.value for entry in plugins}
 
 
-@pytest.mark.parametrize(
-    ("act", "message"),
-    [
-        (
-            "net.a.register_forward_hook(look)",
-            "forward hook test_*look on a (Linear) of Net, registered at *.py:{line}",
-        ),
-        ("net.register_backward_hook(look)", " backward hook *.py:{line}"),
-        ("net.a.weight.register_hook(look)", "tensor hook test_*look on a.weight of Net, registered at *.py:{line}"),
-        ("net._register_state_dict_hook(look)", "state_dict hook *on Net, registered at *.py:{line}"),
-        ("nn.modules.module.register_module_forward_hook(look)", "global_forward hook *on all of *.py:{line}"),
-        ("net._forward_hooks['mine'] = look", "forward hook *look on Net, registered at an unknown place*"),
-    ],
-)
-def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester, act: str, message: str) -> None:
-    body = f"\ndef test_it(no_hooks_left):\n    {act}\n"
-    result = run(pytester, body)
-    result.assert_outcomes(passed=1, errors=1)
-    line = (HEAD + body).strip().count("\n") + 1
-    result.stdout.fnmatch_lines([f"*{message.format(line=line)}"])
+LEFT = [
+    ("net.a.register_forward_hook(look)", "forward hook test_*look on a (Linear) of Net, registered at *.py:{line}"),
+    ("net.register_backward_hook(look)", " backward hook *.py:{line}"),
+    ("net.a.weight.register_hook(look)", "tensor hook test_*look on a.weight of Net, registered at *.py:{line}"),
+    ("net._register_state_dict_hook(look)", "state_dict hook *on Net, registered at *.py:{line}"),
+    ("nn.modules.module.register_module_forward_hook(look)", "global_forward hook *on all of *.py:{line}"),
+    ("net._forward_hooks['mine'] = look", "forward hook *look on Net, registered at an unknown place*"),
+]
+"""What a test leaves, and what is said of it."""
 
-
-@pytest.mark.parametrize(
-    ("since", "act", "message"),
-    [
-        ("register_full_backward_hook", "net.a.register_full_backward_hook(look)", "full_backward hook *"),
-        (
-            "register_load_state_dict_post_hook",
-            "net.register_load_state_dict_post_hook(look)",
-            "load_state_dict_post *",
-        ),
-    ],
-)
-def test_newer_tables_are_read_too(pytester: pytest.Pytester, since: str, act: str, message: str) -> None:
-    if not hasattr(torch.nn.Module, since):
-        pytest.skip(f"this torch has no {since}")
-    result = run(pytester, f"\ndef test_it(no_hooks_left):\n    {act}\n")
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines([f"*{message}"])
-
-
-def test_optimizers_and_open_pairs_are_read(pytester: pytest.Pytester) -> None:
-    if not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):
-        pytest.skip("this torch does not tell its pairs")
-    body = """
-step = torch.optim.SGD(net.parameters(), 0.1)
-
-def test_step(no_hooks_left):
-    step.register_step_post_hook(look)
-
-def test_pair(no_hooks_left):
-    torch.autograd.graph.saved_tensors_hooks(look, look).__enter__()
-"""
-    result = run(pytester, body)
-    result.assert_outcomes(passed=2, errors=2)
-    result.stdout.fnmatch_lines(
-        ["*optimizer_step_post hook *on an optimizer (SGD), *", "*saved_tensors hook *this thread, *"]
+if hasattr(torch.nn.Module, "register_full_backward_hook"):
+    LEFT.append(("net.a.register_full_backward_hook(look)", "full_backward hook *"))
+if hasattr(torch.nn.Module, "register_load_state_dict_post_hook"):
+    LEFT.append(("net.register_load_state_dict_post_hook(look)", "load_state_dict_post *"))
+if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):  # a torch that tells its pairs
+    LEFT.append(("step.register_step_post_hook(look)", "optimizer_step_post hook *on an optimizer (SGD), *"))
+    LEFT.append(
+        ("torch.autograd.graph.saved_tensors_hooks(look, look).__enter__()", "saved_tensors hook *this thread, *")
     )
 
 
-def test_what_is_removed_or_gone_or_was_there_is_no_leftover(pytester: pytest.Pytester) -> None:
-    body = """
+def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester) -> None:
+    """One test leaves one thing; all in one process, which takes seconds to start."""
+    body, expected = "\nstep = torch.optim.SGD(net.parameters(), 0.1)\n", []
+    for number, (act, message) in enumerate(LEFT):
+        body += f"\ndef test_{number}(no_hooks_left):\n    {act}\n"
+        line = (HEAD + body).strip().count("\n") + 1
+        expected += [f"*ERROR at teardown of test_{number} *", f"*{message.format(line=line)}"]
+    result = run(pytester, body)
+    result.assert_outcomes(passed=len(LEFT), errors=len(LEFT))
+    result.stdout.fnmatch_lines(expected)
+
+
+REMOVED = """
 net.register_forward_hook(look)
 
 def test_removed(no_hooks_left):
@@ -119,21 +91,9 @@ def test_at_once(no_hooks_left):
     mine.register_forward_hook(look)
     no_hooks_left()
 """
-    result = run(pytester, body)
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*a hook was left:*", "*forward hook *look on Net, registered at *"])
+"""What is removed or gone is no leftover, nor what was there before; and what is asked at once."""
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [("--hookcheck-guard",), ("-o", "hookcheck_guard=true")])
-def test_a_whole_suite_is_guarded(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
-    body = f"\ndef test_leaves():\n{SHARED}\ndef test_clean():\n    pass\n"
-    run(pytester, body, *options).assert_outcomes(passed=2, errors=1)
-    run(pytester, body).assert_outcomes(passed=2)
-
-
-def test_hooks_work_as_ever_while_they_are_traced(pytester: pytest.Pytester) -> None:
-    body = """
+TRACED = """
 def test_it(no_hooks_left):
     begin = torch.utils.hooks.RemovableHandle.next_id
     handle = net.a.register_forward_hook(lambda module, args, out: 2 * out)
@@ -145,11 +105,9 @@ def test_it(no_hooks_left):
 def test_untraced():
     assert torch.utils.hooks.RemovableHandle.__init__.__module__ == "torch.utils.hooks"
 """
-    run(pytester, body).assert_outcomes(passed=2)
+"""Hooks work as ever while they are traced."""
 
-
-def test_firing_is_asserted(pytester: pytest.Pytester) -> None:
-    body = """
+FIRING = """
 import pytest
 
 def check(assert_fires, *arguments, **options):
@@ -203,8 +161,23 @@ def test_bad_input(assert_fires, arguments, message):
         with assert_fires(*arguments):
             pass
 """
-    result = run(pytester, body)
-    result.assert_outcomes(passed=12)
+"""What is asserted of firing, right and wrong."""
+
+
+def test_what_is_sound_passes(pytester: pytest.Pytester) -> None:
+    """Removed hooks, hooks that are traced, and firing: each a file of one suite, which takes seconds to start."""
+    pytester.makepyfile(test_removed=HEAD + REMOVED, test_traced=HEAD + TRACED)
+    result = run(pytester, FIRING)
+    result.assert_outcomes(passed=2 + 2 + 12, failed=1)
+    result.stdout.fnmatch_lines(["*a hook was left:*", "*forward hook *look on Net, registered at *"])
+
+
+@pytest.mark.slow
+def test_a_whole_suite_is_guarded(pytester: pytest.Pytester) -> None:
+    body = f"\ndef test_leaves():\n{SHARED}\ndef test_clean():\n    pass\n"
+    for options in (("--hookcheck-guard",), ("-o", "hookcheck_guard=true")):
+        run(pytester, body, *options).assert_outcomes(passed=2, errors=1)
+    run(pytester, body).assert_outcomes(passed=2)
 
 
 def test_other_suites_pay_nothing() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hookcheck.errors import HookcheckError
 from hookcheck.topology.codec import TopologyError, canonical, decode, encode, identify
@@ -17,7 +17,6 @@ from hookcheck.topology.tree import Literal
 
 from .arbitrary import TOPOLOGIES
 from .samples import SAMPLES, SMALL, X
-from .sampling import drawn
 
 WRITTEN = (
     '{"inputs":[{"name":"x","requires_grad":true,"shape":[2],"type":"Input"},{"name":"v","shape":[1],"type":"Input"}],'
@@ -48,8 +47,8 @@ def test_anything_that_the_model_can_hold_survives(topology: Topology) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_family_survives(family: Any) -> None:
-    for topology in drawn(family.topologies)[:50]:
-        survives(topology)
+    """Each line of the corpus does as well, since it is read."""
+    settings(max_examples=20)(given(family.topologies())(survives))()
 
 
 def test_the_canonical_text_is_sorted_dense_and_leaves_defaults_out() -> None:
