@@ -80,6 +80,7 @@ BLIND_SPOTS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", BLIND_SPOTS, ids=lambda fault: fault.what)
 def test_a_fault_is_not_caught_yet(fault: Fault) -> None:
     new_deviations = set()

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 CHILD = """\
@@ -19,8 +17,9 @@ import torch
 from hookcheck.hooks import kinds
 from hookcheck.hooks.kinds import KINDS, HookKind
 
-call, scope, registering, clause, owner, without = sys.argv[1:]
-new = KINDS["new"] = HookKind("new", call, "", scope, registering, "1.7")
+asked = json.loads(sys.argv[1])
+for name, (call, scope, registering, *_) in asked.items():
+    KINDS[name] = HookKind(name, call, "", scope, registering, "1.7")
 
 import hookcheck.clauses
 from benchmarks import cost
@@ -34,76 +33,74 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
 
 network = read(conformance_folder() / "corpus", "single-node")[0]
-owner = eval(owner)
-original = getattr(owner, new.register)
-hooks = []
+cost.NUMBERS = {network: cost.values(network)}
 
-def watched(*arguments, **options):
-    hooks.append((arguments[-1], options))
-    return original(*arguments, **options)
+def reported(new, clause, owner, without):
+    original = getattr(owner, new.register)
+    hooks = []
 
-def dropped(*arguments, **options):
-    return original(*arguments[:-1], lambda *_: None, **options) if options == json.loads(without) else original(
-        *arguments, **options
-    )
+    def watched(*arguments, **options):
+        hooks.append((arguments[-1], options))
+        return original(*arguments, **options)
 
-def gaps():
-    (result,) = examine(network, "single-node", ["new"], CLAUSES.values(), Ledger(()))
-    return result.judged.get(clause, 0), sorted({d.gap for d in result.deviations if d.clause == clause})
+    def dropped(*arguments, **options):
+        given = (*arguments[:-1], lambda *_: None) if options == without else arguments
+        return original(*given, **options)
 
-shown = {"planned": "new" in all_kinds(), "spoken of": "new" in CLAUSES[clause].kinds}
-with mock.patch.object(owner, new.register, watched):
-    shown["sound"] = gaps()
-    shown["probe"] = [options for _, options in hooks]
-    hooks.clear()
-    cost.NUMBERS = {network: cost.values(network)}
-    with mock.patch.object(cost, "KINDS", {"new": new}):
-        cost.bare((network,), hooked=True)
-    shown["benchmark"] = [(hook is cost._empty, options) for hook, options in hooks]
-with mock.patch.object(owner, new.register, dropped):
-    shown["faulty"] = gaps()
-    text = chosen(sightings(network, "single-node", new, CLAUSES[clause], Ledger(()))[0]).text
-    shown["script"] = text
-    shown["exit code of the fault"] = executed(text)[0]
-shown["exit code"] = executed(text)[0]
+    def gaps():
+        (result,) = examine(network, "single-node", [new.name], CLAUSES.values(), Ledger(()))
+        return result.judged.get(clause, 0), sorted({d.gap for d in result.deviations if d.clause == clause})
+
+    shown = {"planned": new.name in all_kinds(), "spoken of": new.name in CLAUSES[clause].kinds}
+    with mock.patch.object(owner, new.register, watched):
+        shown["sound"] = gaps()
+        shown["probe"] = [options for _, options in hooks]
+        hooks.clear()
+        with mock.patch.object(cost, "KINDS", {new.name: new}):
+            cost.bare((network,), hooked=True)
+        shown["benchmark"] = [(hook is cost._empty, options) for hook, options in hooks]
+    with mock.patch.object(owner, new.register, dropped):
+        shown["faulty"] = gaps()
+        text = chosen(sightings(network, "single-node", new, CLAUSES[clause], Ledger(()))[0]).text
+        shown["script"] = text
+        shown["exit code of the fault"] = executed(text)[0]
+    shown["exit code"] = executed(text)[0]
+    return shown
+
+shown = {
+    name: reported(KINDS[name], clause, eval(owner), without) for name, (*_, clause, owner, without) in asked.items()
+}
 print(json.dumps(shown))
 """
-"""Declares a hook kind before the clauses, and shows where it turns up; the fault calls no hook of that kind."""
+"""Declares hook kinds before the clauses, and shows where they turn up; the fault calls no hook of that kind."""
+
+NEW: dict[str, tuple[str, str, str, str, str, dict[str, bool]]] = {
+    "prepended": (
+        *("forward", "module", "module.register_forward_hook(hook, prepend=True)", "FN-01"),
+        *("torch.nn.Module", {"prepend": True}),
+    ),
+    "of a leaf": ("tensor", "leaf", "torch.Tensor.register_hook(leaf, hook)", "TN-01", "torch.Tensor", {}),
+}
+WRITTEN = {
+    "prepended": "net.register_forward_hook(lambda *args: calls.append(1), prepend=True)",
+    "of a leaf": "torch.Tensor.register_hook(net.weight, calls.append)",
+}
 
 
-def shown(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-c", CHILD, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=ROOT, check=False)
+def test_one_declaration_is_a_hook_kind() -> None:
+    command = [sys.executable, "-c", CHILD, json.dumps(NEW)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
-    lines: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return lines
-
-
-@pytest.mark.parametrize(
-    ("call", "scope", "registering", "clause", "owner", "options", "written"),
-    [
-        (
-            *("forward", "module", "module.register_forward_hook(hook, prepend=True)", "FN-01"),
-            *("torch.nn.Module", {"prepend": True}),
-            "net.register_forward_hook(lambda *args: calls.append(1), prepend=True)",
-        ),
-        (
-            *("tensor", "leaf", "torch.Tensor.register_hook(leaf, hook)", "TN-01"),
-            *("torch.Tensor", {}, "torch.Tensor.register_hook(net.weight, calls.append)"),
-        ),
-    ],
-)
-def test_one_declaration_is_a_hook_kind(
-    call: str, scope: str, registering: str, clause: str, owner: str, options: dict[str, bool], written: str
-) -> None:
-    report = shown(call, scope, registering, clause, owner, json.dumps(options))
-    assert report["planned"]
-    assert report["spoken of"]
-    assert report["sound"] == [1, []]
-    assert report["probe"]
-    assert all(each == options for each in report["probe"])
-    assert report["benchmark"] == [[True, options]] * len(report["probe"])
-    assert written in report["script"]
-    assert report["exit code"] == 0
-    assert report["faulty"] == [1, ["not fired"]]
-    assert report["exit code of the fault"] == 1
+    reports: dict[str, dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
+    for name, report in reports.items():
+        options = NEW[name][-1]
+        assert report["planned"]
+        assert report["spoken of"]
+        assert report["sound"] == [1, []]
+        assert report["probe"]
+        assert all(each == options for each in report["probe"])
+        assert report["benchmark"] == [[True, options]] * len(report["probe"])
+        assert WRITTEN[name] in report["script"]
+        assert report["exit code"] == 0
+        assert report["faulty"] == [1, ["not fired"]]
+        assert report["exit code of the fault"] == 1

@@ -7,6 +7,7 @@ from itertools import chain, count
 import pytest
 
 from hookcheck.contract.ledger import Ledger, load
+from hookcheck.contract.verdict import PROGRAM as PROGRAM_FAMILY
 from hookcheck.contract.verdict import RAN
 from hookcheck.programs.program import WHOLE
 from hookcheck.programs.running import examine_program
@@ -16,6 +17,7 @@ from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn, two_turns
 
 from .cases import PROGRAMS, SCRIPTED, executed
+from .test_agreement import RECORD, record
 
 PROGRAM = """
 def noting(log, word):
@@ -200,11 +202,17 @@ def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> N
     assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
 
 
-QUICK = [program.id for program in SCRIPTED if not program.alone]
+def deviating() -> list[str]:
+    """The programs that run in this process and deviate in the record of this torch; without one all."""
+    quick = [program.id for program in SCRIPTED if not program.alone]
+    if not RECORD.exists():
+        return quick
+    clauses = {d.clause for group in record().alike for d in group.deviations if group.family == PROGRAM_FAMILY}
+    return [id for id in quick if id in clauses]
 
 
 @pytest.mark.parametrize(
-    "id", [pytest.param(id, marks=() if i % 7 == 0 else pytest.mark.slow) for i, id in enumerate(QUICK)]
+    "id", [pytest.param(id, marks=() if i % 7 == 0 else pytest.mark.slow) for i, id in enumerate(deviating())]
 )
 def test_a_deviating_program_has_a_short_script(id: str) -> None:
     result = examine_program(PROGRAMS[id], Ledger(()), "cpu")
