@@ -126,50 +126,6 @@ def _silently(name: str) -> Callable[[], AbstractContextManager[None]]:
     return lambda: replaced(owner, name, lambda original: lambda self, hook, **options: HANDLE(OrderedDict()))
 
 
-def _is_compiled(module: Any) -> bool:
-    """An OptimizedModule, by name: torch imports its class late."""
-    return type(module).__name__ == "OptimizedModule"
-
-
-def _has_parts(module: Any) -> bool:
-    """Whether it is a container; of an OptimizedModule, whether the module in it is one."""
-    return any(True for _ in getattr(module, "_orig_mod", module).children())
-
-
-def _irremovable(test: Callable[[Any], bool], name: str) -> AbstractContextManager[None]:
-    """A handle of a module that is such removes nothing."""
-
-    def make(original: Any) -> Any:
-        def register(self: Any, *args: Any, **options: Any) -> Any:
-            handle = original(self, *args, **options)
-            if test(self):
-                handle.remove = lambda: None
-            return handle
-
-        return register
-
-    return replaced(MODULE, name, make)
-
-
-def _compiled_without_its_hooks(_: Any) -> Any:
-    """What is compiled in place is the forward of a module rather than its call."""
-
-    def compile(self: Any, **options: Any) -> None:
-        self._compiled_call_impl = torch.compile(self.forward, **options)
-
-    return compile
-
-
-def _containers_compiled_without_their_hooks(original: Any) -> Any:
-    """The same of modules with others in them alone."""
-    past = _compiled_without_its_hooks(original)
-
-    def compile(self: Any, **options: Any) -> None:
-        (past if _has_parts(self) else original)(self, **options)
-
-    return compile
-
-
 @contextmanager
 def _pruning() -> Iterator[None]:
     with _marking(prune, "remove"), replaced(MODULE, "state_dict", _state_of_the_pruned):
@@ -288,18 +244,36 @@ FAULTS = (
     _fault(
         "a parametrized module takes no forward hooks",
         lambda: _where(lambda module: "parametrizations" in vars(module)["_modules"]),
+        hosts=("parametrized", "parametrizations.spectral_norm"),
     ),
-    _fault("what was normed takes no forward hooks", lambda: _deaf(nn.utils, "remove_weight_norm")),
-    _fault("what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters")),
-    _fault("what is still lazy takes no forward hooks", lambda: _where(lambda m: type(m).__name__ == "LazyLinear")),
-    _fault("what was fused takes no forward hooks", lambda: _deaf(fusion, "fuse_linear_bn_eval")),
+    _fault(
+        "what was normed takes no forward hooks",
+        lambda: _deaf(nn.utils, "remove_weight_norm"),
+        hosts=("weight_norm, undone",),
+    ),
+    _fault(
+        "what was lazy takes no forward hooks", lambda: _deaf(LazyModuleMixin, "_infer_parameters"), hosts=("was lazy",)
+    ),
+    _fault(
+        "what is still lazy takes no forward hooks",
+        lambda: _where(lambda m: type(m).__name__ == "LazyLinear"),
+        hosts=("still lazy",),
+    ),
+    _fault(
+        "what was fused takes no forward hooks", lambda: _deaf(fusion, "fuse_linear_bn_eval"), hosts=("fused layers",)
+    ),
     _fault(
         "a replica takes no full backward hooks",
         lambda: _where(lambda module: "_is_replica" in vars(module), "register_full_backward_hook"),
+        hosts=("replica",),
     ),
-    _fault("a ScriptModule loses forward hooks", _silently("register_forward_hook")),
-    _fault("a call of one's own goes past pre-hooks", lambda: replaced(MODULE, "_call_impl", _own_call)),
-    _fault("what was pruned is saved past its hooks", _pruning),
+    _fault("a ScriptModule loses forward hooks", _silently("register_forward_hook"), hosts=("ScriptModule",)),
+    _fault(
+        "a call of one's own goes past pre-hooks",
+        lambda: replaced(MODULE, "_call_impl", _own_call),
+        hosts=("own methods",),
+    ),
+    _fault("what was pruned is saved past its hooks", _pruning, hosts=("pruned, undone",)),
     _fault(
         "foreach loses step hooks",
         _of_optimizers(lambda optimizer: bool(optimizer.defaults.get("foreach")), "register_step_pre_hook"),
@@ -311,21 +285,38 @@ FAULTS = (
         "HO-04",
         since="2.4",
     ),
-    _fault("what is spectrally normed takes no forward hooks", lambda: _deaf(nn.utils, "spectral_norm")),
-    _fault("what has a parametrized norm takes no forward hooks", lambda: _deaf(parametrizations, "spectral_norm")),
+    _fault(
+        "what is spectrally normed takes no forward hooks",
+        lambda: _deaf(nn.utils, "spectral_norm"),
+        hosts=("spectral_norm",),
+    ),
+    _fault(
+        "what has a parametrized norm takes no forward hooks",
+        lambda: _deaf(parametrizations, "spectral_norm"),
+        hosts=("parametrizations.spectral_norm",),
+    ),
     _fault(
         "what was normed by a parametrization takes no forward hooks",
         lambda: _deaf(parametrize, "remove_parametrizations"),
+        hosts=("parametrized, undone",),
     ),
-    _fault("what is observed takes no forward hooks", lambda: _where(_is_observed)),
+    _fault(
+        "what is observed takes no forward hooks", lambda: _where(_is_observed), hosts=("prepared to be quantised",)
+    ),
     _fault(
         "what is trained to be quantised takes no pre-hooks",
         lambda: _where(_is_trained_to_be_quantised, "register_forward_pre_hook"),
+        hosts=("prepared to be trained",),
     ),
-    _fault("a SyncBatchNorm takes no forward hooks", lambda: _where(lambda m: isinstance(m, nn.SyncBatchNorm))),
+    _fault(
+        "a SyncBatchNorm takes no forward hooks",
+        lambda: _where(lambda m: isinstance(m, nn.SyncBatchNorm)),
+        hosts=("SyncBatchNorm-converted",),
+    ),
     _fault(
         "an average takes no full backward pre-hooks",
         lambda: _where(lambda m: isinstance(m, AveragedModel), "register_full_backward_pre_hook"),
+        hosts=("AveragedModel",),
     ),
     _fault(
         "under a scheduler hooks on the state are lost",
@@ -336,10 +327,14 @@ FAULTS = (
         _fault(f"an optimizer under {name} takes no step post-hooks", partial(_scheduled_deaf, name), "HO-04")
         for name in ("StepLR", "LambdaLR", "ReduceLROnPlateau")
     ),
-    _fault("a deep copy takes no forward hooks", lambda: _copies_deaf(shallow=False)),
-    _fault("a shallow copy takes no forward hooks", lambda: _copies_deaf(shallow=True)),
-    _fault("what was unpickled takes no forward hooks", _unpickled_deaf),
-    _fault("a GraphModule takes no pre-hooks", lambda: _where(_is_traced, "register_forward_pre_hook")),
+    _fault("a deep copy takes no forward hooks", lambda: _copies_deaf(shallow=False), hosts=("deep copy",)),
+    _fault("a shallow copy takes no forward hooks", lambda: _copies_deaf(shallow=True), hosts=("shallow copy",)),
+    _fault("what was unpickled takes no forward hooks", _unpickled_deaf, hosts=("unpickled",)),
+    _fault(
+        "a GraphModule takes no pre-hooks",
+        lambda: _where(_is_traced, "register_forward_pre_hook"),
+        hosts=("GraphModule",),
+    ),
     _fault("what loaded a state takes no step hooks", _loaded_without_hooks, "HO-04"),
     _fault(
         "a ZeroRedundancyOptimizer takes no step post-hooks",
@@ -354,35 +349,6 @@ FAULTS = (
     *(
         _fault(f"a {name} loses step hooks without a word", partial(_without_a_word, name), "HO-09")
         for name in ("PostLocalSGDOptimizer", "_NamedOptimizer")
-    ),
-    _fault("an OptimizedModule takes no forward hooks", lambda: _where(_is_compiled), "HO-07"),
-    _fault(
-        "an OptimizedModule forgets that a pre-hook was removed",
-        lambda: _irremovable(_is_compiled, "register_forward_pre_hook"),
-        "HO-07",
-    ),
-    _fault(
-        "an OptimizedModule takes no full backward pre-hooks",
-        lambda: _where(_is_compiled, "register_full_backward_pre_hook"),
-        "HO-07",
-    ),
-    _fault(
-        "what is compiled in place is called past its hooks",
-        lambda: replaced(MODULE, "compile", _compiled_without_its_hooks),
-        "HO-07",
-        since="2.4",
-    ),
-    _fault(
-        "an OptimizedModule of a container takes no pre-hooks",
-        lambda: _where(lambda module: _is_compiled(module) and _has_parts(module), "register_forward_pre_hook"),
-        "HO-07",
-        since="2.4",
-    ),
-    _fault(
-        "a container that is compiled in place is called past its hooks",
-        lambda: replaced(MODULE, "compile", _containers_compiled_without_their_hooks),
-        "HO-07",
-        since="2.4",
     ),
     _fault("averages are called past their hooks", _averages_called_plainly, "HO-05"),
     _fault("full hooks go as nothing refers to the module", _held_weakly, "HO-05"),

@@ -1,4 +1,4 @@
-"""Faults that show on what is quantised, fused or wrapped, on modules that live for one call, and on compiled ones."""
+"""Faults that show on what is quantised, fused or wrapped, and on modules that live for one call."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from torch import nn
 
-from ..engine import Fault, replaced
-from .clauses_on_hosts import MODULE, _compiled_without_its_hooks, _fault, _held_weakly, _where
+from ..engine import Fault
+from .clauses_on_hosts import _fault, _held_weakly, _where
 
 
 def _is_from(place: str, name: str, module: Any) -> bool:
@@ -20,16 +20,6 @@ def _is_from(place: str, name: str, module: Any) -> bool:
 
 def _of_class(place: str, name: str, registering: str) -> Callable[[], AbstractContextManager[None]]:
     return lambda: _where(partial(_is_from, place, name), registering)
-
-
-def _called_past_hooks_if_compiled_with_backward(original: Any) -> Any:
-    """What is compiled in place, its backward included, is the forward of a module rather than its call."""
-    past = _compiled_without_its_hooks(original)
-
-    def compile(self: Any, **options: Any) -> None:
-        (past if options.get("backend") == "aot_eager" else original)(self, **options)
-
-    return compile
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -54,11 +44,4 @@ FAULTS: tuple[Fault, ...] = (
         hosts=("DataParallel",),
     ),
     _fault("full hooks go with a module that is made for a call", _held_weakly, hosts=("temporary",)),
-    _fault(
-        "what is compiled in place with its backward is called past its hooks",
-        lambda: replaced(MODULE, "compile", _called_past_hooks_if_compiled_with_backward),
-        "HO-07",
-        since="2.4",
-        hosts=("Module.compile with its backward",),
-    ),
 )
