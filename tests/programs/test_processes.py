@@ -12,7 +12,7 @@ import time
 import torch
 
 from hookcheck.programs.check import Check
-from hookcheck.programs.processes import group_left, groups_closed, of_two, process_group
+from hookcheck.programs.processes import KEPT, group_left, groups_closed, of_two, process_group
 
 
 def _hand_over(rank: int) -> int:
@@ -36,6 +36,14 @@ def test_what_is_called_for_an_exception_is_put_back_with_the_group() -> None:
         torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
     assert not torch.distributed.is_initialized()
     assert sys.excepthook is uncaught
+
+
+def test_a_group_that_is_destroyed_meanwhile_is_kept() -> None:
+    with groups_closed():
+        torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+        group = torch.distributed.distributed_c10d._get_default_group()
+        torch.distributed.destroy_process_group()
+    assert KEPT[-1] is group
 
 
 def test_a_group_that_was_there_stays() -> None:

@@ -7,10 +7,13 @@ import multiprocessing
 import os
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check, NotRun
@@ -20,8 +23,9 @@ Result = TypeVar("Result")
 SECONDS = 30
 """How long a process waits for another one."""
 
-KEPT: list[Any] = []
-"""Groups that are destroyed. One that goes waits for its threads while it holds the GIL, which they may wait for."""
+KEPT: deque[Any] = deque(maxlen=64)
+"""Groups that are destroyed. One that goes waits for its threads while it holds the GIL, which they may wait for: it
+stays until so many others have come, and its threads have long let go of all tensors."""
 
 
 @contextmanager
@@ -50,11 +54,23 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
 
 @contextmanager
 def groups_closed() -> Iterator[None]:
-    """Takes this process out of a group that it is in, and on leaving, of one that it came into meanwhile."""
+    """Takes this process out of a group that it is in, and on leaving, of one that it came into meanwhile. One that is
+    destroyed meanwhile is kept, too (see `KEPT`)."""
     if _in_a_group():
         _destroy()
-    with group_left():
+    if not torch.distributed.is_available():
         yield
+        return
+    keeping = partial(_keep, torch.distributed.destroy_process_group)
+    with group_left(), patch("torch.distributed.destroy_process_group", keeping):
+        yield
+
+
+def _keep(destroy: Callable[..., None], *args: Any, **options: Any) -> None:
+    """Destroys a group as torch does, and keeps the one that this process is in."""
+    if _in_a_group():
+        KEPT.append(torch.distributed.distributed_c10d._get_default_group())
+    destroy(*args, **options)
 
 
 @contextmanager
@@ -76,8 +92,7 @@ def _in_a_group() -> bool:
 
 def _destroy() -> None:
     """Takes this process out of its group, which is kept (see `KEPT`)."""
-    KEPT.append(torch.distributed.distributed_c10d._get_default_group())
-    torch.distributed.destroy_process_group()
+    _keep(torch.distributed.destroy_process_group)
 
 
 def anew(act: Callable[[Any], Result], value: Any) -> Result:
