@@ -46,8 +46,8 @@ def marking(topology: Topology) -> Mark:
 def compiling(topology: Topology) -> Iterator[None]:
     """Where torch.compile is at work, nothing that was compiled is there before, nor afterwards.
 
-    On the meta device the first checkpoint must not import it: its modules compute with numbers as they are imported,
-    which raises there, seen on 2.6 and 2.7."""
+    A checkpoint imports torch._dynamo, whose modules compute with numbers as they are imported. Where the default
+    device is meta that raises (seen on 2.6 and 2.7), so that it is imported before."""
     if "meta_device" in inside(topology):
         _dynamo()
     if not compiles(topology):
@@ -74,7 +74,7 @@ the program a graph breaks (since 2.7), how it is configured (since 2.6)."""
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Has torch.compile work out nothing for its logs (`FOR_LOGS`): a fifth of its time on small networks, and more."""
+    """Has torch.compile work out nothing for its logs (`FOR_LOGS`): about a fifth of its time on small networks."""
     with ExitStack() as patches:
         for module, name, answer in FOR_LOGS:
             if hasattr(import_module(module), name):
