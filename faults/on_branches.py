@@ -171,6 +171,9 @@ def seen(branch: Branch, runs: Sequence[Run]) -> str:
 
 
 def _see(connection: Any, branch: Branch, runs: Sequence[Run]) -> None:
+    """What sees the branch, in a fork. Of the threads that share an operation it has none but its own, and waits for
+    the others for ever where the process that it came from has used them (libgomp, torch.quantize_per_tensor)."""
+    torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
     asked = takewhile(lambda run: time.process_time() < ENOUGH, runs)
     connection.send(next(filter(None, (caught(branch, run) for run in asked)), ""))

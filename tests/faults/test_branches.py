@@ -91,6 +91,20 @@ def test_what_ends_or_never_ends_is_told(act: str, said: str, monkeypatch: pytes
     assert seen(removal, programs("HD-05")) == said
 
 
+def test_a_process_that_has_shared_an_operation_among_threads_still_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RB-17 quantises a tensor, which is shared among threads however small it is."""
+    monkeypatch.setattr(on_branches, "PATIENCE", 60)
+    soundly("RB-17")
+    forced = branch("torch._tensor", "Tensor.__deepcopy__", NEVER, "self.is_quantized")
+    count = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        torch.ones(10**6).mul(2)
+        assert seen(forced, programs("RB-17")) == "RB-17"
+    finally:
+        torch.set_num_threads(count)
+
+
 def test_what_is_known_of_a_function_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, function = tmp_path / "kept.jsonl", f"{HOOKS}.BackwardHook._pack_with_none"
     monkeypatch.setattr(on_branches, "all_runs", list)
