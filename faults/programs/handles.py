@@ -103,6 +103,23 @@ FAULTS = (
         since="2.1",
     ),
     Fault(
+        "a legacy hook that comes during a call runs in it",
+        lambda: call(("if non_full_backward_hooks:", "if non_full_backward_hooks := self._get_backward_hooks()[1]:")),
+        ("U-03",),
+        since="2.1",
+    ),
+    Fault(
+        "a full backward pre-hook that comes during a call runs in it",
+        lambda: call(
+            (
+                "result = bw_hook.setup_output_hook(result)",
+                "result = bw_hook.setup_output_hook(result); bw_hook.user_pre_hooks = self._get_backward_pre_hooks()",
+            )
+        ),
+        ("U-03",),
+        since="2.1",
+    ),
+    Fault(
         "a hook that goes during a call is left out of it",
         lambda: call(
             (

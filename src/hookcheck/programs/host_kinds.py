@@ -141,15 +141,18 @@ class Kind:
 AS_MADE = dict.fromkeys(
     ("RG-01", "RG-03", "RG-06"), "it is about what registers while a module is made, and each host makes more"
 )
+NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-14", "SD-17", "U-18")
+"""Of the clauses on state dicts those that say what is in them; the others hold whatever is."""
+
 COMPUTED = {
-    "state-dict-hooks": "what is saved has other names",
+    **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
     "LB-03: gradients of nn.Linear": "a weight that is computed has Nodes of its own, which legacy hooks meet",
 }
 
 ITERATED = {"FW-21": "each call in training comes nearer to the singular value, which moves the last bits"}
 BUFFERS = ("RG-02: what is no buffer", "RG-04: * for a buffer")
 OBSERVED = {
-    "state-dict-hooks": "what an observer sees is saved as well",
+    **dict.fromkeys(NAMES_AND_NUMBERS, "what an observer sees is saved as well"),
     "EX-10": "an observer is a module too, which hooks on all modules meet",
 }
 
@@ -157,7 +160,10 @@ PARTS_OF_ITS_OWN = dict.fromkeys((*BUFFERS, "RG-04: *"), "what is made here regi
 OBSERVING = "to quantise a weight an observer is called, which hooks on all modules meet"
 QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
-    "state-dict-hooks": "its weight is packed, and is nothing that these clauses could write to",
+    **dict.fromkeys(
+        (*NAMES_AND_NUMBERS, "SD-03"), "its weight is packed, and is nothing that these clauses could write to"
+    ),
+    "SD-12": "a packed weight is loaded by a method of its own, which passes strict=False on",
     "LB-03": "the same of the weight that it writes to",
     **dict.fromkeys(("FW-21", "EX-10"), "it gives no gradient, with or without hooks"),
 }
@@ -173,6 +179,7 @@ TEMPORARY = {
             "U-12: * register_backward_hook",
             "U-12: program",
             "LB-04: program",
+            "U-03: two calls: a backward_hook *",
         ),
         "a legacy hook raises where its module is gone, of which U-02 speaks on this host",
     ),
@@ -250,12 +257,17 @@ KINDS = {
         dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
     ),
     "fused layers": Kind(
-        _fused, ("Linear",), (1, 13), {"state-dict-hooks": "what is fused has a bias, which is saved as well"}
+        _fused,
+        ("Linear",),
+        (1, 13),
+        dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well"),
     ),
     "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND)),
     "shallow copy": Kind(copy.copy),
     "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS),
-    "replica": Kind(_replica, (*LAYERS, *BY_HAND), but={"state-dict-hooks": "a replica has no parameters to save"}),
+    "replica": Kind(
+        _replica, (*LAYERS, *BY_HAND), but=dict.fromkeys(NAMES_AND_NUMBERS, "a replica has no parameters to save")
+    ),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),
         LAYERS,
@@ -303,7 +315,7 @@ WITHOUT_BACKWARD = (
 """Clauses that say nothing of a backward. They are left out where compiling takes seconds in all."""
 
 _OPTIMIZED = {
-    "state-dict-hooks": "what is saved has other names",
+    **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
     **WRAPPED,
 }
@@ -319,7 +331,7 @@ COMPILED = {
         {
             **_OPTIMIZED,
             **dict.fromkeys(
-                ("FW-21", "BF-05: program", "SZ-05: program"),
+                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12"))),
                 "an OptimizedModule of a Sequential has no parts by number",
             ),
             "FW-08: a module inside another": "one inside of another is called as the module that it is made of",

@@ -11,6 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -195,20 +196,14 @@ def outlives_the_module(check: Check) -> None:
 
 @program("U-03", PIN, since="1.8", source="call of torch.nn.Module, as nnsight and one-shot hooks use it")
 def hooks_that_come_during_a_call(check: Check) -> None:
-    """A hook that comes during a call runs in it if its kind's turn is yet to come, else from the next call on."""
-    rows = (
-        ("forward_pre_hook", "forward_pre_hook", 0),
-        ("forward_pre_hook", "forward_hook", 1),
-        ("forward_pre_hook", "full_backward_hook", 0),
-        ("forward", "forward_pre_hook", 0),
-        ("forward", "forward_hook", 1),
-        ("forward", "full_backward_hook", 0),
-        ("forward_hook", "forward_pre_hook", 0),
-        ("forward_hook", "forward_hook", 0),
-        ("forward_hook", "full_backward_hook", 0),
-    )
-    kinds = ("forward_pre_hook", "forward_hook", "full_backward_hook")
-    for during, kind, at_once in rows:
+    """A hook that comes during a call runs in it if its kind's turn is yet to come, else from the next call on; that of
+    backward kinds is when the call begins."""
+    before, after = "forward_pre_hook", "forward_hook"
+    full = [kind for kind in ("full_backward_pre_hook", "full_backward_hook") if hasattr(nn.Module, f"register_{kind}")]
+    rows = [(kind, (before, after, *full)) for kind in (before, after, *full)]
+    rows.append(("backward_hook", (before, after, "backward_hook")))
+    for (kind, kinds), during in product(rows, (before, "forward", after)):
+        at_once = int(kind == after and during != after)
         log: list[str] = []
         added: list[str] = []
         coming = [kind]
