@@ -64,7 +64,9 @@ def test_a_partner_that_is_removed_is_called_where_it_was_taken_up(situation: Si
     assert not why_not(situation)
     events = [log for act, log in expected(acts(situation)) if isinstance(act, Trigger) and act.what == what]
     assert [sum(entry[0] == "c" for entry in log) for log in events] == times
-    if HERE >= (1, 10) and fitted(situation, HERE) == situation:
+    # Until 1.10 a call went through the tables of all modules, and then its own, as they were by then (CP-07).
+    of_old = HERE < (1, 10) and situation.site.endswith("of all modules")
+    if fitted(situation, HERE) == situation and not of_old:
         assert finding(situation) is None
 
 
