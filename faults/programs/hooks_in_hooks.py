@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
 
-from ..engine import replaced
+from ..engine import at_the_end_of_backward, replaced
 from .situations import CALLS, GRAPH, HANDLE, MODULE, OPTIMIZERS, REGISTRATION, STATE, _fault
 
 EVERYWHERE = (CALLS, STATE, REGISTRATION, GRAPH, OPTIMIZERS)
@@ -25,7 +25,11 @@ def _without_errors(original: Any) -> Any:
 
 
 def _not_in_a_backward(original: Any) -> Any:
-    return lambda self, *error: original(self, *error) if torch._C._current_graph_task_id() == -1 else None
+    return lambda self, *error: None if _in_a_backward() else original(self, *error)
+
+
+def _in_a_backward() -> bool:
+    return torch._C._current_graph_task_id() != -1
 
 
 @contextmanager
@@ -82,7 +86,95 @@ def _never_first_in_hooks() -> Iterator[None]:
             yield
 
 
+@contextmanager
+def _of_kinds(owner: Any, *names: str) -> Iterator[set[int]]:
+    """The ids of the handles that some functions gave, which go with copies of them."""
+    ids: set[int] = set()
+
+    def make(original: Any) -> Any:
+        def register(*args: Any, **kwargs: Any) -> Any:
+            handle = original(*args, **kwargs)
+            ids.add(handle.id)
+            return handle
+
+        return register
+
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(replaced(owner, name, make))
+        yield ids
+
+
+@contextmanager
+def _removed_as_a_call_is_over() -> Iterator[None]:
+    """A forward hook on all modules that is removed in a call goes as that call is over."""
+    waiting: list[list[Callable[[], None]]] = []
+
+    def make_call(original: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            waiting.append([])
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                for remove in waiting.pop():
+                    remove()
+
+        return call
+
+    with _of_kinds(torch.nn.modules.module, "register_module_forward_hook") as ids:
+
+        def make_remove(original: Any) -> Any:
+            def remove(self: Any) -> None:
+                if self.id in ids and waiting:
+                    waiting[-1].append(lambda: original(self))
+                else:
+                    original(self)
+
+            return remove
+
+        with replaced(MODULE, "__call__", make_call), replaced(HANDLE, "remove", make_remove):
+            yield
+
+
+@contextmanager
+def _not_of_forwards_in_a_backward() -> Iterator[None]:
+    """A hook that a backward calls removes none of those that calls of modules call."""
+    with _of_kinds(MODULE, "register_forward_pre_hook", "register_forward_hook") as ids:
+
+        def make(original: Any) -> Any:
+            return lambda self: None if self.id in ids and _in_a_backward() else original(self)
+
+        with replaced(HANDLE, "remove", make):
+            yield
+
+
+@contextmanager
+def _after_a_backward() -> Iterator[None]:
+    """A hook after accumulation that is removed in a backward goes as that is over."""
+    with _of_kinds(torch.Tensor, "register_post_accumulate_grad_hook") as ids:
+
+        def make(original: Any) -> Any:
+            def remove(self: Any) -> None:
+                if self.id in ids and _in_a_backward():
+                    at_the_end_of_backward(lambda: original(self))
+                else:
+                    original(self)
+
+            return remove
+
+        with replaced(HANDLE, "remove", make):
+            yield
+
+
+OF_PARTNERS = (
+    _fault("a forward hook that is removed in a call goes as that is over", _removed_as_a_call_is_over, CALLS),
+    _fault("a hook in a backward removes none on forwards", _not_of_forwards_in_a_backward, GRAPH),
+    _fault("a hook after accumulation that is removed goes after the backward", _after_a_backward, GRAPH),
+)
+"""Those that only a hook shows which removes one of another table."""
+
 FAULTS = (
+    *OF_PARTNERS,
     _fault(
         "a handle that a hook leaves as a context removes nothing",
         lambda: replaced(HANDLE, "__exit__", _not_in_a_backward),

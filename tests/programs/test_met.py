@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.corpus import read
-from hookcheck.programs.situations.draw import missing_threes, packed, placed
+from hookcheck.programs.situations.draw import missing_threes, packed
 from hookcheck.programs.situations.fitting import REASONS
 from hookcheck.programs.situations.met import NOT_DRAWN, PAIRS, THREES, counts, meetings, reasons
 
@@ -39,4 +39,4 @@ def test_a_choice_that_is_in_no_situation_is_told() -> None:
     alone = {meeting.choices for meeting in meetings(left, THREES) if meeting.reason == NOT_DRAWN}
     assert (("lane", "x"), ("trouble", "raises"), ("host", HOST)) in alone
     assert len(missing_threes(left)) == len(alone)
-    assert missing_threes([*left, *packed(placed(missing_threes(left)))]) == []
+    assert missing_threes([*left, *packed(missing_threes(left))]) == []

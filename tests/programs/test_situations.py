@@ -168,6 +168,7 @@ def test_older_torches_can_take_the_corpus(release: tuple[int, int]) -> None:
 MET = {
     "legacy and full backward hooks exclude each other": Situation("backward of net", "full_backward of net"),
     "there is no output to hang a neighbour on before the call": Situation("input", "output"),
+    "there is no partner to remove": Situation("input", trouble="removes its partner"),
     "two sites are two": Situation("input", "input"),
     "a hook cannot be put first there": Situation("input", first=True),
     "a call that raises gives no output to hang a hook on": Situation("output", trouble="the body raises"),
@@ -240,6 +241,12 @@ MET = {
         "input", call="checkpoint", inner="no new saved tensors hooks"
     ),
     "a checkpoint calls the net again, which must be as it was": Situation("input", call="checkpoint", between="cast"),
+    "which of two hooks in a backward comes first, is nowhere said": Situation(
+        "input", "parameter", trouble="removes its partner"
+    ),
+    "the Node of the output is one that a checkpoint calls the net again for, or is not": Situation(
+        "Node of output", "forward of net", trouble="removes its partner", call="checkpoint"
+    ),
     "torch refuses a functional call of DataParallel": Situation("input", call="functional_call", host="DataParallel"),
     "parameters that are made in such a call are not those of the net, or of inference for ever": Situation(
         "input", call="inference_mode", host="lazy"

@@ -16,6 +16,7 @@ from faults.programs import sequences as sequence_faults
 from faults.programs.between import FAULTS as BETWEEN
 from faults.programs.callers import FAULTS as CALLERS
 from faults.programs.hooks_in_hooks import FAULTS as IN_HOOKS
+from faults.programs.hooks_in_hooks import OF_PARTNERS
 from faults.programs.situations import FAULTS
 
 from hookcheck.contract.ledger import Ledger, applying, load
@@ -138,6 +139,14 @@ def test_a_planted_fault_has_a_script_that_fails_with_it_and_passes_without(faul
         assert executed(text)[0] == 1
         assert ("the control fails" in text) is (fault.what not in ALONE)
     assert executed(text)[0] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", OF_PARTNERS, ids=lambda fault: fault.what)
+def test_a_fault_that_only_what_removes_its_partner_shows(fault: Fault) -> None:
+    if not fault.offered:
+        pytest.skip("this torch lacks what the fault is about")
+    assert {situation.trouble for _, situation in showing(fault)} == {"removes its partner"}
 
 
 IN_SEQUENCES = (

@@ -73,14 +73,14 @@ class Leave:
 Act = Union[Register, Trouble, Remove, Alter, Trigger, Enter, Leave]
 
 TROUBLES = (
-    "", "removes itself", "removes another", "another removes it", "registers another", "raises", "interrupts",
-    "the body raises", "the body interrupts", "the closure raises",
+    "", "removes itself", "removes another", "another removes it", "removes its partner", "registers another",
+    "raises", "interrupts", "the body raises", "the body interrupts", "the closure raises",
 )  # fmt: skip
-REMOVING = TROUBLES[1:4]
+REMOVING = TROUBLES[1:5]
 """Of these the ones that remove a hook while hooks are called."""
-CHANGING = TROUBLES[1:5]
+CHANGING = TROUBLES[1:6]
 """Of these the ones that change a table of hooks meanwhile."""
-RAISING = TROUBLES[5:]
+RAISING = TROUBLES[6:]
 """Of these the ones that raise, hooks first."""
 
 BEFORE = (
@@ -150,8 +150,10 @@ class Situation:
 
 
 def trouble(situation: Situation) -> Trouble:
-    """What ``a`` does, or ``b`` does to it."""
+    """What ``a`` does, to ``b`` or to ``c`` where it does it to another, or ``b`` does to it."""
     removal, first = situation.removal, situation.first
+    if situation.trouble == "removes its partner":
+        return Trouble("removes another", other="c", way=removal)
     if situation.trouble == "another removes it":
         return Trouble("removes another", hook="b", other="a", way=removal)
     if situation.trouble == "registers another":

@@ -77,16 +77,19 @@ def chosen(situation: Situation, names: Iterable[str]) -> Choices:
     return tuple((name, lane if name == "lane" else getattr(situation, name)) for name in names)
 
 
-def on_sites(choices: Choices) -> list[Choices]:
-    """The choices, on each site of the lane that they name."""
-    if choices[0][0] != "lane":
-        return [choices]
-    return [(("site", name), *choices[1:]) for name in LANES[choices[0][1]]]
+def ways(choices: Choices) -> list[Choices]:
+    """The choices, on each site of the lane that they name, and beside each partner where they need one."""
+    there = dict(choices)
+    if "lane" in there:
+        return [way for name in LANES[there["lane"]] for way in ways((("site", name), *choices[1:]))]
+    if there.get("trouble") == "removes its partner" and "partner" not in there:
+        return [(("partner", name), *choices) for name in PARTNERS]
+    return [choices]
 
 
 def why_none(choices: Choices) -> str:
     """Why no situation makes the choices: the first reason on the first of the sites; empty if one can."""
-    reasons = [why_not(replace(PLAIN, **dict(each))) for each in on_sites(choices)]
+    reasons = [why_not(replace(PLAIN, **dict(each))) for each in ways(choices)]
     return reasons[0] if all(reasons) else ""
 
 
@@ -109,7 +112,7 @@ def drawn() -> list[Situation]:
 def packed(left: Iterable[Choices]) -> list[Situation]:
     """Few situations in which all that is in ``left`` meets: each goes into the first that it does not contradict."""
     rows: list[dict[str, Any]] = []
-    for choices in left:
+    for choices in placed(left):
         for row in rows:
             fuller = {**row, **dict(choices)}
             if {**fuller, **row} == fuller and not why_not(replace(PLAIN, **fuller)):
@@ -127,7 +130,7 @@ def missing(situations: Iterable[Situation]) -> list[Choices]:
     each = (
         ((a, first), (b, second)) for (a, firsts), (b, seconds) in axes for first, second in product(firsts, seconds)
     )
-    return [pair for pair in each if pair not in covered and not why_not(replace(PLAIN, **dict(pair)))]
+    return [pair for pair in each if pair not in covered and not why_none(pair)]
 
 
 def missing_threes(situations: Iterable[Situation]) -> list[Choices]:
@@ -138,10 +141,10 @@ def missing_threes(situations: Iterable[Situation]) -> list[Choices]:
 
 
 def placed(left: Iterable[Choices]) -> list[Choices]:
-    """The choices, each on a site of its lane, these in turn."""
+    """The choices, each in one of its `ways`, these in turn."""
     result: list[Choices] = []
     for at, choices in enumerate(left):
-        fitting = [each for each in on_sites(choices) if not why_not(replace(PLAIN, **dict(each)))]
+        fitting = [each for each in ways(choices) if not why_not(replace(PLAIN, **dict(each)))]
         result.append(fitting[at % len(fitting)])
     return result
 
@@ -214,4 +217,4 @@ if __name__ == "__main__":
     known = read()
     by_twos = absorbed(known, [*missing(known), *missing_threes(known)]) if known else simplified(drawn())
     by_twos = [*by_twos, *packed(missing(by_twos))]
-    write([*by_twos, *packed(placed(missing_threes(by_twos)))])
+    write([*by_twos, *packed(missing_threes(by_twos))])

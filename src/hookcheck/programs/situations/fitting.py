@@ -17,6 +17,8 @@ LATER: dict[str, Release] = {
 SAVING = ("saved_tensors_hooks", "save_on_cpu", "no new saved tensors hooks")
 COPYING = ("deepcopy", "pickle", "deepcopy with handles", "pickle with handles", "shallow copy")
 WRITING = ("set_", "write to what is saved")
+LEAVES = ("x", "w", "multi", "any")
+"""The lanes of hooks that a backward calls at its leaves."""
 OTHER_NODES = ("set_", "double and back", "share memory", "apply")
 
 
@@ -44,9 +46,31 @@ def _table(situation: Situation, *tables: str) -> bool:
     return any(site.table in tables for site in _sites(situation))
 
 
-def _removes_what_is_to_come(situation: Situation) -> bool:
-    """Whether a hook removes one that is called after it: ``b`` is called after ``a`` unless it is the first."""
-    return situation.trouble == ("another removes it" if situation.first else "removes another")
+def _loses_keywords(situation: Situation) -> bool:
+    """Whether a hook with keyword arguments may go in a call that has it still to come: ``b`` comes after ``a`` unless
+    it is the first."""
+    if _removes_partner(situation):
+        return SITES[situation.partner].kwargs
+    to_come = "another removes it" if situation.first else "removes another"
+    return SITES[situation.site].kwargs and situation.trouble == to_come
+
+
+def _in_no_order(situation: Situation) -> bool:
+    """Whether a hook removes its partner in a backward of which nothing says which of the two comes first.
+
+    Hooks at the leaves are called after those at the output of the module that the leaves go into. Two leaves come in
+    any order, and a parameter comes before or after what the module hands to its input. A call has the hooks of its
+    backward already, whatever goes meanwhile.
+    """
+    if not _removes_partner(situation):
+        return False
+    site, lane = SITES[situation.site], SITES[situation.partner].lane
+    apart = site.lane in LEAVES and site.lane != lane
+    return lane in LEAVES and (apart or (site.table == "full_backward" and lane != "x"))
+
+
+def _removes_partner(situation: Situation) -> bool:
+    return situation.trouble == "removes its partner" and bool(situation.partner)
 
 
 REASONS = (
@@ -58,6 +82,7 @@ REASONS = (
         "there is no output to hang a neighbour on before the call",
         lambda s: bool(s.partner) and SITES[s.partner].graph,
     ),
+    Reason("there is no partner to remove", lambda s: s.trouble == "removes its partner" and not s.partner),
     Reason("two sites are two", lambda s: s.site == s.partner),
     Reason("a hook cannot be put first there", lambda s: s.first and SITES[s.site].prepends is None),
     Reason(
@@ -82,7 +107,9 @@ REASONS = (
     ),
     Reason(
         "a context is closed where it was opened",
-        lambda s: SITES[s.site].table in ("pack", "unpack") and s.trouble in CHANGING,
+        lambda s: (
+            (SITES[s.site].table in ("pack", "unpack") and s.trouble in CHANGING) or (_removes_partner(s) and _saved(s))
+        ),
     ),
     Reason(
         "a context that is opened is no handle",
@@ -95,7 +122,7 @@ REASONS = (
     Reason("a context within itself is the same", lambda s: bool(s.outer) and s.outer == s.inner),
     Reason(
         "a hook that goes in a call may lose its keyword arguments in it",
-        lambda s: SITES[s.site].kwargs and _removes_what_is_to_come(s),
+        _loses_keywords,
     ),
     Reason(
         "a hook that calls the net would be called in that call, and one that raises is spoken of by itself",
@@ -225,6 +252,11 @@ REASONS = (
     Reason(
         "a checkpoint calls the net again, which must be as it was",
         lambda s: s.call == "checkpoint" and s.between in ("freeze", "thaw", "cast", "set_", "write to what is saved"),
+    ),
+    Reason("which of two hooks in a backward comes first, is nowhere said", _in_no_order),
+    Reason(
+        "the Node of the output is one that a checkpoint calls the net again for, or is not",
+        lambda s: _removes_partner(s) and s.call == "checkpoint" and SITES[s.site].table == "node y",
     ),
     Reason(
         "torch refuses a functional call of DataParallel",

@@ -40,6 +40,8 @@ def fitted(situation: Situation, release: Release) -> Situation | None:
     lacking = {axis for axis, first in since(situation).items() if first > release}
     if "site" in lacking:
         return None
+    if "partner" in lacking and situation.trouble == "removes its partner":
+        lacking.add("trouble")
     simplest: dict[str, Any] = {f.name: f.default for f in fields(situation) if f.name in lacking}
     return replace(situation, **simplest)
 

@@ -215,7 +215,11 @@ class SituationModel:
             raise ModelError("Stop" if trouble.what == "raises" else "Interrupt")
 
     def _call(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
-        """Pre-hooks, the body, hooks; where it raises, those forward hooks that are always called."""
+        """Pre-hooks, the body, hooks; where it raises, those forward hooks that are always called.
+
+        Those of the backward are taken up as the call starts, and others, of all modules and its own at once, when
+        their turn comes: what was removed by then is called no more, what was taken up is (U-03, U-04).
+        """
         tried: list[str] = []
         y: float | None = None
         try:

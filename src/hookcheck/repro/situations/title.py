@@ -32,8 +32,8 @@ WAYS = {
 
 def title(scene: Scene) -> str:
     """What registers the hooks, what they meet, and how torch deviates."""
-    sites = dict.fromkeys(SITES[act.site].register for act in scene.acts if isinstance(act, Register))
-    hooks = " and ".join(map(_function, sites)) or "no hooks"
+    sites = (SITES[act.site].register for act in scene.acts if isinstance(act, Register))
+    hooks = " and ".join(dict.fromkeys(map(_function, sites))) or "no hooks"
     finding = scene.finding
     assert finding is not None
     text = finding.observed if isinstance(finding.observed, str) else ""
@@ -90,6 +90,9 @@ def why(scene: Scene, due: str) -> str:
     hooks = [entry[0] for entry in last if entry[0] in log.sites]
     if any(isinstance(act, Remove) for act in scene.acts):
         return "each hook that was not removed is called"
+    others = {act.other for act in scene.acts if isinstance(act, Trouble) and act.what == "removes another"}
+    if others:
+        return "a call has the hooks that it took up" if others & {*hooks} else "what was removed is called no more"
     if len(hooks) > len({*hooks}):
         return "each hook is called for each call that it is on"
     return "each hook is called once, in the order of registration" if hooks[1:] else "the hook is called once"
