@@ -324,11 +324,22 @@ def module_wide() -> Any:
     return checks.text_of
 
 
+TABLE = {"a": 1}
+TABLE.update(b=2)
+
+
+def reading_a_table() -> Any:
+    """It needs more than the definition of what it reads."""
+    return TABLE["b"]
+
+
 def test_refuses_what_cannot_stand_alone() -> None:
     with pytest.raises(ValueError, match="text_of is another thing"):
         alone("repro.test_program", "torn", GIVEN)
     with pytest.raises(ValueError, match=r"needs all of hookcheck\.programs\.check"):
         alone("repro.test_program", "module_wide", GIVEN)
+    with pytest.raises(ValueError, match=r"test_program changes TABLE after its definition"):
+        alone("repro.test_program", "reading_a_table", GIVEN)
 
 
 def test_a_script_counts_the_time_of_its_own_program() -> None:

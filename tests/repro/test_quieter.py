@@ -44,6 +44,12 @@ f()"""
         (unpaired, "a, b = f()", None),
         (untried, TRIES, "def f():\n    g()\n    return 1\n\n\nf()"),
         (untried, TRIES.replace("except Exception", "finally"), None),
+        (
+            untried,
+            TRIES.replace("None", '"refused"') + '\ng("no")',
+            'def f():\n    g()\n    return 1\n\n\nf()\ng("no")',
+        ),
+        (untried, TRIES.replace("None", '"refused"') + '\ng("refused")', None),  # a sound torch may refuse
     ],
 )
 def test_what_may_go_goes(change: Any, text: str, result: str | None) -> None:

@@ -35,6 +35,16 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "what the next condition asks": (put_in, "n = f(a)\nif n < 3:\n    g()", "if f(a) < 3:\n    g()"),
     "what a later condition asks": (put_in, "n = f(a)\ng()\nif n < 3:\n    g()", None),
     "a branch": (cut, "if False:\n    f()\nelse:\n    g()", "g()"),
+    "a branch ahead of another": (
+        cut,
+        "if False:\n    f()\nelif a:\n    g()\nelse:\n    h()",
+        "if a:\n    g()\nelse:\n    h()",
+    ),
+    "a branch between two others": (
+        cut,
+        "if a:\n    f()\nelif False:\n    g()\nelif b:\n    h()",
+        "if a:\n    f()\nelif b:\n    h()",
+    ),
     "an unread name": (dropped, "n = None\nf()", "f()"),
     "an act that nobody reads": (dropped, "n = f()\ng()", None),
     "attributes that nobody reads": (dropped, 'n = [*vars(a)["b"]]\nf()', "f()"),
@@ -110,6 +120,12 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a function": (thunk, "def f():\n    g(1)\n\n\nh(f)", "h(lambda: g(1))"),
     "a hook whose result may count": (thunk, "def f(x):\n    g(1)\n\n\nh(f)", None),
     "one turn": (unrolled, "for a, b in ((1, 2),):\n    f(a, b)", "a, b = 1, 2\nf(a, b)"),
+    "one turn around others": (
+        unrolled,
+        "for a in (1,):\n    for b in c:\n        if b:\n            continue\n        f(a, b)",
+        "a = 1\nfor b in c:\n    if b:\n        continue\n    f(a, b)",
+    ),
+    "one turn that goes on with the next": (unrolled, "for a in (1,):\n    if b:\n        continue\n    f(a)", None),
     "an entry": (unfilled, 'd = {"a": f(), "b": g()}\nh(d["a"])', 'd = {"a": f()}\nh(d["a"])'),
     "the entry": (unfilled, 'd = {"a": partial(f)}\nh(d["a"])', "h(partial(f))"),
     "the entry that is a dataclass": (
@@ -156,6 +172,12 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     ),
     "a function of another turn": (thunk, "def f():\n    g(1)\n\n\nfor a in b:\n    h(f)", None),
     "an entry that is put in": (unfilled, 'd = {"a": f()}\nd["b"] = g()\nh(d["a"])', 'd = {"a": f()}\nh(d["a"])'),
+    "entries that a loop over keys asks for": (
+        unfilled,
+        'd = {"a": f(), "b": g(), "c": h()}\nfor n in {"a": 1, "b": 2}:\n    k(d[n])',
+        'd = {"a": f(), "b": g()}\nfor n in {"a": 1, "b": 2}:\n    k(d[n])',
+    ),
+    "entries that another dict may ask for": (unfilled, 'd = {"a": f()}\nfor n in {"a": 1, **b}:\n    k(d[n])', None),
     "entries that a loop puts in": (
         unfilled,
         'd = {"a": f()}\nfor n, of in (("b", g), ("c", k)):\n    d[n] = of\nh(d["a"])',
@@ -224,6 +246,8 @@ def test_a_default_that_keeps_what_a_loop_has() -> None:
         ("f(None or a)", "f(a)"),
         ('f({"a": x, "b": y}["b"])', "f(y)"),
         ("f((lambda a: a.b)(c))", "f(c.b)"),
+        ("f((lambda a, b=c, d=1: g(a, b, d))(e, h))", "f(g(e, h, 1))"),
+        ("f((lambda a, b=c: g(a, b))())", None),  # it raises
         ("f([g(n) for n in (1, 2)])", "f([g(1), g(2)])"),
         ("with partial(f, 1)(2):\n    g()", "with f(1, 2):\n    g()"),
         ('f(dict(a)["b"])', 'f(a["b"])'),
@@ -287,6 +311,15 @@ def test_the_turn_that_a_run_tells_by_its_key() -> None:
     text = "def judge(check):\n    for n, of in states().items():\n        check.equal(f'fact {n}', of(), 3)"
     shorter = one_turn(text, "fact b", lambda candidate: True, lambda candidate: "the turn is 'a'\nthe turn is 'b'\n")
     assert """n, of = "b", states()["b"]\n""" in shorter
+
+
+def test_what_goes_on_within_a_turn_stays_in_its_loop() -> None:
+    text = (
+        "def judge(check):\n    for n in (1, 2):\n        for m in f(n):\n            if m:\n                continue\n"
+    )
+    text += "            g(m)\n        check.equal(f'fact {n}', n, 3)"
+    shorter = one_turn(text, "fact 2", lambda candidate: "(1,)" not in candidate)
+    assert "n = 2\n    for m in f(n):\n        if m:\n            continue\n" in shorter
 
 
 def test_the_turn_of_what_a_function_is_given_by_default() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from itertools import chain, count
 
 import pytest
+import torch
+from faults.engine import Fault, named, release
+from faults.programs.argument_lists import FAULTS
 
 from hookcheck.contract.ledger import Ledger, load
 from hookcheck.contract.verdict import PROGRAM as PROGRAM_FAMILY
@@ -230,6 +233,35 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     lines = text.rstrip("\n").split("\n")
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("id", "fact", "since", "control"),
+    [
+        ("HO-01", "deepcopy of symbolic_trace: forward hooks on the root", "1.8", "without symbolic_trace: expected "),
+        ("AL-01", "grad of a, with a leaf that is asked for", "2.0", ""),
+    ],
+)
+def test_a_fact_of_many_turns_has_a_short_script(id: str, fact: str, since: str, control: str) -> None:
+    if release(torch.__version__) < release(since):
+        pytest.skip("it is not offered")
+    text = program_script(PROGRAMS[id], None, fact, executed)
+    words = executed(text)[1].strip().split("\n")
+    assert words[0].startswith(control or fact)
+    assert words[-1].startswith(f"{fact}: ")
+    assert text.count("\n") <= 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.clauses == ("AL-08",)][1:3], ids=named)
+def test_what_is_listed_by_two_loops_has_a_short_script(fault: Fault) -> None:
+    with fault.patch():
+        fact = examine_program(PROGRAMS["AL-08"], Ledger(()), "cpu").deviations[0].subject
+        text = program_script(PROGRAMS["AL-08"], None, fact, executed)
+        assert executed(text)[0] == 1
+    assert executed(text)[0] == 0
+    assert text.count("\n") <= 60
 
 
 def test_a_fact_that_shows_now_and_then_has_as_short_a_script(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,15 @@ from typing import Any
 import torch
 from torch.nn.modules import module as torch_module
 
-_GLOBAL: dict[str, Any] = {"_global_": torch_module}
-with suppress(ImportError):  # torch has it since 1.9
-    _GLOBAL["_cache"] = import_module("torch.nn.utils.parametrize")
+
+def _caching() -> dict[str, Any]:
+    """The module of parametrizations, by how its caches are called."""
+    with suppress(ImportError):  # torch has it since 1.9
+        return {"_cache": import_module("torch.nn.utils.parametrize")}
+    return {}
+
+
+_GLOBAL: dict[str, Any] = {"_global_": torch_module, **_caching()}
 _VARIABLES = [(module, name) for start, module in _GLOBAL.items() for name in vars(module) if name.startswith(start)]
 
 

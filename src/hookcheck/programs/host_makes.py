@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.host_changes import CHANGES, Module, Release, quantization
+from hookcheck.programs.host_changes import CHANGES, Module, Release, parametrized, quantization
 
 
 def images() -> Module:
@@ -76,6 +76,14 @@ def _fused(name: str) -> Callable[[Module], Module]:
     return lambda net: getattr(import_module("torch.nn.utils.fusion"), name)(net[0], net[1])
 
 
+def _traced(net: Module) -> Module:
+    return import_module("torch.fx").symbolic_trace(net)
+
+
+def _averaged(net: Module) -> Module:
+    return import_module("torch.optim.swa_utils").AveragedModel(net)
+
+
 def _called(net: Module) -> Module:
     net(torch.ones(1, 2))
     return net
@@ -104,16 +112,11 @@ class Host:
     copies: bool = False
 
 
-def _without_hooks(host: Host) -> Module:
-    """What a host makes of its net without hooks."""
-    return host.make(host.base())
-
-
 HOSTS = {
     "convert_sync_batchnorm": Host(lambda net: nn.SyncBatchNorm.convert_sync_batchnorm(net), images, given=image),
     "fuse_conv_bn_eval": Host(_fused("fuse_conv_bn_eval"), images, sites=("0", "1"), given=image, copies=True),
     "fuse_linear_bn_eval": Host(_fused("fuse_linear_bn_eval"), normed_rows, (1, 13), ("0", "1"), copies=True),
-    "symbolic_trace": Host(lambda net: import_module("torch.fx").symbolic_trace(net)),
+    "symbolic_trace": Host(_traced),
     "fuse_modules": Host(_fused_by_name, images, given=image, copies=True),
     "quantize_dynamic": Host(lambda net: quantization().quantize_dynamic(net, {nn.Linear}), copies=True),
     "prepare": Host(_prepared, images, given=image, copies=True),
@@ -121,30 +124,21 @@ HOSTS = {
     "prepare_qat": Host(_prepared_to_train, images, given=image, copies=True),
     "to_mkldnn": Host(lambda net: import_module("torch.utils.mkldnn").to_mkldnn(net)),
     "compile": Host(lambda net: torch.compile(net, backend="eager"), since=(2, 1)),
-    "AveragedModel": Host(lambda net: import_module("torch.optim.swa_utils").AveragedModel(net), copies=True),
+    "AveragedModel": Host(_averaged, copies=True),
     "DataParallel": Host(lambda net: nn.DataParallel(net)),
     "replica": Host(lambda net: net._replicate_for_data_parallel()),
     "deepcopy": Host(copy.deepcopy, copies=True),
     "lazy, called": Host(_called, lazy_rows, (1, 13)),
     **{name: Host(_changed(change.there), since=change.since) for name, change in CHANGES.items()},
+    "deepcopy of symbolic_trace": Host(copy.deepcopy, lambda: _traced(rows()), copies=True),
+    "deepcopy of parametrized": Host(copy.deepcopy, lambda: _changed(parametrized)(rows()), (1, 13), copies=True),
+    "deepcopy of AveragedModel": Host(copy.deepcopy, lambda: _averaged(rows()), copies=True),
+    "deepcopy of DataParallel": Host(copy.deepcopy, lambda: nn.DataParallel(rows()), copies=True),
+    "deepcopy of fuse_modules": Host(copy.deepcopy, lambda: _fused_by_name(images()), given=image, copies=True),
+    "deepcopy of convert": Host(copy.deepcopy, lambda: _converted(images()), (1, 9), given=quantised, copies=True),
 }
-"""What makes modules of modules, by name."""
-
-COPIED: dict[str, Release] = {
-    "symbolic_trace": (1, 8),
-    "parametrized": (1, 13),
-    "AveragedModel": (1, 8),
-    "DataParallel": (1, 8),
-    "fuse_modules": (1, 8),
-    "convert": (1, 9),
-}
-"""Hosts of whose modules a deepcopy is made as well, since which release it can be: those have a class, a
-``__deepcopy__`` or modules of their own."""
-
-for _name, _since in COPIED.items():
-    HOSTS[f"deepcopy of {_name}"] = replace(
-        HOSTS[_name], make=copy.deepcopy, base=partial(_without_hooks, HOSTS[_name]), since=_since, copies=True
-    )
+"""What makes modules of modules, by name; of what is made by those that have a class, a ``__deepcopy__`` or modules of
+their own a deepcopy is made as well."""
 
 IN_PLACE = {
     "prepare, in place": Host(partial(_prepared, inplace=True), images, given=image),

@@ -87,6 +87,8 @@ def _collect(
             raise ValueError(f"{name} is another thing in {module} than in {collected.origins[name]}")
         place = room.defined[name]
         if (module, place) not in seen:
+            if name in room.changed:
+                raise ValueError(f"{module} changes {name} after its definition")
             seen.add((module, place))
             definition, names = _definition(module, place)
             for used in names:
@@ -141,6 +143,12 @@ class _Room:
     def defined(self) -> dict[str, int]:
         """Which statements define names."""
         return {name: place for place, node in enumerate(self.body) for name in _defines(node)}
+
+    @cached_property
+    def changed(self) -> set[str]:
+        """What is in statements that define nothing, and may change it: a definition alone is not all of that."""
+        acts = (ast.For, ast.While, ast.With, ast.Expr, ast.AugAssign)
+        return {n.id for node in self.body if isinstance(node, acts) for n in ast.walk(node) if isinstance(n, ast.Name)}
 
     def text(self, at: int) -> str:
         """The source of a statement without its declaration as a clause and its imports from hookcheck, but with the

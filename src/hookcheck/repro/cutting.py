@@ -38,17 +38,21 @@ def _first_group(scopes: Scopes, node: ast.If) -> bool:
 def _in_place(text: str, node: ast.If, chosen: list[ast.stmt]) -> str:
     """The text with statements of a branch in the place of both; ``elif`` is an ``if`` of its own before."""
     lines = text.split("\n")
-    of_another = lines[node.lineno - 1].lstrip().startswith("elif")
+    of_another, another = (
+        bool(part) and lines[part[0].lineno - 1].lstrip().startswith("elif") for part in ([node], chosen)
+    )
     first, last = node.lineno - 1, node.end_lineno or node.lineno
     if of_another:
         inner = lines[chosen[0].lineno - 1 : chosen[-1].end_lineno] if chosen else []
-        head = [f"{' ' * node.col_offset}else:"] if inner else []
+        head = [f"{' ' * node.col_offset}else:"] if inner and not another else []
         return "\n".join([*lines[:first], *head, *inner, *lines[last:]])
     if not chosen:
         return without(text, set(range(first + 1, last + 1)))
     begin = min(chosen[0].lineno, *(d.lineno for d in getattr(chosen[0], "decorator_list", [])), 10**9)
     step = chosen[0].col_offset - node.col_offset
     inner = lines[begin - 1 : chosen[-1].end_lineno]
+    if another:
+        inner[0] = inner[0].replace("elif", "if", 1)
     return "\n".join([*lines[:first], *(dedented(inner) if step else inner), *lines[last:]])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 from hookcheck.repro.editing import written
 from hookcheck.repro.folding import same_entries
@@ -156,9 +157,10 @@ def _keys(scopes: Scopes, item: ast.Subscript) -> set[str]:
 
 def _turns(loop: ast.For | ast.comprehension, name: ast.expr) -> Iterator[ast.expr]:
     """What a name is in each turn of a loop that is over what is written out."""
-    if isinstance(loop.iter, (ast.Tuple, ast.List)):
-        for element in loop.iter.elts:
-            yield from (value for of, value in pairs(loop.target, element) if written(of) == written(name))
+    over = loop.iter
+    listed: list[Any] = over.keys if isinstance(over, ast.Dict) else getattr(over, "elts", [])
+    for element in listed if None not in listed else ():
+        yield from (value for of, value in pairs(loop.target, element) if written(of) == written(name))
 
 
 def _without(scopes: Scopes, statement: ast.AST) -> str:

@@ -220,19 +220,15 @@ def _applied(function: ast.Lambda, call: ast.Call) -> ast.expr | None:
     """What a function gives that is called where it is written."""
     names = [argument.arg for argument in function.args.args]
     others = (function.args.vararg, function.args.kwarg, *function.args.kwonlyargs)
-    if (
-        any(others)
-        or call.keywords
-        or len(call.args) != len(names)
-        or any(isinstance(a, ast.Starred) for a in call.args)
-    ):
+    given = [*call.args, *function.args.defaults[len(function.args.defaults) - len(names) + len(call.args) :]]
+    if any(others) or call.keywords or len(given) != len(names) or any(isinstance(a, ast.Starred) for a in call.args):
         return None
     inner = [n for n in ast.walk(function.body) if isinstance(n, (*FUNCTIONS, *COMPREHENSIONS))]
     uses = [n for n in ast.walk(function.body) if isinstance(n, ast.Name) and n.id in names]
-    simple = all(isinstance(a, (ast.Constant, ast.Name)) for a in call.args)
+    simple = all(isinstance(a, (ast.Constant, ast.Name)) for a in given)
     if inner or (not simple and any(sum(n.id == name for n in uses) != 1 for name in names)):
         return None
-    by_name = dict(zip(names, call.args))
+    by_name = dict(zip(names, given))
     return swapped(copy.deepcopy(function.body), {}) if not uses else _with(function.body, by_name)
 
 

@@ -140,7 +140,7 @@ def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     yield from _contrasting(search, contrasted(shortest, search.fact))
     yield from (search.script(of, name) for of, name in _aside(search, text, short, names[:NEAR]))
     yield from _contrasting(search, otherwise(shortest, search.fact))
-    still_open = search.opened(shortest)
+    still_open = search.opened(shortest, LONGEST - ROOM)
     if still_open != shortest:
         yield from _contrasting(search, contrasted(still_open, search.fact))
         yield from _contrasting(search, otherwise(still_open, search.fact))
@@ -196,6 +196,9 @@ WITHOUT = "no control: the fault shows whichever part is left out or changed"
 
 LONGEST = 60
 """So many lines a script has at most."""
+
+ROOM = 12
+"""So many of them a control takes at most that most scripts have."""
 
 
 def facts_of(said: str, fact: str) -> list[str]:
@@ -346,11 +349,11 @@ class Search:
         short = self.changed(text, *turned, *turned, self._sliced, *self.smaller, self._sliced, self._simpler)
         return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
 
-    def opened(self, text: str) -> str:
-        """The text with its contexts left open, and with less besides, where its script is too long otherwise."""
+    def opened(self, text: str, longest: int = LONGEST) -> str:
+        """The text with its contexts left open, and with less besides, where its script is longer otherwise."""
         disturbing = (lambda of: undisturbed(of, self.fact), unlooked, unhooked)
         for change in (left_open, unpaired, uncalled, untried, *disturbing):
-            if self.plainest(text, WITHOUT).count("\n") > LONGEST:
+            if self.plainest(text, WITHOUT).count("\n") > longest:
                 text = self.changed(text, change, self._sliced, self._simpler)
         return text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from hookcheck.repro.editing import written
 from hookcheck.repro.removals import REGISTERS
@@ -73,12 +74,27 @@ def unpaired(text: str) -> str | None:
 
 
 def untried(text: str) -> str | None:
-    """The text with what is done in a ``try``, and without what is done about an exception: here none comes."""
-    tries = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and not n.finalbody and not n.orelse)
+    """The text with what is done in a ``try``, and without what is done about an exception: here none comes.
+
+    What stands for an exception must be asked for nowhere: where it is, a sound torch may well come to one.
+    """
+    tree = ast.parse(text)
+    tries = (n for n in ast.walk(tree) if isinstance(n, ast.Try) and not n.finalbody and not n.orelse)
     node = next(tries, None)
-    if node is None:
+    within = {*ast.walk(node)} if node is not None else set()
+    if node is None or _given_instead(node) & _constants(n for n in ast.walk(tree) if n not in within):
         return None
     lines = text.split("\n")
     inner = lines[node.body[0].lineno - 1 : node.body[-1].end_lineno]
     lines[node.lineno - 1 : node.end_lineno] = dedented(inner)
     return "\n".join(lines)
+
+
+def _given_instead(node: ast.Try) -> set[object]:
+    """The constants that stand for an exception."""
+    handling = [n for handler in node.handlers for n in ast.walk(handler)]
+    return _constants(n.value for n in handling if isinstance(n, (ast.Return, ast.Assign)) and n.value) - {None}
+
+
+def _constants(nodes: Iterable[ast.AST]) -> set[object]:
+    return {n.value for n in nodes if isinstance(n, ast.Constant)}

@@ -289,8 +289,7 @@ def unrolled(text: str) -> str | None:
     """The text with the one turn of a loop in its place; None where all loops have more."""
     tree = ast.parse(text)
     for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For)):
-        leaves = any(isinstance(n, ast.Continue) for part in loop.body for n in outside_of_functions(part))
-        if isinstance(loop.iter, (ast.Tuple, ast.List)) and _once(loop, tree) and not leaves:
+        if isinstance(loop.iter, (ast.Tuple, ast.List)) and _once(loop, tree) and not _continues(loop):
             return _unrolled(text, loop, _listed(loop, tree)[0])
     return None
 
@@ -302,6 +301,13 @@ def _once(loop: ast.For, tree: ast.Module) -> bool:
     return one and not loop.orelse and not any(isinstance(n, ast.Break) for n in leaves)
 
 
+def _continues(loop: ast.For) -> list[ast.Continue]:
+    """Where a loop goes on with its next turn: not where one in it does."""
+    inside = [node for part in loop.body for node in outside_of_functions(part)]
+    inner = {n for each in inside if isinstance(each, (ast.For, ast.While)) for n in ast.walk(each)}
+    return [n for n in inside if isinstance(n, ast.Continue) and n not in inner]
+
+
 def _unrolled(text: str, loop: ast.For, element: str) -> str:
     lines = text.split("\n")
     indent = " " * loop.col_offset
@@ -309,8 +315,7 @@ def _unrolled(text: str, loop: ast.For, element: str) -> str:
     head = f"{indent}{', '.join(written(name) for name, _ in given)} = {', '.join(written(of) for _, of in given)}"
     assert loop.end_lineno is not None
     first = comments_above(lines, loop.body[0].lineno)
-    for node in (node for part in loop.body for node in outside_of_functions(part)):
-        if isinstance(node, ast.Continue):  # what has no turn here is not offered
-            lines[node.lineno - 1] = f"{' ' * node.col_offset}raise SystemExit({LACKS})"
+    for node in _continues(loop):  # what has no turn here is not offered
+        lines[node.lineno - 1] = f"{' ' * node.col_offset}raise SystemExit({LACKS})"
     body = dedented(lines[first - 1 : loop.end_lineno])
     return "\n".join([*lines[: loop.lineno - 1], head, *body, *lines[loop.end_lineno :]])

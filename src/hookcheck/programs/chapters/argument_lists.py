@@ -66,11 +66,10 @@ def graph() -> dict[str, Any]:
     return tensors
 
 
-def lists(classes: Iterable[str]) -> Iterator[Entries]:
-    """The lists of one entry and of two, an entry and itself included."""
-    names = tuple(classes)
-    yield from ((entry,) for entry in names)
-    yield from product(names, names)
+def lists(classes: Entries, among: Entries = ()) -> Iterator[Entries]:
+    """The lists of one entry and of two, an entry and itself included; with ``among`` those in which one of it is."""
+    listed = [*((entry,) for entry in classes), *product(classes, classes)]
+    yield from (entries for entries in listed if not among or {*entries} & {*among})
 
 
 def reached(asked: Iterable[str]) -> set[str]:
@@ -189,13 +188,12 @@ def _refused(check: Check, refused: Entries) -> None:
     """States of lists with such entries that registering on them raises, and that no hook stays then."""
     raised: list[Result] = []
     left: list[Result] = []
-    for entries in lists((*GRADIENTS, *OUTSIDE, *refused)):
-        if {*entries} & {*refused}:
-            tensors = graph()
-            given = [tensors[name] for name in entries]
-            register = torch.autograd.graph.register_multi_grad_hook
-            raised.append((entries, attempted(lambda register=register, given=given: register(given, print)), REFUSED))
-            left.append((entries, [name for name in entries if getattr(tensors[name], "_backward_hooks", None)], []))
+    for entries in lists((*GRADIENTS, *OUTSIDE, *refused), refused):
+        tensors = graph()
+        given = [tensors[name] for name in entries]
+        register = torch.autograd.graph.register_multi_grad_hook
+        raised.append((entries, attempted(lambda register=register, given=given: register(given, print)), REFUSED))
+        left.append((entries, [name for name in entries if getattr(tensors[name], "_backward_hooks", None)], []))
     state(check, "it raises", raised)
     state(check, "hooks that stay", left)
 
@@ -204,7 +202,7 @@ def _refused(check: Check, refused: Entries) -> None:
 def asking_for_gradients_of_lists(check: Check) -> None:
     """``torch.autograd.grad`` gives the gradient of each entry, an edge or a tensor, as often as it is listed; what is
     not reached is refused, None or zeros, as is asked for; the hooks on what is reached run once."""
-    offered = [name for name in CLASSES if name in graph()]
+    offered = tuple(name for name in CLASSES if name in graph())
     for mode in ("", "allow_unused", *({"materialize_grads"} & {*signature(torch.autograd.grad).parameters})):
         results: list[Result] = []
         for entries in lists(offered):
@@ -247,21 +245,21 @@ def _asked(entries: Entries, mode: str) -> Any:
 def accumulating_into_lists(check: Check) -> None:
     """``backward(inputs=…)`` accumulates the gradient of each entry that is reached into its ``.grad`` once, however
     often it is listed, and no other; the hooks on what is reached run once, and those after accumulation."""
-    _accumulated(check, lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None")))
+    _accumulated(check)
 
 
 @program("AL-07", PIN, since="2.3", source="torch.autograd.backward, 'inputs'; GradientEdge")
 def accumulating_by_edges(check: Check) -> None:
     """``backward(inputs=…)`` takes a gradient edge as well: the gradient of a leaf's is accumulated as if the leaf were
     listed; that of another tensor's reaches the hooks there, and gives the tensor no ``.grad``."""
-    names = (*GRADIENTS, *OUTSIDE, *UNGRADED, "None", *EDGES)
-    _accumulated(check, (entries for entries in lists(names) if {*entries} & {*EDGES}))
+    _accumulated(check, EDGES)
 
 
-def _accumulated(check: Check, asked: Iterable[Entries]) -> None:
-    """States of each list what a backward for it accumulates, and which hooks it calls."""
+def _accumulated(check: Check, among: Entries = ()) -> None:
+    """States of each list what a backward for it accumulates, and which hooks it calls; with ``among`` of those lists
+    in which one of it is."""
     results: list[Result] = []
-    for entries in asked:
+    for entries in lists((*GRADIENTS, *OUTSIDE, *UNGRADED, "None", *among), among):
         tensors = graph()
         log = noting(tensors)
         for name in ("a", "b", "another leaf"):
@@ -290,45 +288,48 @@ def _accumulated(check: Check, asked: Iterable[Entries]) -> None:
 WEIGHTS = (1.0, 10.0)
 """The gradients that a backward starts with, at the first root and at the second."""
 
+ROOTS = {"backward": ("a", "b", "another leaf"), "grad": ("a", "b", "inner", "another leaf")}
+"""Whose gradients are looked at: of a backward those of leaves, which it accumulates."""
+
 
 @program("AL-08", PROMISE, since="1.8", source="torch.autograd.backward, 'the sum of gradients of given tensors'")
 def lists_of_roots(check: Check) -> None:
     """``torch.autograd.backward`` and ``torch.autograd.grad`` of several tensors compute the sum of their gradients, as
     often as each is listed, and call each hook on the way once; what requires no grad is refused."""
-    _from_roots(check, lists((*SLOPES, *UNGRADED, "None")))
+    _from_roots(check)
 
 
 @program("AL-09", PROMISE, since="2.7", source="torch.autograd.backward, 'Sequence[GradientEdge]'")
 def roots_that_are_edges(check: Check) -> None:
     """So they do with gradient edges, alone, repeated, or beside tensors."""
-    _from_roots(check, (entries for entries in lists((*SLOPES, *UNGRADED, "None", *EDGES)) if {*entries} & {*EDGES}))
+    _from_roots(check, EDGES)
 
 
-def _from_roots(check: Check, asked: Iterable[Entries]) -> None:
-    """States of each list what comes of differentiating it, and which hooks are called."""
-    by: dict[str, list[Result]] = {"backward": [], "grad": []}
-    for way, entries in product(by, [*asked]):
-        tensors = graph()
-        log = noting(tensors)
-        names = ("a", "b", "another leaf") if way == "backward" else ("a", "b", "inner", "another leaf")
+def _from_roots(check: Check, among: Entries = ()) -> None:
+    """States of each list what comes of differentiating it, and which hooks are called; with ``among`` of those lists
+    in which one of it is."""
+    for way, names in ROOTS.items():
+        results: list[Result] = []
+        for entries in lists((*SLOPES, *UNGRADED, "None", *among), among):
+            tensors = graph()
+            log = noting(tensors)
 
-        def act(way: str = way, entries: Entries = entries, names: Entries = names, of: Any = tensors) -> list[Any]:
-            roots, inputs = [of[name] for name in entries], [of[name] for name in names]
-            starting = [torch.tensor(weight) for weight, _ in zip(WEIGHTS, roots)]
-            if way == "grad":
-                return [number(grad) for grad in torch.autograd.grad(roots, inputs, starting, allow_unused=True)]
-            torch.autograd.backward(roots, starting)
-            return [number(tensor.grad) for tensor in inputs]
+            def act(way: str = way, entries: Entries = entries, names: Entries = names, of: Any = tensors) -> list[Any]:
+                roots, inputs = [of[name] for name in entries], [of[name] for name in names]
+                starting = [torch.tensor(weight) for weight, _ in zip(WEIGHTS, roots)]
+                if way == "grad":
+                    return [number(grad) for grad in torch.autograd.grad(roots, inputs, starting, allow_unused=True)]
+                torch.autograd.backward(roots, starting)
+                return [number(tensor.grad) for tensor in inputs]
 
-        observed = attempted(act)
-        if {*entries} & {*UNGRADED, "None"}:
-            by[way].append((entries, observed, REFUSED))
-            continue
-        slopes = [SLOPES[_tensor(name)] for name in entries]
-        due = [_weighted([slope.get(name) for slope in slopes]) for name in names]
-        hooks = sorted({name for slope in slopes for name in slope} & {*GRADIENTS})
-        by[way].append((entries, [observed, sorted(log)], [due, hooks]))
-    for way, results in by.items():
+            observed = attempted(act)
+            if {*entries} & {*UNGRADED, "None"}:
+                results.append((entries, observed, REFUSED))
+            else:
+                slopes = [SLOPES[_tensor(name)] for name in entries]
+                due = [_weighted([slope.get(name) for slope in slopes]) for name in names]
+                hooks = sorted({name for slope in slopes for name in slope} & {*GRADIENTS})
+                results.append((entries, [observed, sorted(log)], [due, hooks]))
         state(check, way, results)
 
 
