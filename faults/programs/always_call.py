@@ -52,4 +52,14 @@ FAULTS = (
         ("FW-23",),
         since="2.1",
     ),
+    Fault(
+        "always_call hands on the arguments of before the pre-hooks",
+        lambda: call(
+            ("def inner():", "given = args\n\n    def inner():"),
+            ("hook(self, args, kwargs, result)  #", "hook(self, given, kwargs, result)  #"),
+            ("hook(self, args, result)  #", "hook(self, given, result)  #"),
+        ),
+        ("FW-17",),
+        since="2.13",
+    ),
 )

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.utils.hooks import BackwardHook
 
 from ..engine import Fault, each, replaced
+from ..registering import edited
 
 
 def choosing(change: Callable[[list[Any]], list[Any]]) -> AbstractContextManager[None]:
@@ -62,4 +64,15 @@ FAULTS = (
         since="2.0",
     ),
     Fault("pre-hooks: none is called", lambda: choosing(lambda hooks: []), ("BP-09", "BF-16"), since="2.0"),
+    Fault(
+        "pre-hooks: full hooks get the first grad_output where no input requires grad",
+        lambda: edited(
+            BackwardHook,
+            "setup_output_hook",
+            ("if self.user_pre_hooks:", "given = self.grad_outputs\n            if self.user_pre_hooks:"),
+            ("user_hook(self.module, grad_inputs, self.grad_outputs)", "user_hook(self.module, grad_inputs, given)"),
+        ),
+        ("BP-02",),
+        since="2.0",
+    ),
 )

@@ -113,4 +113,9 @@ FAULTS = (
         lambda: added(RemovableHandle, "__deepcopy__", lambda self, memo: self),
         ("MG-15",),
     ),
+    Fault(
+        "a multi-grad hook keeps the gradients of every backward",
+        lambda: _edited(("del buffer[id]", "pass")),
+        ("MG-01",),
+    ),
 )

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .clauses_on_hosts import HANDLE, is_marked, marking_copies, marking_unpickled, on_hosts, once, where_marked
 
 OPTIMIZER = torch.optim.Optimizer
@@ -95,6 +96,16 @@ FAULTS: tuple[Fault, ...] = (
         "a subclass of an optimizer is saved past its hooks",
         _where(_is_of_a_user, "register_state_dict_pre_hook"),
         "with super().step()",
+        clause="HO-04",
+    ),
+    on_hosts(
+        "a step that a class inherits is wrapped again",
+        lambda: edited(
+            OPTIMIZER,
+            "_patch_step_function",
+            ('self.__class__.step, "hooked"', 'vars(self.__class__).get("step"), "hooked"'),
+        ),
+        "with an inherited step",
         clause="HO-04",
     ),
     on_hosts(

@@ -10,6 +10,7 @@ from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 Patch = AbstractContextManager[None]
 
@@ -226,6 +227,26 @@ FAULTS = (
         "state_dict and loading give handles that remove nothing",
         lambda: removing(lambda handle, table: None),
         ("SD-01", "SD-02", "SD-04", "SD-05", "SD-07", "SD-11", "SD-16"),
+        kinds=(),
+    ),
+    Fault(
+        "state_dict post-hooks get a copy of the metadata",
+        lambda: edited(
+            Module,
+            "state_dict",
+            ("hook(self, destination, prefix, local_metadata)", "hook(self, destination, prefix, {**local_metadata})"),
+        ),
+        ("SD-02",),
+        kinds=(),
+    ),
+    Fault(
+        "state_dict passes over children without tensors",
+        lambda: edited(
+            Module,
+            "state_dict",
+            ("if module is not None:", "if module is not None and (module._parameters or module._modules):"),
+        ),
+        ("SD-02",),
         kinds=(),
     ),
 )

@@ -27,6 +27,11 @@ def _first_steps(optimizer: Any) -> Any:
     return Calling(optimizer.param_groups, **optimizer.defaults)
 
 
+def _inheriting(optimizer: Any) -> Any:
+    """The optimizer, as one of a subclass that has the ``step`` of its parent."""
+    return type("Inheriting", (type(optimizer),), {})(optimizer.param_groups, **optimizer.defaults)
+
+
 def _with(optimizer: Any, **options: bool) -> Any:
     """An optimizer of the same class and numbers, with options."""
     return type(optimizer)(optimizer.param_groups, **{**optimizer.defaults, **options})
@@ -77,6 +82,7 @@ def _copied(make: Make, optimizer: Any) -> Any:
 
 OPTIMIZERS = {
     "with super().step()": Kind(_first_steps),
+    "with an inherited step": Kind(_inheriting),
     "foreach": Kind(partial(_with, foreach=True)),
     "fused": Kind(
         partial(_with, fused=True),

@@ -63,6 +63,16 @@ def runs_although_the_call_raises(check: Check) -> None:
     check.raises("an earlier forward hook that raises", KeyError, partial(module, x), "hook")
     check.equal("what the hook gets from the second call", seen[1:], [(module, (x,), [2.0])])
 
+    for with_kwargs in (False, True):
+        module, seen = failing(), []
+        module.register_forward_pre_hook(lambda module, args, kwargs: ((5 * x,), {"fail": True}), with_kwargs=True)
+        module.register_forward_hook(keeping(seen), with_kwargs=with_kwargs, always_call=True)
+        check.raises(
+            f"a call as a pre-hook changed it: with_kwargs={with_kwargs}", ValueError, partial(module, x), "forward"
+        )
+        kwargs = ({"fail": True},) if with_kwargs else ()
+        check.equal(f"what the hook gets from it: with_kwargs={with_kwargs}", seen, [(module, ([5.0],), *kwargs, None)])
+
     log: list[str] = []
     inner = failing()
     inner.register_forward_hook(noting(log, "inner"), always_call=True)

@@ -70,7 +70,9 @@ def a_tuple_replaces_grad_output(check: Check) -> None:
         check.equal(f"what a full hook sees under {name}", seen, [(([3 * change] * 2,), ([change] * 2,))])
 
         hooked.weight.grad = None
+        seen.clear()
         hooked(torch.tensor([4.0])).sum().backward()
+        check.equal(f"what a full hook sees where no input requires grad under {name}", seen, [((None,), ([change],))])
         check.equal(f"weight's gradient where no input requires grad under {name}", hooked.weight.grad, 4.0 * change)
 
     x, pair = leaf(1.0), net(lambda module, x: (2 * x, 3 * x))

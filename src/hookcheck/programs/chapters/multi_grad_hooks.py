@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -43,6 +44,12 @@ def runs_when_all_gradients_are_there(check: Check) -> None:
     torch.autograd.grad(loss, (y, z))
     check.calls("calls of another torch.autograd.grad", len(seen), 3)
     check.equal("what it is called with for two of four", _tuples(seen[2]), (([7], [42], None, None),))
+
+    held: list[Any] = []
+    y = a * b
+    torch.autograd.graph.register_multi_grad_hook((y,), lambda gradients: held.extend(map(weakref.ref, gradients)))
+    (7 * y).backward()
+    check.true("its gradients are let go", [gradient() for gradient in held] == [None])
 
 
 @program("MG-10", PROMISE, since="2.0", source=HOOK)

@@ -89,6 +89,16 @@ def a_post_hook_edits_in_place(check: Check) -> None:
     state = net.state_dict()
     check.equal("keys once one handle is removed", sorted(state), ["0.weight", "keys"])
 
+    def described(module: Any, state: Any, prefix: str, local_metadata: Any) -> None:
+        state[f"{prefix}late"] = torch.tensor(2.0)
+        local_metadata["late"] = True
+
+    bare: Any = nn.Sequential(nn.ReLU())
+    bare[0].register_state_dict_post_hook(described)
+    state = bare.state_dict()
+    check.equal("what the hook of a child without tensors adds", _values(state), {"0.late": 2})
+    check.equal("what it adds to the metadata", state._metadata["0"], {"version": 1, "late": True})
+
 
 @program("SD-03", PROMISE, since="2.5", source=f"{SAVE_POST}; signature '-> None'")
 def a_post_hook_returns_nothing(check: Check) -> None:
