@@ -27,5 +27,5 @@ def giving(change: Any) -> Any:
 
 FAULTS = (
     Fault("gradient edge: that of an operation's first result", lambda: giving(first_result), ("GE-01",)),
-    Fault("gradient edge: one too far", lambda: giving(next_one), ("GE-01", "GE-02")),
+    Fault("gradient edge: one too far", lambda: giving(next_one), ("GE-01", "GE-02", "GE-03")),
 )

@@ -37,6 +37,11 @@ def adds_one(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  
     return output + 1
 
 
+def triples(self: nn.Module, input: Tuple[Tensor]) -> Tuple[Tensor]:  # noqa: UP006
+    """A forward pre-hook that triples the input."""
+    return (3 * input[0],)
+
+
 def _floored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
     """A forward hook that TorchScript cannot compile, and that adds 0."""
     import math

@@ -83,3 +83,34 @@ def backward_may_begin_at_an_edge(check: Check) -> None:
     due = [["input", [[15]]], ["module", [[15]], [[5]]], ["output", [[5]]], ["weight", [[10]]]]
     check.equal("from the tensor", seen(by_edge=False), due)
     check.equal("from its edge", seen(by_edge=True), due)
+
+
+@program("GE-03", PROMISE, since="2.7", source=f"{EDGE}; pytorch#160098", alone=True)
+def an_edge_keeps_the_graph_behind_it(check: Check) -> None:
+    """A backward may begin at the edge of a result of a custom Function that is gone, with the hooks on that result."""
+
+    class Tripled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 3 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 3 * grad
+
+    log: list[Any] = []
+    x = torch.tensor([2.0], requires_grad=True)
+
+    def root() -> Any:
+        y = Tripled.apply(x * 5)
+        y.register_hook(lambda grad: log.append(grad.tolist()))
+        return edge(y)
+
+    def ran() -> Any:
+        torch.autograd.backward((root(),), (torch.tensor([7.0]),))
+        return x.grad
+
+    gradient = check.works("a backward that begins there", ran)
+    if gradient is not None:
+        check.order("what the hook is given", log, [[7]])
+        check.equal("gradient of the input", gradient, [7 * 3 * 5])

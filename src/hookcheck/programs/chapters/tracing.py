@@ -25,15 +25,19 @@ def _outer() -> Any:
 
 @program("TR-01", PROMISE, since="1.7", source="torch.jit.script; pytorch#34329")
 def a_scripted_module_runs_its_hooks(check: Check) -> None:
-    """A scripted module gives what the module gives in eager, forward hooks of the module and its child included."""
-    adds_one = import_module("hookcheck.probe.scripted").adds_one
+    """A scripted module gives what the module gives in eager, forward hooks and pre-hooks of the module and its child
+    included."""
+    scripted = import_module("hookcheck.probe.scripted")
     x = torch.tensor([3.0])
     for place, hooks in (("child", 1), ("root", 1), ("both", 2)):
-        net = _outer()
-        for module in {"child": [net.inner], "root": [net], "both": [net, net.inner]}[place]:
-            module.register_forward_hook(adds_one)
+        net, other = _outer(), _outer()
+        for number in {"child": [1], "root": [0], "both": [0, 1]}[place]:
+            [*net.modules()][number].register_forward_hook(scripted.adds_one)
+            [*other.modules()][number].register_forward_pre_hook(scripted.triples)
         check.equal(f"{place}: output in eager", net(x), [6 + hooks])
         check.equal(f"{place}: output of the script", torch.jit.script(net)(x), [6 + hooks])
+        check.equal(f"{place}: output in eager under pre-hooks", other(x), [6 * 3**hooks])
+        check.equal(f"{place}: output of the script under pre-hooks", torch.jit.script(other)(x), [6 * 3**hooks])
 
 
 @program("TR-02", PROMISE, since="1.7", source="torch.jit.script; pytorch#53421")
