@@ -178,7 +178,31 @@ def _with_its_list(module: Any, before: Any) -> None:
     module.parametrizations = before[1]
 
 
+def _sharing_hooks(inject: Any) -> Any:
+    """Gives a module the class of one that is parametrized, whose deep copies have its table of forward hooks."""
+
+    def injected(module: Any) -> None:
+        inject(module)
+        copied = type(module).__deepcopy__
+
+        def copy(module: Any, memo: Any) -> Any:
+            result = copied(module, memo)
+            result._forward_hooks = module._forward_hooks
+            return result
+
+        type(module).__deepcopy__ = copy
+
+    return injected
+
+
 FAULTS = (
+    Fault(
+        "deep copies of what is parametrized share its forward hooks",
+        lambda: replaced(import_module("torch.nn.utils.parametrize"), "_inject_new_class", _sharing_hooks),
+        ("HO-01",),
+        kinds=(),
+        since="1.13",
+    ),
     Fault(
         "weight_norm forgets forward hooks",
         lambda: _forgetting(nn.utils, "weight_norm", "_forward_hooks"),

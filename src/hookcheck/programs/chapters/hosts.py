@@ -111,7 +111,7 @@ def convert(host: Host, net: Module) -> Module | None:
 )
 def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
     """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,
-    in words that speak of hooks."""
+    in words that speak of hooks. A hook that comes to a copy does not come to what was copied."""
     for name, host in HOSTS.items():
         if not offered(host.since):
             continue
@@ -124,6 +124,10 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
                 of_site = {kind: hook for (path, kind), hook in hooks.items() if path == site}
                 seen = [kind for kind, hook in of_site.items() for other in held if other is hook]
                 check.order(f"{name}: {group} hooks on {site or 'the root'}", seen, [*of_site])
+            if host.copies and result is not None:
+                before = [*tables(net)]
+                hooked(result, group)
+                check.true(f"{name}: {group} hooks that come to the copy come to it alone", [*tables(net)] == before)
 
 
 def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any, str]:
