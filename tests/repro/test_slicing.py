@@ -236,6 +236,14 @@ def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> N
     assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
 
 
+@pytest.mark.parametrize(("calls", "stays"), [(1, False), (2, True)])
+def test_what_is_wide_is_shared_by_several_calls(calls: int, stays: bool) -> None:
+    function = f"def f():\n    return g({', '.join('a' * 20 for _ in range(4))})"
+    text = f"{function}\n\n\n" + "\n".join(["h(f())"] * calls)
+    assert ("def f" in inlined(text)) is stays
+    assert "def f" not in inlined(text.replace("a" * 20, "a"))
+
+
 def deviating() -> list[str]:
     """The programs that run in this process and deviate in the record of this torch; without one all."""
     quick = [program.id for program in SCRIPTED if not program.alone]
