@@ -13,6 +13,8 @@ from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
 from hookcheck.report.archive import archive
 from hookcheck.report.causes import Cause, causes
+from hookcheck.repro.program import LONGEST
+from hookcheck.repro.wrapping import WIDTH
 from hookcheck.run.reproduction import reduced_script
 from hookcheck.suite import conformance_folder
 
@@ -45,6 +47,37 @@ def one_an_entry() -> dict[str, Cause]:
         times[cause.clause] += 1
         result[f"{cause.clause}-{name}"] = cause
     return result
+
+
+@lru_cache(maxsize=1)
+def further() -> dict[str, Cause]:
+    """The last cause of each program that has several; of its first fact that is not so `test_slicing` has a test."""
+    if not RECORD.exists():
+        return {}
+    varying = {entry.id for entry in load() if entry.varies}
+    result: dict[str, Cause] = {}
+    for clause, those in causes(archive([record()])).items():
+        known = [c for c in those if c.example.family == PROGRAM and c.ledger not in varying]
+        if len(known) > 1:
+            result[f"{clause}-{known[-1].name}"] = known[-1]
+    return result
+
+
+LONG = {
+    "HO-02-remove-spectral-norm-breaks-loading": "it takes the hooks of all groups along, which have no say there: 73",
+}
+"""Those that have more lines than a script may have, with the reason."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.xfail(reason=LONG[n], strict=True) if n in LONG else ()) for n in further()],
+)
+def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
+    text = reduced_script(further()[name], conformance_folder() / "corpus")
+    assert text.count("\n") <= LONGEST
+    assert max(map(len, text.split("\n"))) <= WIDTH
 
 
 @lru_cache(maxsize=1)

@@ -80,6 +80,13 @@ def test_a_script_ends_with_its_fact() -> None:
     assert ended(f"if a:\n    {text}", "a fact that is not there") is None
 
 
+@pytest.mark.parametrize("head", ["if a:", "with a:", "if a:\n        pass\n    with a:"])
+def test_it_does_so_under_a_condition_and_in_a_context(head: str) -> None:
+    act = f"if b:\n    {head}\n        f()\n        check.equal('n', y, 2)"
+    assert ended(f"{act}\n        g()\n    g()\nelse:\n    k()\ng()", "n") == f"{act}\nelse:\n    k()"
+    assert ended(f"{act}\ng()".replace("if b:", "for b in c:"), "n") is None
+
+
 def test_a_fact_that_changes_nothing_is_stated_ahead() -> None:
     text = 'check.equal("n", y, 2)\ncheck.equal("m", len(y), 2)\ncheck.works("k", f)\ncheck.equal("l", y, 2)'
     (changed,) = moved(text, "n")

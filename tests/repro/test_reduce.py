@@ -17,6 +17,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import decode, encode, identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.layers.batch_norm import BatchNorm1d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.transformer_layer import TransformerEncoderLayer
 from hookcheck.topology.model import (
@@ -92,6 +93,19 @@ def test_a_global_kind_becomes_a_local_one() -> None:
 
 def test_the_same_steps_lead_to_the_same_end() -> None:
     assert smallest(PLAIN, "backward", "GI-01") == smallest(PLAIN, "backward", "GI-01")
+
+
+def test_a_layer_goes_without_factors_that_nothing_needs() -> None:
+    topology = Topology(
+        BatchNorm1d(2, eps=0.5),
+        (Input("x", (3, 2), requires_grad=True),),
+        (Call("y", "", (Ref("x"),)), Apply("loss", Sum(), (Ref("y"),)), Backward((Ref("loss"),))),
+    )
+
+    def still(case: Topology, hook: HookKind) -> bool:
+        return isinstance(case.module, BatchNorm1d) and case.module.eps == 0.5 and case.inputs[0].requires_grad
+
+    assert reduced(topology, KINDS["full_backward"], still)[0].module == BatchNorm1d(1, eps=0.5, affine=False)
 
 
 def test_what_is_small_stays_as_it_is() -> None:

@@ -30,6 +30,8 @@ def folded_since(text: str) -> str | None:
 
 CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a literal": (put_in, "n = 3\nf(n)", "f(3)"),
+    "a part of a module": (put_in, "make = copy.deepcopy\nf(make(a))", "f(copy.deepcopy(a))"),
+    "a part of something else": (put_in, "make = b.deepcopy\nf(make(a))", None),
     "what a loop changes": (put_in, "n = 3\nfor _ in x:\n    n = f(n)", None),
     "a list that is filled": (put_in, "log = [1]\nlog.append(2)\nf(log)", None),
     "what the next condition asks": (put_in, "n = f(a)\nif n < 3:\n    g()", "if f(a) < 3:\n    g()"),

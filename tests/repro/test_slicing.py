@@ -15,9 +15,10 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.programs.program import WHOLE
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.inlining import inlined, plainer
-from hookcheck.repro.program import RACE, program_script, varies
+from hookcheck.repro.program import RACE, failing, program_script, varies
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn, two_turns
+from hookcheck.repro.unstated import past
 
 from .cases import PROGRAMS, SCRIPTED, executed
 from .test_agreement import RECORD, record
@@ -105,6 +106,36 @@ def test_what_closes_what_ends_with_the_process_goes() -> None:
 
 def test_a_fact_that_is_not_stated() -> None:
     assert sliced(PROGRAM, "no such fact") is None
+
+
+def test_what_a_lambda_calls_its_own_is_not_what_others_call_so() -> None:
+    other = "    for x in a:\n        f(lambda y: g(x, y))\n"
+    judge = "def judge(check):\n{}    y = k(lambda x: 2 * x)\n    check.true('fact', y)"
+    assert sliced(judge.format(other), "fact") == judge.format("")
+    used = other.replace("lambda y: g(x, y)", "lambda z: y")  # it is called after that
+    assert sliced(judge.format(used), "fact") == judge.format(used)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "left"),
+    [
+        ('check.true("other", a)', ""),
+        ('for n in (1, 2):\n        check.true("other", n)', ""),
+        ('with f():\n        check.true("other", a)', "    with f():\n        pass\n"),
+        ('check.true("other", f())', "    f()\n"),
+    ],
+)
+def test_a_fact_that_is_in_the_way_is_not_stated(ahead: str, left: str) -> None:
+    text = f'def judge(check):\n    {ahead}\n    check.true("fact", a)'
+    changed = past(text, "fact", lambda of: (1, "other: expected 1, observed 2" if '"other"' in of else ""), failing)
+    assert changed == f'def judge(check):\n{left}    check.true("fact", a)'
+
+
+def test_what_need_not_work_ahead_of_a_fact_gives_nothing_where_it_does_not() -> None:
+    text = 'def judge(check):\n    a = check.works("other", f)\n    check.true("fact", a)'
+    instead = "    a = None\n    with suppress(Exception):\n        a = f()\n"
+    changed = past(text, "fact", lambda of: (1 if "suppress" in of else None, ""), failing)
+    assert changed == f'def judge(check):\n{instead}    check.true("fact", a)'
 
 
 def test_a_value_that_was_made_with_another_is_followed() -> None:
@@ -203,6 +234,14 @@ def test_all_turns_stay_where_one_alone_does_not_show_it() -> None:
 def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> None:
     text = f"def note(log, word):\n    return lambda *args: log.append(word)\n\n\nlog = []\nhook = {call}"
     assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
+
+
+@pytest.mark.parametrize(("calls", "stays"), [(1, False), (2, True)])
+def test_what_is_wide_is_shared_by_several_calls(calls: int, stays: bool) -> None:
+    function = f"def f():\n    return g({', '.join('a' * 20 for _ in range(4))})"
+    text = f"{function}\n\n\n" + "\n".join(["h(f())"] * calls)
+    assert ("def f" in inlined(text)) is stays
+    assert "def f" not in inlined(text.replace("a" * 20, "a"))
 
 
 def deviating() -> list[str]:

@@ -193,13 +193,21 @@ def _of_handles(tree: ast.Module, registrations: Sequence[Part]) -> list[ast.Exp
 
 
 def ended(text: str, fact: str) -> str | None:
-    """The text without what comes after the fact at its top: a script ends there."""
+    """The text without what comes after the fact at its top, under a condition or in a context: a script ends there."""
     tree = ast.parse(text)
-    aims = aims_of(tree, fact)
-    for place, part in enumerate(tree.body):
+    behind = _behind(tree.body, aims_of(tree, fact))
+    return None if behind is None else without(text, behind)
+
+
+def _behind(body: list[ast.stmt], aims: frozenset[int]) -> set[int] | None:
+    """The lines of what comes after the fact in a block; None where that is not in it."""
+    for place, part in enumerate(body):
         call = part.value if isinstance(part, ast.Expr) else None
+        within = _behind(part.body, aims) if isinstance(part, (ast.If, ast.With)) else None
         if isinstance(call, ast.Call) and is_fact(call) and call.lineno in aims:
-            return without(text, set[int]().union(*map(lines_of, tree.body[place + 1 :])))
+            within = set()
+        if within is not None:
+            return within.union(*map(lines_of, body[place + 1 :]))
     return None
 
 

@@ -12,6 +12,9 @@ from hookcheck.repro.scopes import Scopes
 SIMPLE = (ast.Constant, ast.Name)
 """What may stand in several places, or in a function, for the argument that it was."""
 
+WIDE = 80
+"""What is wider takes fewer lines in a function that several calls share than in the place of each."""
+
 
 def inlined(text: str) -> str:
     """The text without its functions of one expression, as far as calls can have that expression instead."""
@@ -90,6 +93,8 @@ def _without_calls(text: str, name: str) -> str | None:
             lines = text.split("\n")
             return "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno or 0 :]])
         acts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+        if len(calls) > 1 and len(ast.unparse(function.body[0])) > WIDE:
+            return None
         if len(calls) != len(uses) or (isinstance(function.body[0], ast.Expr) and not acts.issuperset(calls)):
             return None
         call = max(calls, key=lambda node: (node.lineno, node.col_offset))

@@ -25,6 +25,9 @@ READING = frozenset(("items", "keys", "values", "get", "index", "count"))
 WIDEST = 90
 """So wide is a value at most that is put in for what gives it."""
 
+MODULES = ("copy", "nn", "torch")
+"""Of which a part may stand where its name is read."""
+
 
 def literal(node: ast.expr) -> bool:
     """Whether an expression is a value that is written out."""
@@ -36,8 +39,8 @@ def literal(node: ast.expr) -> bool:
 
 
 def put_in(text: str) -> str | None:
-    """The text with the value of one name in its place: a literal, another name that stays what it is, or a part of
-    torch; what is read once may be a list or a function too. None where there is none."""
+    """The text with the value of one name in its place: a literal, another name that stays what it is, or a part of a
+    module; what is read once may be a list or a function too. None where there is none."""
     scopes = Scopes(text)
     for key, statement, value in scopes.given():
         loads = scopes.loads.get(key, [])
@@ -98,7 +101,7 @@ def _stands(scopes: Scopes, statement: ast.Assign, value: ast.expr, loads: list[
         return (
             len(loads) < 3
             and isinstance(root, ast.Name)
-            and root.id in ("torch", "nn")
+            and root.id in MODULES
             and not scopes.stores.get(scopes.keys[root])
         )
     if isinstance(value, ast.Name):

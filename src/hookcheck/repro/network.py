@@ -23,7 +23,7 @@ SHORT = 4
 """So many numbers are written down; more are counted by ``torch.arange`` where they are 1, 2, 3, …"""
 
 
-LONGEST = 88
+LONGEST = 90
 """So many characters a line of a network or of its run has at most that something is put into."""
 
 

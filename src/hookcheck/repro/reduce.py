@@ -199,6 +199,7 @@ def _contents(content: Content) -> Iterator[Content]:
     yield from _edited(content, _without_an_item)
     yield from _without_argument(content)
     yield from _edited(content, _without_a_field)
+    yield from _edited(content, _without_parameters)
     for large in sorted(set(_numbers(content)), reverse=True):
         for small in (1, 2, 3):
             if small < large:
@@ -241,6 +242,13 @@ def _without_a_field(part: Content) -> Iterator[Content]:
     if isinstance(part, dict):
         for name in _optional(part.get("type", "")) & part.keys():
             yield {key: item for key, item in part.items() if key != name}
+
+
+def _without_parameters(part: Content) -> Iterator[Content]:
+    """A layer without the factors and offsets that it has by default."""
+    if isinstance(part, dict):
+        for name in _optional(part.get("type", "")) & {"affine", "elementwise_affine"}:
+            yield {**part, name: False}
 
 
 @lru_cache(maxsize=256)

@@ -25,6 +25,7 @@ from hookcheck.repro.syntax import (
     checks,
     dedented,
     defined,
+    free_names,
     holders,
     is_fact,
     lines_of,
@@ -236,14 +237,11 @@ class Function:
         parts: Iterable[ast.AST] = [statement]
         if blocks(statement) and self._aimed(statement):
             parts = _head(statement)
-        names = {n.id for part in parts for n in ast.walk(part) if isinstance(n, ast.Name)} & local
+        names = set[str]().union(*map(free_names, parts)) & local
         inner = {d.name: d for d in ast.walk(self.node) if isinstance(d, (ast.FunctionDef, ast.ClassDef))}
         while True:
             more = {
-                n.id
-                for name in names & set(inner)
-                for n in ast.walk(inner[name])
-                if isinstance(n, ast.Name) and n.id in local - _bound(inner[name])
+                used for name in names & set(inner) for used in free_names(inner[name]) & (local - _bound(inner[name]))
             }
             if more <= names:
                 return names - {CHECK}

@@ -110,12 +110,13 @@ def reads(statement: ast.AST) -> bool:
 
 
 def stored(statement: ast.AST) -> set[str]:
-    """The names that a statement gives a value, arguments and definitions included."""
+    """The names that a statement gives a value, arguments of functions and definitions included."""
     names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     names |= {
         n.name for n in ast.walk(statement) if isinstance(n, (ast.FunctionDef, ast.ClassDef)) and n is not statement
     }
-    return names | {n.arg for n in ast.walk(statement) if isinstance(n, ast.arg)}
+    of_lambdas = {arg for n in ast.walk(statement) if isinstance(n, ast.Lambda) for arg in ast.walk(n.args)}
+    return names | {n.arg for n in ast.walk(statement) if isinstance(n, ast.arg) and n not in of_lambdas}
 
 
 def defined(statement: ast.stmt) -> set[str]:
@@ -132,6 +133,16 @@ def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
         return []
     handlers = [handler.body for handler in getattr(statement, "handlers", [])]
     return [b for b in (*(getattr(statement, n, []) for n in ("body", "orelse", "finalbody")), *handlers) if b]
+
+
+def free_names(node: ast.AST) -> set[str]:
+    """The names in a part, without the parameters of lambdas where these are called so."""
+    names = {node.id} if isinstance(node, ast.Name) else set[str]()
+    parts = [*ast.iter_child_nodes(node)]
+    if isinstance(node, ast.Lambda):
+        names |= free_names(node.body) - {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)}
+        parts = [node.args]
+    return names.union(*map(free_names, parts))
 
 
 def outside_of_functions(node: ast.AST) -> Iterator[ast.AST]:

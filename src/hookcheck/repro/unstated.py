@@ -58,13 +58,16 @@ def _suppressed(text: str, fact: str) -> Iterator[str]:
     tree = ast.parse(text)
     aims = aims_of(tree, fact)
     others = [
-        (s, c) for s, c in _stating(tree, {*range(min(aims, default=0))} - aims) if written(c.func)[6:] == "works"
+        (s, c)
+        for s, c in _stating(tree, {*range(min(aims, default=0))} - aims, (ast.Expr, ast.Assign))
+        if written(c.func)[6:] == "works"
     ]
     every = text
     for statement, call in reversed(others):
         act = written(call.args[1])
         does = f"({act})()" if isinstance(call.args[1], ast.Lambda) else f"{act}()"
-        new = ["with suppress(Exception):", f"    {does}"]
+        given = "".join(f"{written(target)} = " for target in getattr(statement, "targets", ()))
+        new = [*([f"{given}None"] if given else []), "with suppress(Exception):", f"    {given}{does}"]
         every = _instead(every, statement, new)
         yield _instead(text, statement, new)
     yield every
@@ -90,7 +93,7 @@ def unnoted(text: str) -> str | None:
         assert isinstance(holder, ast.Expr)
         if not reads(call.args[0]):
             return scopes.put({call: call.args[0]})
-        return _instead(text, holder, ["pass"] if scopes.alone(holder) else [])
+        return _instead(text, holder, [])
     return None
 
 
@@ -101,17 +104,24 @@ def _appending(scopes: Scopes, name: ast.AST) -> ast.Call | None:
     return call if isinstance(call, ast.Call) and call.func is method and len(call.args) == 1 else None
 
 
-def _stating(tree: ast.Module, lines: frozenset[int] | set[int]) -> list[tuple[ast.Expr, ast.Call]]:
-    """The statements that do no more than state a fact on one of the lines."""
-    statements = (n for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
-    calls = ((n, n.value) for n in statements if isinstance(n.value, ast.Call))
-    return [(n, call) for n, call in calls if is_fact(call) and call.lineno in lines]
+def _stating(
+    tree: ast.Module, lines: frozenset[int] | set[int], kinds: tuple[type[ast.stmt], ...] = (ast.Expr,)
+) -> list[tuple[ast.stmt, ast.Call]]:
+    """The statements that do no more than state a fact on one of the lines; or, of other ``kinds``, keep what it
+    gives."""
+    calls = ((n, getattr(n, "value", None)) for n in ast.walk(tree) if isinstance(n, kinds))
+    return [(n, c) for n, c in calls if isinstance(c, ast.Call) and is_fact(c) and c.lineno in lines]
 
 
 def _instead(text: str, statement: ast.stmt, new: list[str]) -> str:
-    """The text with other lines in the place of a statement."""
+    """The text with other lines in the place of a statement; without conditions and loops of which nothing is left."""
     if not new:
-        return without(text, lines_of(statement))
+        scopes = Scopes(text)
+        (of,) = (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and n.lineno == statement.lineno)
+        statement = scopes.all_of(of)
+        if not scopes.alone(statement):
+            return without(text, lines_of(statement))
+        new = ["pass"]
     lines = text.split("\n")
     lines[statement.lineno - 1 : statement.end_lineno] = [f"{' ' * statement.col_offset}{line}" for line in new]
     return "\n".join(lines)

@@ -295,10 +295,13 @@ class AnswerOutput:
 Pair = namedtuple("Pair", ["first", "second"])
 
 
+NO_TUPLE = "module output should be a Tensor or a tuple of Tensors"
+"""What torch warns of where a full hook is not called because of the output."""
+
+
 @program("U-09", PIN, since="1.8", source=f"{FULL}; transformers#36508")
 def outputs_that_are_no_tuples(check: Check) -> None:
     """Of an output that is a dict, list or dataclass the hook is not called, with a warning; a named tuple's is."""
-    says = "module output should be a Tensor or a tuple of Tensors"
     shapes: dict[str, tuple[Any, Any]] = {
         "dict": (lambda x: {"value": 2 * x}, lambda output: output["value"]),
         "list": (lambda x: [2 * x], lambda output: output[0]),
@@ -308,7 +311,7 @@ def outputs_that_are_no_tuples(check: Check) -> None:
     for name, (wrap, value) in shapes.items():
         x, wrapping = leaf(1.0), net(lambda module, x, wrap=wrap: wrap(x))
         wrapping.register_full_backward_hook(lambda *args: calls.append(args))
-        output = check.warns(f"warning for a {name}", UserWarning, partial(wrapping, x), says)
+        output = check.warns(f"warning for a {name}", UserWarning, partial(wrapping, x), NO_TUPLE)
         gradient = check.works(f"backward from a {name}", partial(torch.autograd.grad, value(output).sum(), x))
         if gradient is not None:
             check.equal(f"gradient through a {name}", gradient, ([2],))
@@ -317,9 +320,9 @@ def outputs_that_are_no_tuples(check: Check) -> None:
     seen: list[Any] = []
     named = net(lambda module, x: Pair(2 * x, 3 * x))
     named.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append(grad_output))
-    output = check.silent("warning for a named tuple", lambda: named(leaf(1.0)), says)
-    check.true("a named tuple keeps its type", isinstance(output, Pair))
-    (output[0] + 10 * output[1]).sum().backward()
+    pair = check.silent("warning for a named tuple", lambda: named(leaf(1.0)), NO_TUPLE)
+    check.true("a named tuple keeps its type", isinstance(pair, Pair))
+    (pair[0] + 10 * pair[1]).sum().backward()
     check.equal("grad_output of a named tuple", seen, [([1], [10])])
 
 

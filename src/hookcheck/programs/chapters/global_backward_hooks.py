@@ -44,10 +44,11 @@ def full_hook_is_that_of_each_module(check: Check) -> None:
         # 2 * 1 and 3 * 10; the factor is no Tensor
         call = (late, ([2.0], None, [30.0]), ([1.0], None, [10.0]))
         check.equal("several tensors of a module that is made after the registration", seen, [call])
-        seen.clear()
+    of_a_parameter: list[Any] = []
+    with globally("full_backward_hook", keeping(of_a_parameter)):
         data = weighted(2.0)
         data(torch.tensor([4.0])).sum().backward()
-        check.equal("no input requires grad", seen, [(data, (None,), ([1.0],))], "call")
+        check.equal("no input requires grad", of_a_parameter, [(data, (None,), ([1.0],))], "call")
         check.equal("gradient of the parameter then", data.weight.grad, 4.0)
     seen.clear()
     outer(leaf(1.0)).sum().backward()
