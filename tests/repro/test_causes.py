@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from functools import lru_cache
 from statistics import median
 
@@ -28,17 +29,23 @@ ENOUGH = 20
 
 
 @lru_cache(maxsize=1)
+def recorded() -> Mapping[str, list[Cause]]:
+    """The causes of each clause in the record of this torch, without what shows now and then; none where there is no
+    record."""
+    varying = {entry.id for entry in load() if entry.varies}
+    all_causes = causes(archive([record()])) if RECORD.exists() else {}
+    return {clause: [cause for cause in those if cause.ledger not in varying] for clause, those in all_causes.items()}
+
+
+@lru_cache(maxsize=1)
 def one_an_entry() -> dict[str, Cause]:
     """For each entry of the ledger, and each way to deviate that none explains, a cause of a clause that has few yet.
 
-    What shows now and then is not among them. Each is reduced, which takes seconds of those that compile.
+    Each is reduced, which takes seconds of those that compile.
     """
-    if not RECORD.exists():
-        return {}
-    varying = {entry.id for entry in load() if entry.varies}
     by_name: dict[str, list[Cause]] = defaultdict(list)
-    for cause in (cause for those in causes(archive([record()])).values() for cause in those):
-        if cause.example.family != PROGRAM and cause.ledger not in varying:
+    for cause in (cause for those in recorded().values() for cause in those):
+        if cause.example.family != PROGRAM:
             by_name[cause.name].append(cause)
     times: Counter[str] = Counter()
     result: dict[str, Cause] = {}
@@ -52,15 +59,8 @@ def one_an_entry() -> dict[str, Cause]:
 @lru_cache(maxsize=1)
 def further() -> dict[str, Cause]:
     """The last cause of each program that has several; of its first fact that is not so `test_slicing` has a test."""
-    if not RECORD.exists():
-        return {}
-    varying = {entry.id for entry in load() if entry.varies}
-    result: dict[str, Cause] = {}
-    for clause, those in causes(archive([record()])).items():
-        known = [c for c in those if c.example.family == PROGRAM and c.ledger not in varying]
-        if len(known) > 1:
-            result[f"{clause}-{known[-1].name}"] = known[-1]
-    return result
+    programs = {clause: those for clause, those in recorded().items() if those and those[0].example.family == PROGRAM}
+    return {f"{clause}-{those[-1].name}": those[-1] for clause, those in programs.items() if len(those) > 1}
 
 
 LONG = {
