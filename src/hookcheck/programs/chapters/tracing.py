@@ -27,13 +27,14 @@ def _outer() -> Any:
 def a_scripted_module_runs_its_hooks(check: Check) -> None:
     """A scripted module gives what the module gives in eager, forward hooks and pre-hooks of the module and its child
     included."""
-    scripted = import_module("hookcheck.probe.scripted")
+    adds_one = import_module("hookcheck.probe.scripted").adds_one
+    triples = import_module("hookcheck.probe.scripted").triples
     x = torch.tensor([3.0])
     for place, hooks in (("child", 1), ("root", 1), ("both", 2)):
         net, other = _outer(), _outer()
         for number in {"child": [1], "root": [0], "both": [0, 1]}[place]:
-            [*net.modules()][number].register_forward_hook(scripted.adds_one)
-            [*other.modules()][number].register_forward_pre_hook(scripted.triples)
+            [*net.modules()][number].register_forward_hook(adds_one)
+            [*other.modules()][number].register_forward_pre_hook(triples)
         check.equal(f"{place}: output in eager", net(x), [6 + hooks])
         check.equal(f"{place}: output of the script", torch.jit.script(net)(x), [6 + hooks])
         check.equal(f"{place}: output in eager under pre-hooks", other(x), [6 * 3**hooks])
