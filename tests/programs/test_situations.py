@@ -244,7 +244,7 @@ MET = {
     "which of two hooks in a backward comes first, is nowhere said": Situation(
         "input", "parameter", trouble="removes its partner"
     ),
-    "the Node of the output is one that a checkpoint calls the net again for, or is not": Situation(
+    "a checkpoint may call the net again before or after the Node of the output is reached": Situation(
         "Node of output", "forward of net", trouble="removes its partner", call="checkpoint"
     ),
     "torch refuses a functional call of DataParallel": Situation("input", call="functional_call", host="DataParallel"),

@@ -255,7 +255,7 @@ REASONS = (
     ),
     Reason("which of two hooks in a backward comes first, is nowhere said", _in_no_order),
     Reason(
-        "the Node of the output is one that a checkpoint calls the net again for, or is not",
+        "a checkpoint may call the net again before or after the Node of the output is reached",
         lambda s: _removes_partner(s) and s.call == "checkpoint" and SITES[s.site].table == "node y",
     ),
     Reason(
