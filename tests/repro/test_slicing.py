@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import chain, count
+from itertools import count
 
 import pytest
 import torch
 from faults.engine import Fault, named, release
 from faults.programs.argument_lists import FAULTS
 
-from hookcheck.contract.ledger import Ledger, load
+from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.verdict import PROGRAM as PROGRAM_FAMILY
 from hookcheck.contract.verdict import RAN
 from hookcheck.programs.program import WHOLE
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.inlining import inlined, plainer
-from hookcheck.repro.program import RACE, failing, program_script, varies
+from hookcheck.repro.program import RACE, failing, program_script, varying
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn, two_turns
 from hookcheck.repro.unstated import past
@@ -261,14 +261,13 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     if result.outcome != RAN or not result.deviations:
         pytest.skip("it conforms here, or does not run")
     fact = result.deviations[0].subject
-    tries = RACE if varies(PROGRAMS[id]) else 1
+    tries = RACE if varying(PROGRAMS[id]) else 1
     drafts = (program_script(PROGRAMS[id], None, fact, executed) for _ in range(tries))
     text = min(drafts, key=lambda draft: draft.count("\n"))  # what a race hides cannot be cut
     runs = (executed(text) for _ in range(tries))
     code, words = next((run for run in runs if run[0]), (0, ""))
     assert code == 1
-    varying = (dict(entry.when).get("fact", ()) for entry in load() if entry.varies and id in entry.clauses)
-    assert words.strip().split("\n")[-1].startswith((fact, *chain(*varying))) or fact == WHOLE
+    assert words.strip().split("\n")[-1].startswith((fact, *varying(PROGRAMS[id]))) or fact == WHOLE
     lines = text.rstrip("\n").split("\n")
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 100
@@ -312,5 +311,5 @@ def test_a_fact_that_shows_now_and_then_has_as_short_a_script(monkeypatch: pytes
     program = PROGRAMS["CK-14"]
     fact = examine_program(program, Ledger(()), "cpu").deviations[0].subject
     always = program_script(program, None, fact, executed)
-    monkeypatch.setattr("hookcheck.repro.program.varies", lambda program: True)
+    monkeypatch.setattr("hookcheck.repro.program.varying", lambda program: {"fact"})
     assert program_script(program, None, fact, now_and_then) == always

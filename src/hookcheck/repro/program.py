@@ -108,7 +108,7 @@ def _unsaid(search: Search, text: str) -> list[str]:
 
 def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     """The script of a fact, with a control where that is no longer than scripts may be; None where it does not show."""
-    search = Search(written, fact, run, tries=RACE if varies(written.program) else 1)
+    search = Search(written, fact, run, tries=RACE if varying(written.program) else 1)
     search = replace(search, raised=raised(search.ended(text)[1], fact))
     short = sliced(text, fact)
     if short is not None and not search.shows(short):
@@ -232,9 +232,10 @@ def raised(said: str, fact: str) -> str:
     return match[1] if match else ""
 
 
-def varies(program: Program) -> bool:
-    """Whether the ledger knows that a program shows now one thing and now another."""
-    return any(entry.varies and program.id in entry.clauses for entry in load())
+def varying(program: Program) -> frozenset[str]:
+    """The facts of a program that show now one thing and now another, as the ledger knows."""
+    entries = (entry for entry in load() if entry.varies and program.id in entry.clauses)
+    return frozenset(fact for entry in entries for fact in dict(entry.when).get("fact", ()))
 
 
 def may_hide(text: str, expected: str, observed: str, plain: str) -> bool:
