@@ -60,6 +60,7 @@ def in_examine(tree: ast.AST) -> Iterator[str]:
             yield from (f"networks.examine {name}" for name in attributes(node.test))
         if isinstance(node, ast.If) and any(isinstance(step, ast.Return) for step in node.body):
             yield from (f"networks.examine {name}" for name in attributes(node.test))
+            yield from (f"networks.examine {c.func.id}" for c in calls(node.test))
 
 
 def in_families(tree: ast.Module, module: str) -> Iterator[str]:

@@ -47,7 +47,13 @@ def test_words_can_be_asked_for_together(contexts: set[str], explains: bool) -> 
 ADVERTISED = {"BW-02", "BW-03", "BW-04", "BW-05", "BW-07", "BW-08", "GI-01", "GI-02", "GO-01", "GO-02", "GO-03"}
 """What a legacy hook advertises, and a hook on the last Node does not keep."""
 
-FORETOLD = ({"legacy": "as the Node"}, {"inside": "vmap"}, {"layout": "reordered"}, {"ties": "yes"})
+FORETOLD = (
+    {"legacy": "as the Node"},
+    {"inside": "vmap"},
+    {"layout": "reordered"},
+    {"mirrored": "both"},
+    {"ties": "yes"},
+)
 """What an entry that excuses a legacy hook of that must ask for: that the hook was called just as the oracle says of
 the Node, or that torch's numbers are wrong without hooks, or are none that a Node knows."""
 

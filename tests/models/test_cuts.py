@@ -144,7 +144,7 @@ def results(expected: Expected, ran: Ran, joined: bool) -> Iterator[str]:
 def differ(expected: Expected, what: str, observed: Any, due: Any) -> Iterator[str]:
     if (observed is None) != (due is None):
         yield f"{what} is {'None' if observed is None else 'not None'}"
-    elif observed is not None and not expected.close(numbers(observed), due, "cpu"):
+    elif observed is not None and not expected.close(numbers(observed), due):
         yield f"{what} has other numbers"
 
 

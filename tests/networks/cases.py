@@ -77,12 +77,13 @@ def case(
     kind: str = "full_backward",
     grad: str = "x",
     frozen: tuple[str, ...] = (),
+    device: str = "cpu",
 ) -> Case:
     """``module`` with weights 2 and 3 called on 5, its gradient 7; what was observed is all that is promised."""
     topology = Topology(module, tuple(Input(n, (1,), n == grad) for n in ("x", "v")), main, frozen=frozen)
     numbers = {name: np.array([[3.0 if name == "b.weight" else 2.0]]) for name in parameter_shapes(topology)}
     numbers.update(x=np.array([5.0]), v=np.array([7.0]))
-    expected = Expected(topology, numbers, acts=KINDS[kind].acts)
+    expected = Expected(topology, numbers, acts=KINDS[kind].acts, device=device)
     leaves = {name: expected.leaf_gradients.get(name) for name in numbers}
     values = {name: copied(newest(value)) for name, value in expected.trace.names.items() if name in ("y", "z")}
     plain = Observation((), values, dict.fromkeys(values, True), leaves, (), None)
@@ -93,7 +94,7 @@ def case(
         events.append(Event(kind, path, counts[path], given, arguments))
     chained = [(link, passed_on(event, link)) for event in events for link in range(3) if KINDS[kind].then]
     observed = replace(plain, events=tuple(events), chained=tuple(chained))
-    return Case(topology, KINDS[kind], "cpu", expected, observed, plain)
+    return Case(topology, KINDS[kind], device, expected, observed, plain)
 
 
 def passed_on(event: Event, link: int) -> Event:

@@ -122,9 +122,7 @@ def test_a_second_look_pairs_what_rounding_explains_after_what_the_table_does(mo
     twice = case(TWICE)
     first, second, root = twice.observed.events
     off = [e._replace(arguments=(tuple(g * 1.01 for g in e.arguments[0]), e.arguments[1])) for e in (second, first)]
-    monkeypatch.setattr(
-        Expected, "close", lambda self, o, e, device, measured=True: within(o, e, 0.02 * e if measured else 0)
-    )
+    monkeypatch.setattr(Expected, "close", lambda self, o, e, measured=True: within(o, e, 0.02 * e if measured else 0))
     looked = with_events(twice, *off, root)
     assert [p.event for p in looked.pairs if p.firing.call.path == "a"] == [off[1], off[0]]
     again = [p.event for p in replace(looked, measured=True).pairs if p.firing.call.path == "a"]

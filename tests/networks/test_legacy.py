@@ -30,6 +30,7 @@ from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.cells import LSTMCell
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.normalisation import RMSNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, inside
 from hookcheck.topology.ops.contraction import Einsum
 from hookcheck.topology.ops.elementwise import Shift
@@ -184,7 +185,10 @@ def test_where_the_node_is_not_known_what_the_hook_advertises_is_not_judged() ->
     assert gaps(with_gradients(LEGACY, numbers(7, 7)), "BW-07") == [("BW-07", "extra entries")]
 
 
-@pytest.mark.parametrize("summed", [case(EINSUM, kind="backward"), replace(LEGACY, device="cuda")])
+NORMED = case(RMSNorm((1,), 0.5, elementwise_affine=False), kind="backward", device="cuda")
+
+
+@pytest.mark.parametrize("summed", [case(EINSUM, kind="backward"), NORMED])
 def test_what_nobody_can_foretell_is_counted(summed: Case) -> None:
     assert (judged(summed, "P2-12"), unjudged(summed, "P2-12")) == (0, 1)
     assert gaps(summed, "P2-12") == []

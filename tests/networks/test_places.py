@@ -23,9 +23,9 @@ from hookcheck.probe.run import observe, release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.corpus import read
+from hookcheck.topology.cuda_kernels import UNORDERED
 from hookcheck.topology.layers.loss_classes import NLLLoss
 from hookcheck.topology.model import Call, Module, Topology
-from hookcheck.topology.unordered import UNORDERED
 
 from .cases import H, X, Y, case, gaps, net, raising
 

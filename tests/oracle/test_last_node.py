@@ -165,7 +165,7 @@ def assert_the_same(step: Step, layout: str) -> None:
         declarations = forms(step, NOW)
         assert bool(declarations) == (type(step.primitive) not in NOT_KNOWN)
         constant = step.primitive.constant if isinstance(step.primitive, (Layer, Op)) else ()
-        dtype = coarsest(["float64", step.primitive.casts, step.primitive.precision])
+        dtype = coarsest(["float64", step.primitive.casts, step.primitive.precision("cpu")])
         assert not declarations or any(agrees(theirs, form, constant, dtype) for form in declarations), theirs
 
 

@@ -33,7 +33,7 @@ else:
 DEVICES = ("cpu", "cuda")
 FEATURES = (
     *("module", "mode", "inputs", "outputs", "steps", "last", "rank", "bias", "reached"),
-    *("leaves", "asks", "roots", "ties", "writes", "layout", "tensor", "inside", "fact", "legacy"),
+    *("leaves", "asks", "roots", "ties", "writes", "layout", "mirrored", "tensor", "inside", "fact", "legacy"),
     *("order", "met", "stale", "unused", "boundaries", "program"),
     *("site", "sites", "lane", "trouble", "before", "between", "backward", "call", "context", "host", "optimizer"),
     "input",

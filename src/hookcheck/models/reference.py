@@ -179,9 +179,9 @@ class Reference(Expected):
         spots = (spot for call in self.crossings.joined.calls for spot in (*call.entry.spots, *call.exit.spots))
         return coarsest(spot.dtype for spot in spots)
 
-    def close(self, observed: Array, expected: Array, device: str, measured: bool = True) -> bool:
+    def close(self, observed: Array, expected: Array, measured: bool = True) -> bool:
         """Whether they differ by no more than the table of tolerances explains."""
-        return agree(observed, expected, self.dtype, device)
+        return agree(observed, expected, self.dtype, self.device)
 
     @cached_property
     def hooked(self) -> tuple[Sweep, ...]:

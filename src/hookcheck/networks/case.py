@@ -28,9 +28,9 @@ from hookcheck.oracle.gradient import Gradient
 from hookcheck.oracle.graph import CallTrace, Tensor
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.probe.observation import Copy, Event, Observation, dtype_of, numbers, same
+from hookcheck.topology.cuda_kernels import UNORDERED, UNORDERED_PADDING
 from hookcheck.topology.model import Apply, Backward, Grad, Topology, statements, walk
 from hookcheck.topology.primitive import Array
-from hookcheck.topology.unordered import UNORDERED
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Case:
 
     def alike(self, observed: Array, expected: Array) -> bool:
         """Whether both have one shape and, within what rounding explains, the same numbers."""
-        return _alike(self.expected, self.device, observed, expected, self.measured)
+        return _alike(self.expected, observed, expected, self.measured)
 
     def agrees(self, observed: Copy, expected: Any) -> bool:
         """Whether ``observed`` is what the oracle says (``...``: anything, or nothing), tensors as `close` has it."""
@@ -93,7 +93,7 @@ class Case:
 
     def _is(self, observed: Copy, expected: Array, dtype: str, measured: bool) -> bool:
         tensor = isinstance(observed, np.ndarray) and dtype_of(observed) == dtype
-        return tensor and _alike(self.expected, self.device, observed, expected, measured)  # type: ignore[arg-type]
+        return tensor and _alike(self.expected, observed, expected, measured)  # type: ignore[arg-type]
 
     @property
     def forbidden(self) -> bool:
@@ -212,7 +212,7 @@ class Case:
         for call in legacy.in_turn(self.expected.of_first_output, self.expected.trace.ended):
             due[call.call.path].append(call)
         # They outlive what is asked here: a case that they held would hold itself.
-        alike = partial(_alike, self.expected, self.device)
+        alike = partial(_alike, self.expected)
         looks = [partial(alike, measured=measured) for measured in ((False, True) if self.measured else (False,))]
         trace, ended = self.expected.trace, self.observed.raised is not None
         answers = {}
@@ -297,6 +297,11 @@ class Case:
         return self.device != "cpu" and _unordered(self.topology)
 
     @property
+    def opaque(self) -> bool:
+        """Whether torch makes Nodes of its own for a step, of which nobody else knows how they lead to each other."""
+        return any(node.opaque for node in self.expected.trace.nodes)
+
+    @property
     def network_features(self) -> Features:
         """The features of the network as a whole, which all that is in it share; see `network_features`."""
         return network_features(self.expected)
@@ -307,8 +312,8 @@ class Case:
         return run_features(self.expected)
 
 
-def _alike(expected: Expected, device: str, observed: Array, array: Array, measured: bool) -> bool:
-    return same(observed, array) or expected.close(numbers(observed), array, device, measured)
+def _alike(expected: Expected, observed: Array, array: Array, measured: bool) -> bool:
+    return same(observed, array) or expected.close(numbers(observed), array, measured)
 
 
 def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -323,9 +328,10 @@ def _named(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 
 @lru_cache(maxsize=256)
 def _unordered(topology: Topology) -> bool:
-    steps = [module for _, module in walk(topology.module)]
+    modules = [module for _, module in walk(topology.module)]
     ops = [s.op for s in statements(topology) if isinstance(s, Apply)]
-    return any(type(step).__name__ in UNORDERED for step in (*steps, *ops))
+    pads = any(getattr(module, "padding_mode", "zeros") in UNORDERED_PADDING for module in modules)
+    return pads or any(type(step).__name__ in UNORDERED for step in (*modules, *ops))
 
 
 @lru_cache(maxsize=256)

@@ -24,6 +24,7 @@ from hookcheck.probe.observation import Observation, same_run
 from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, writes
+from hookcheck.topology.needs import about
 from hookcheck.topology.primitive import Array
 from hookcheck.topology.values import values
 
@@ -46,9 +47,9 @@ def examine(
     is called after each kind.
     """
     id, spoken_of, kinds = identify(topology), _by_kind(tuple(clauses)), tuple(kinds)
-    if topology.device not in ("any", device):
+    if about(topology) not in ("any", device):
         yield from (
-            CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {topology.device}") for kind in kinds
+            CaseResult(family, id, kind, origin, NOT_RUN, f"the topology is about {about(topology)}") for kind in kinds
         )
         return
     unable = unavailable(topology, None)
@@ -63,7 +64,7 @@ def examine(
             if device != "cpu":
                 elsewhere[kind] = observe(topology, numbers, kind)
         ran()
-    worked_out = {NO_ACTS: Expected(topology, numbers, release=release(torch.__version__))}
+    worked_out = {NO_ACTS: Expected(topology, numbers, release=release(torch.__version__), device=device)}
     done: list[tuple[tuple[Clause, ...], Case, list[Judgements]]] = []
     beside = Beside(topology, numbers, device)
     for kind in kinds:

@@ -10,10 +10,12 @@ from weakref import WeakKeyDictionary
 from hookcheck.contract.explaining import Features
 from hookcheck.oracle.due import Firing
 from hookcheck.oracle.expected import Expected
-from hookcheck.oracle.graph import CallTrace
+from hookcheck.oracle.graph import CallTrace, Node
 from hookcheck.oracle.last_node import ties
 from hookcheck.oracle.memory import Pasted
 from hookcheck.topology.contexts import GRAD_MODES
+from hookcheck.topology.layers.convolution import Conv2d
+from hookcheck.topology.layers.padding import ReflectionPad2d
 from hookcheck.topology.model import (
     Apply,
     Composite,
@@ -69,10 +71,12 @@ def network_features(expected: Expected) -> Features:
     ``ties`` says whether the larger or smaller of two equal numbers is taken anywhere, and ``writes`` whether any step
     works in place, and if one does so ``through a view``; ``layout`` is ``reordered`` where a normalisation of images
     may get a gradient whose strides are in another order than its input's, ``ambiguous`` where an axis of one entry
-    leaves open whether images are channels-last, and ``plain`` where neither is; ``stale`` says whether a pass meets
-    the inputs alone of a call whose outputs one before it has met, and ``unused`` whether one comes to no gradient of a
-    leaf, or of what it is asked for; ``tensor`` holds the classes of tensors in it; ``inside`` holds the contexts that
-    the network runs inside of, grad modes left out, or ``nothing``, and ``… within itself`` of one that is.
+    leaves open whether images are channels-last, and ``plain`` where neither is; ``mirrored`` says whether a column of
+    an image is mirrored at ``both`` of its sides, in a row that is mirrored too, or at ``one`` at most; ``stale`` says
+    whether a pass meets the inputs alone of a call whose outputs one before it has met, and ``unused`` whether one
+    comes to no gradient of a leaf, or of what it is asked for; ``tensor`` holds the classes of tensors in it;
+    ``inside`` holds the contexts that the network runs inside of, grad modes left out, or ``nothing``, and ``… within
+    itself`` of one that is.
     """
     topology = expected.topology
     through_view = any(isinstance(node.primitive, Pasted) for node in expected.trace.nodes)
@@ -93,6 +97,7 @@ def network_features(expected: Expected) -> Features:
         "ties": frozenset({"yes" if ties(expected.trace) else "no"}),
         "writes": frozenset(["yes", *["through a view"] * through_view] if writes(topology) else ["no"]),
         "layout": frozenset(word for word, holds in orders.items() if holds) or frozenset({"plain"}),
+        "mirrored": frozenset({"both" if any(map(_mirrors_both_ways, expected.trace.nodes)) else "one"}),
         "inside": frozenset(contexts or {"nothing"}),
         "stale": frozenset({"yes" if any(map(_is_stale, expected.firings)) else "no"}),
         "unused": frozenset({"yes" if expected.unused else "no"}),
@@ -157,6 +162,18 @@ def call_features(call: CallTrace) -> Features:
         if isinstance(last.primitive, Layer) and last.primitive.parameters():
             words["bias"] = "yes" if "bias" in last.primitive.parameters() else "no"
     return {key: frozenset({word}) for key, word in words.items()}
+
+
+def _mirrors_both_ways(node: Node) -> bool:
+    """Whether it pads an image by mirroring that is so narrow that a column comes up at both sides, and a row too."""
+    step = node.primitive
+    if isinstance(step, Conv2d) and step.padding_mode == "reflect":
+        high, wide = step.margins
+        step = ReflectionPad2d((wide, wide, high, high))
+    if not isinstance(step, ReflectionPad2d):
+        return False
+    rows, columns = (read.sum(0) for read in step.matrices(node.inputs[0].array.shape[-2:]))
+    return bool(rows.max() > 1 and columns.max() > 2)
 
 
 def _is_stale(firing: Firing) -> bool:

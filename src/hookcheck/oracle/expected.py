@@ -46,11 +46,12 @@ class Expected:
         acts: Acts = NO_ACTS,
         unchanged: Expected | None = None,
         release: Release = LATEST,
+        device: str = "cpu",
     ) -> None:
         """``numbers`` are the values of parameters and inputs, as `hookcheck.topology.values.values` gives them.
 
         ``acts`` is what hooks on every module change. ``unchanged`` is the same network without them, if it is worked
-        out already and they leave all of its forward alone.
+        out already and they leave all of its forward alone. ``release`` and ``device`` are of the torch that runs it.
         """
         self.topology = topology
         self.numbers = numbers
@@ -58,13 +59,14 @@ class Expected:
         self._noise = noise
         self._unchanged = unchanged
         self.release = release
+        self.device = device
 
     @cached_property
     def trace(self) -> Trace:
         """What the program does, forward, and its backward passes."""
         if self._unchanged:
             return replace(self._unchanged.trace, acts=self.acts)
-        return trace(self.topology, self.numbers, self._noise, self.acts)
+        return trace(self.topology, self.numbers, self._noise, self.acts, self.device)
 
     def acting(self, acts: Acts) -> Expected:
         """The same network where hooks on every module change ``acts``; what those leave alone is not worked out again.
@@ -74,7 +76,7 @@ class Expected:
         """
         alone = self.trace.doubled or not any(backward.named for backward in self.trace.passes)
         unchanged = self if acts.backward and alone else None
-        return Expected(self.topology, self.numbers, acts=acts, unchanged=unchanged, release=self.release)
+        return Expected(self.topology, self.numbers, None, acts, unchanged, self.release, self.device)
 
     @cached_property
     def worked_out(self) -> bool:
@@ -100,14 +102,14 @@ class Expected:
         """The coarsest floating dtype of the network: that whose rounding decides how close torch can come."""
         return coarsest(self.trace.dtypes)
 
-    def close(self, observed: Array, expected: Array, device: str, measured: bool = True) -> bool:
+    def close(self, observed: Array, expected: Array, measured: bool = True) -> bool:
         """Whether ``observed`` differs from ``expected``, one of the gradients given here, by no more than rounding.
 
         By the table of tolerances; if ``measured``, by what rounding does to this very network as well. Runs with other
         hook kinds mostly show the same numbers, bit for bit, so what was found is kept.
         """
-        key = (id(expected), observed.dtype, observed.shape, observed.tobytes(), device, measured)
-        known = self._compared.get(key) or (expected, self._close(observed, expected, device, measured))
+        key = (id(expected), observed.dtype, observed.shape, observed.tobytes(), measured)
+        known = self._compared.get(key) or (expected, self._close(observed, expected, measured))
         self._compared[key] = known
         return known[1]
 
@@ -116,21 +118,21 @@ class Expected:
         """What `close` found, and the array itself, lest another one get its ``id``."""
         return {}
 
-    def _close(self, observed: Array, expected: Array, device: str, measured: bool) -> bool:
-        if close(observed, expected, self.dtype, device, self.trace.doubled):
+    def _close(self, observed: Array, expected: Array, measured: bool) -> bool:
+        if close(observed, expected, self.dtype, self.device, self.trace.doubled):
             return True
         if not measured or observed.shape != expected.shape or id(expected) not in self._places:
             return False
         if expected.dtype.kind not in "fc":
-            return bool(np.any([observed == each for each in (expected, *self._moved(expected, device))], axis=0).all())
-        return within(observed, expected, self.allowance(expected, device))
+            return bool(np.any([observed == each for each in (expected, *self._moved(expected))], axis=0).all())
+        return within(observed, expected, self.allowance(expected))
 
-    def _moved(self, array: Array, device: str) -> list[Array]:
+    def _moved(self, array: Array) -> list[Array]:
         """What becomes of an array that is given here where rounding moves the numbers that it was worked out from."""
-        others = (again.arrays[self._places[id(array)]] for again in self._again(device))
+        others = (again.arrays[self._places[id(array)]] for again in self._again())
         return [other for other in others if other is not None]
 
-    def allowance(self, gradient: Array, device: str) -> Array:
+    def allowance(self, gradient: Array) -> Array:
         """How far each number of a gradient that is given here may be off for what rounding does to this network.
 
         In the wide types relative to the largest gradient that the backward passes meet, since what cancels on the way
@@ -138,10 +140,10 @@ class Expected:
         """
         magnitude = max(1.0, float(abs(gradient).max(initial=0)))
         largest = max(magnitude, self._largest) if self.dtype in ("float64", "float32") else magnitude
-        slack = STEPS[self.dtype] * UNIT[self.dtype, device] * largest
+        slack = STEPS[self.dtype] * UNIT[self.dtype, self.device] * largest
         if self.trace.doubled:
             slack = max(slack, DIFFERENCES * magnitude)
-        changes = [np.abs(other - gradient) for other in self._moved(gradient, device)]
+        changes = [np.abs(other - gradient) for other in self._moved(gradient)]
         return np.asarray(slack + MARGIN[self.dtype] * np.max(changes, axis=0, initial=0))
 
     @cached_property
@@ -151,13 +153,14 @@ class Expected:
         arrays = (g for swept in sweeps for part in swept.passed.values() for g in part if g is not None and g.size)
         return max((float(np.abs(array).max()) for array in arrays), default=0.0)
 
-    def _again(self, device: str) -> tuple[Expected, ...]:
+    def _again(self) -> tuple[Expected, ...]:
         """The same network, worked out with rounding at every step."""
         if not self._noisy:
             sizes: dict[int, list[float]] = {}
-            noises = [Noise(trial, self.dtype, device, sizes) for trial in range(TRIALS)]
+            noises = [Noise(trial, self.dtype, self.device, sizes) for trial in range(TRIALS)]
             again = (self.topology, self.numbers)
-            self._noisy += [Expected(*again, each, self.trace.acts, release=self.release) for each in noises]
+            under = (self.release, self.device)
+            self._noisy += [Expected(*again, each, self.trace.acts, None, *under) for each in noises]
         return tuple(self._noisy)
 
     @cached_property

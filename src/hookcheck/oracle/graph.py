@@ -58,7 +58,8 @@ class Node:
     call, and ``exit``, on inputs only, is the index of the boundary around the outputs (-1: there is none).
     ``parameters`` names the last of the ``inputs``, and ``buffers`` are what the step found in those; ``shapes`` are
     those of the outputs (which hold the node, so the node must not hold them: a cycle would wait for the garbage
-    collector). ``last`` is what the latest sweep received and passed on: the next one mostly meets the same.
+    collector). ``opaque`` says that only torch knows the Nodes which it makes there (see `Primitive.opaque`). ``last``
+    is what the latest sweep received and passed on: the next one mostly meets the same.
     """
 
     index: int
@@ -69,6 +70,7 @@ class Node:
     buffers: Mapping[str, Array] = field(default_factory=dict)
     positions: tuple[int, ...] = ()
     exit: int | None = None
+    opaque: bool = False
     last: tuple[tuple[Array | None, ...], tuple[Array | None, ...]] | None = None
 
 

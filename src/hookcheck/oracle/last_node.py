@@ -159,7 +159,7 @@ def at_its_node(tensor: Tensor, swept: Sweep) -> Gradient:
     node = tensor.node
     assert node is not None
     received, primitive = swept.received[node.index], node.primitive
-    chained = isinstance(primitive, SingleStep) and not primitive.separate
+    chained = isinstance(primitive, SingleStep) and not primitive.separate and not node.opaque
     if primitive is None or not chained or all(gradient is None for gradient in received[: tensor.slot]):
         return received[tensor.slot]
     count = len(node.inputs) - len(node.parameters)
@@ -172,7 +172,7 @@ def _runs(tensor: Tensor, swept: Sweep) -> bool:
     """Whether the Node that made ``tensor`` runs: that of a layer's output, for it or for outputs made of it."""
     assert tensor.node is not None
     received, primitive = swept.received.get(tensor.node.index), tensor.node.primitive
-    if received is None or not isinstance(primitive, SingleStep) or primitive.at_once(tensor.dtype):
+    if received is None or not isinstance(primitive, SingleStep) or tensor.node.opaque:
         return received is not None
     first = tensor.slot if primitive.separate else 0
     return any(gradient is not None for gradient in received[first : tensor.slot + 1])
@@ -281,7 +281,7 @@ def _forms(node: Node, slot: int, swept: Sweep, release: Release) -> tuple[Form,
         slot=slot,
         contiguous=bool(node.inputs) and origin(node.inputs[0]).contiguous,
     )
-    if primitive.at_once(step.dtypes[0]):
+    if node.opaque:
         return ()
     if isinstance(primitive, Pasted):
         return _pasted(node, step, swept, release)

@@ -56,21 +56,30 @@ Names = dict[str, Any]
 
 
 @np.errstate(all="ignore")  # what a number too large to hold leads to is looked at as a whole (see `overflow`)
-def trace(topology: Topology, numbers: Mapping[str, Array], noise: Noise | None = None, acts: Acts = NO_ACTS) -> Trace:
+def trace(
+    topology: Topology,
+    numbers: Mapping[str, Array],
+    noise: Noise | None = None,
+    acts: Acts = NO_ACTS,
+    device: str = "cpu",
+) -> Trace:
     """Runs the main program of ``topology`` on the given values of parameters and inputs.
 
     ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`). ``acts`` is what a
     hook on every module changes.
     """
-    return _Tracer(topology, numbers, noise, acts).run()
+    return _Tracer(topology, numbers, noise, acts, device).run()
 
 
 class _Tracer:
     """The one place with state: the graph so far, modes, buffers, and the calls that are open."""
 
-    def __init__(self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None, acts: Acts) -> None:
+    def __init__(
+        self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None, acts: Acts, device: str
+    ) -> None:
         self.topology = topology
         self.acts = acts
+        self.device = device
         self.writing = writes(topology)
         self.modes = ["grad"]
         self.open: list[CallTrace] = []
@@ -243,8 +252,7 @@ class _Tracer:
             arrays = tuple(noise.moved(array, primitive.exact, size) for array, size in zip(arrays, within))
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
         self.result.dtypes.update(dtypes)
-        if primitive.precision:
-            self.result.dtypes.add(primitive.precision)
+        self.result.dtypes.update(filter(None, [primitive.precision(self.device)]))
         if written and written[0].bound and self.modes[-1] == "grad":
             self.forbidden()
         node = (
@@ -296,7 +304,8 @@ class _Tracer:
         buffers: Mapping[str, Array] | None = None,
     ) -> Node:
         shapes = tuple(array.shape for array in outputs)
-        node = Node(len(self.result.nodes), primitive, inputs, shapes, names, buffers or {})
+        opaque = primitive is not None and bool(inputs) and primitive.opaque(inputs[0].dtype, self.device)
+        node = Node(len(self.result.nodes), primitive, inputs, shapes, names, buffers or {}, opaque=opaque)
         self.result.nodes.append(node)
         for call in self.open:
             call.steps.append(node)

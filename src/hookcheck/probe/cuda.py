@@ -7,9 +7,11 @@ Convolutions on CUDA multiply in TF32 unless told otherwise (https://docs.pytorc
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from unittest import mock
 
 import torch
 from torch.utils import collect_env
@@ -41,7 +43,8 @@ def compute_exactly() -> None:
 
 def ordered_on(device: str) -> AbstractContextManager[None]:
     """On a CUDA device what is inside takes kernels that sum in one order, where there are such, and runs on a stream
-    of its own: hooks in backward, which the device's own thread calls, are then seen to get back to it."""
+    of its own: hooks in backward, which the device's own thread calls, are then seen to get back to it. Threads that
+    are started inside are on that stream as well: on one of their own they would read what is not yet written."""
     return nullcontext() if device == "cpu" else _ordered_on_cuda()
 
 
@@ -49,9 +52,19 @@ def ordered_on(device: str) -> AbstractContextManager[None]:
 def _ordered_on_cuda() -> Iterator[None]:
     before, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(before)
-    with _deterministic(), torch.cuda.stream(stream):
+    with _deterministic(), torch.cuda.stream(stream), _in_threads_too(stream):
         yield
     before.wait_stream(stream)
+
+
+def _in_threads_too(stream: torch.cuda.Stream) -> AbstractContextManager[object]:
+    run = threading.Thread.run
+
+    def on_the_stream(thread: threading.Thread) -> None:
+        with torch.cuda.stream(stream):
+            run(thread)
+
+    return mock.patch.object(threading.Thread, "run", on_the_stream)
 
 
 def _can_warn() -> bool:
@@ -84,6 +97,18 @@ def no_stream() -> int:
 
 def _cuda_stream() -> int:
     return int(torch.cuda.current_stream().cuda_stream)
+
+
+BROUGHT = ("does not have a deterministic implementation", "there was no current CUDA context")
+"""What warnings say that the setting brings for kernels that sum in one order, and the first use of cuBLAS in the
+device's own thread: no hook has to do with them."""
+
+
+def settle() -> None:
+    """Has the device's own thread let go of the latest backward, of which it keeps all until it takes up the next."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        leaf = torch.zeros((), device="cuda", requires_grad=True)
+        torch.autograd.grad(leaf.clone(), leaf)
 
 
 def seed(device: str) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hookcheck.probe.cuda import settle
+
 Note = Callable[[str, Any], None]
 """Takes the name of a thing and the thing, to which it keeps a weak reference."""
 
@@ -27,6 +29,7 @@ def survivors(act: Callable[[Note], object]) -> list[str]:
     things: list[tuple[str, weakref.ref[Any]]] = []
     with young():
         act(lambda name, thing: things.append((name, weakref.ref(thing))))
+        settle()
         gc.collect()
         return sorted({name for name, thing in things if thing() is not None})
 

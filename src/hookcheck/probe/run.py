@@ -18,7 +18,7 @@ from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.compiling import compiles, compiling, marking, supported
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
-from hookcheck.probe.cuda import current_stream, ordered_on, random_state, seed
+from hookcheck.probe.cuda import BROUGHT, current_stream, ordered_on, random_state, seed, settle
 from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
@@ -48,9 +48,15 @@ def observe(
     # After an exception frames hold each other and all that is in them.
     if seen.raised or not _alive(references):
         return seen
+    settle()
     gc.collect()  # what holds itself in a cycle is not kept for that
     gc.freeze()  # what is left was there before, and need not be looked through again
     return replace(seen, alive=_alive(references))
+
+
+def _worded(warning: warnings.WarningMessage) -> tuple[str, str]:
+    """Its category and first line."""
+    return warning.category.__name__, str(warning.message).partition("\n")[0]
 
 
 def _is_torchs_own(name: str) -> bool:
@@ -113,7 +119,7 @@ def _observed(
             values={name: copied(value) for name, value in named.items()},
             requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
             gradients={n: None if gradient is None else array_of(gradient) for n, gradient in gradients.items()},
-            warnings=tuple((w.category.__name__, str(w.message).partition("\n")[0]) for w in caught),
+            warnings=tuple(_worded(w) for w in caught if not any(text in str(w.message) for text in BROUGHT)),
             raised=raised,
             random=random_state(device),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),

@@ -34,7 +34,8 @@ class Program(Clause):
     """A clause that is a program.
 
     ``since`` is the first release that has what it is about. With ``alone`` it runs in a process of its own, since it
-    can end or spoil the one that it runs in. ``device`` is the one that it is about: ``cuda``, or ``any``.
+    can end or spoil the one that it runs in. ``device`` is the one that it is about: ``cpu``,
+    ``cuda`` or ``any``.
     """
 
     alone: bool = False

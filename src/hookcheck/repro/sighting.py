@@ -22,6 +22,7 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor, newest
 from hookcheck.probe.run import observe, release, unavailable, unsafe
 from hookcheck.topology.model import Topology, writes
+from hookcheck.topology.needs import about
 from hookcheck.topology.values import values
 
 
@@ -57,8 +58,8 @@ class Sighting:
 
 def unable(topology: Topology, kind: HookKind, device: str = "cpu") -> str:
     """Why this torch cannot judge the network with hooks of ``kind``; an empty text if it can."""
-    if topology.device not in ("any", device):
-        return f"it is about {topology.device}: add --device {topology.device}"
+    if about(topology) not in ("any", device):
+        return f"it is about {about(topology)}: add --device {about(topology)}"
     return unavailable(topology, kind.name) or unsafe(kind.name, writes(topology))
 
 
@@ -71,7 +72,7 @@ def sightings(
     in `hookcheck.networks.examine`.
     """
     numbers = values(topology)
-    expected = Expected(topology, numbers, release=release(torch.__version__))
+    expected = Expected(topology, numbers, release=release(torch.__version__), device=device)
     if kind.acts.backward or not kind.observes:
         expected = expected.acting(kind.acts)
     if not expected.worked_out:

@@ -38,6 +38,12 @@ DTYPES = {
 """The floating dtypes, each with the first release in which the CPU computes with it in all steps that are drawn."""
 
 
+def about(topology: Topology) -> str:
+    """The one kind of device that the topology, or a tensor in it, is about; or ``any``."""
+    devices = [topology.device, *(TENSORS[name].device for name in tensor_classes(topology))]
+    return next((device for device in devices if device != "any"), "any")
+
+
 @worked_out_once
 def needs(topology: Topology) -> tuple[str, str]:
     """The newest thing that the topology uses: the first torch release that can run it, and the thing's name."""

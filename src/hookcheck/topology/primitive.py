@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from hookcheck.topology.cuda_kernels import OPAQUE
 from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.tree import Tree
 
@@ -63,9 +64,8 @@ class Primitive(ABC):
         """The dtype that it casts to; empty if its outputs are of the type that its inputs promote to."""
         return ""
 
-    @property
-    def precision(self) -> str:
-        """The coarser dtype that torch keeps a constant of the formula in; empty if there is none."""
+    def precision(self, device: str) -> str:
+        """The coarser dtype that torch keeps a constant of the formula in on that device; empty if there is none."""
         return ""
 
     @property
@@ -78,9 +78,12 @@ class Primitive(ABC):
         """Whether torch makes each of its outputs by a Node of its own, none of which leads to another."""
         return False
 
-    def at_once(self, dtype: str) -> bool:
-        """Whether a library that torch may use for this dtype makes all outputs by one Node, which only it knows."""
-        return False
+    def opaque(self, dtype: str, device: str) -> bool:
+        """Whether torch may take a library or a kernel for this dtype on that device whose Node only that one knows.
+
+        Of several outputs it makes all at once.
+        """
+        return device == "cuda" and type(self).__name__ in OPAQUE
 
     def whole(
         self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...], slot: int

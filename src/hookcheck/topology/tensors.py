@@ -15,7 +15,8 @@ class TensorClass:
     ``definitions`` go before all of it. It is about tensors of so many dimensions (``ranks``), and of one ``dtype``
     where it is not about all. No gradient goes through one that is ``constant``. One that is ``sparse`` stores no
     zeros, and one that ``repeats`` has its first row in all rows. What functions of torch give is made one as well
-    where it ``wraps``. ``since`` is the first release that has all of it, its gradients included.
+    where it ``wraps``. ``device`` is ``any`` or the one kind that it can be on. ``since`` is the first release that has
+    all of it, its gradients included.
     """
 
     make: str
@@ -30,6 +31,7 @@ class TensorClass:
     sparse: bool = False
     repeats: bool = False
     wraps: bool = False
+    device: str = "any"
     definitions: str = ""
 
     def as_parameter(self, dense: str) -> str:
@@ -124,7 +126,7 @@ TENSORS = {
     "sparse CSR": TensorClass(
         "{0}.to_sparse_csr()", "{0}.to_dense()", since="2.1", ranks=(2,), opaque=True, sparse=True
     ),
-    "MKLDNN": TensorClass("{0}.to_mkldnn()", "{0}.to_dense()", dtype="float32", opaque=True),
+    "MKLDNN": TensorClass("{0}.to_mkldnn()", "{0}.to_dense()", dtype="float32", opaque=True, device="cpu"),
     "nested": TensorClass(
         "torch.nested.as_nested_tensor([*{0}])",
         "torch.nested.to_padded_tensor({0}, 0.0)",
@@ -140,7 +142,7 @@ TENSORS = {
         opaque=True,
     ),
     "jagged, unequal rows": TensorClass(
-        "torch.nested.nested_tensor_from_jagged({0}, torch.tensor([0, 1, 1, len({0})]))",
+        "torch.nested.nested_tensor_from_jagged({0}, torch.tensor([0, 1, 1, len({0})], device={0}.device))",
         "{0}.values()",
         since="2.6",
         ranks=(2, 3),

@@ -247,7 +247,7 @@ def only_paths_through_the_module_are_changed(check: Check) -> None:
     check.equal("gradients of a positional and a keyword argument", (a.grad, key.grad), ([20], [5]))
 
     x, tripled = leaf(1.0), times(3.0)
-    tripled.register_full_backward_hook(lambda module, grad_input, grad_output: (torch.zeros(1),))
+    tripled.register_full_backward_hook(lambda module, grad_input, grad_output: (torch.zeros_like(grad_input[0]),))
     tripled(2 * x).sum().backward()
     check.equal("gradient where the hook returns zeros", x.grad, [0])
 

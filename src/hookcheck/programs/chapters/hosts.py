@@ -108,6 +108,7 @@ def convert(host: Host, net: Module) -> Module | None:
     PIN,
     since="1.8",
     source="torch.ao.quantization.swap_module, 'Preserve module's pre forward hooks'; pytorch#37151, pytorch#105445",
+    device="cpu",  # what is quantised is for the CPU
 )
 def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
     """Of a module with hooks another one is made: each hook is on one module of that, once; or the making is refused,
@@ -151,6 +152,7 @@ def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any
     since="2.0",
     source="torch.nn.Module.register_forward_hook and its siblings, of with_kwargs, prepend and always_call",
     alone=True,  # as HO-05
+    device="cpu",  # as HO-01
 )
 def what_is_made_of_a_module_keeps_the_options_of_its_hooks(check: Check) -> None:
     """Of a module with hooks that were registered with options another one is made: each hook that it holds has the
@@ -189,6 +191,7 @@ def keeps_the_option(check: Check, host_name: str, name: str, option: str) -> No
     since="1.8",
     source="torch.nn.Module.register_forward_hook and its siblings; 'every time'",
     alone=True,  # once there is a process group, SyncBatchNorm is for CUDA alone
+    device="cpu",  # as HO-01
 )
 def what_is_made_calls_its_hooks(check: Check) -> None:
     """What is made of a module with hooks calls each hook that it holds once in a forward, and once in a backward,
@@ -300,6 +303,7 @@ def a_weight_keeps_its_hooks(check: Check) -> None:
     since="1.8",
     source="torch.Tensor.register_hook, 'every time a gradient with respect to the Tensor is computed'; SZ-24",
     alone=True,  # as HO-05
+    device="cpu",  # as HO-01
 )
 def what_is_made_calls_the_hooks_of_its_parameters(check: Check) -> None:
     """Of a module whose parameters have hooks another one is made: in a backward of that each of them is called once;

@@ -52,7 +52,7 @@ def _due(output: float) -> list[Any]:
 
 def _emptied(net: Any) -> None:
     """Takes new memory for the weight, and fills it with 5."""
-    net.to_empty(device="cpu")
+    net.to_empty(device=net.weight.device)
     nn.init.constant_(net.weight, 5.0)
 
 

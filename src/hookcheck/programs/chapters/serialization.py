@@ -344,7 +344,7 @@ def parameter_hooks_stay_behind(check: Check) -> None:
         check.order(f"hooks of the original after {way}", log, expected)
 
 
-@program("SZ-29", PIN, since="1.7", source=f"{SETSTATE}; torch.optim.Optimizer.__setstate__", alone=True)
+@program("SZ-29", PIN, since="1.7", source=f"{SETSTATE}; torch.optim.Optimizer.__setstate__", alone=True, device="cpu")
 def in_a_new_process(check: Check) -> None:
     """In a process that has made none, a module from a pickle calls its hooks and its handles remove them; an optimizer
     has none, goes on from its state, and calls once each hook that is registered."""

@@ -111,7 +111,7 @@ def dropout_through_hooks(check: Check) -> None:
     dropping_out(check, vgg16(width=4), torch.randn(2, 3, 32, 32))
 
 
-@program("WN-02", PROMISE, since="1.7", source=f"{FORWARD}; torchvision.models.vgg16")
+@program("WN-02", PROMISE, since="1.7", source=f"{FORWARD}; torchvision.models.vgg16", device="cpu")
 def dropout_through_hooks_at_full_size(check: Check) -> None:
     """So is dropout through hooks on the VGG16 of torchvision, with its 138 million parameters."""
     try:

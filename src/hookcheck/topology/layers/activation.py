@@ -211,8 +211,7 @@ class Hardsigmoid(Elementwise):
 
     inplace: bool = drawn(False, True, default=False)
 
-    @property
-    def precision(self) -> str:
+    def precision(self, device: str) -> str:
         """That of torch's 1/6."""
         return "float32"
 
@@ -228,9 +227,16 @@ class Hardsigmoid(Elementwise):
 
 @dataclass(frozen=True)
 class Hardswish(Elementwise):
-    """``nn.Hardswish``: 0 up to −3, ``x`` from 3 on, ``x (x + 3) / 6`` between; the slope there is ``x / 3 + 1/2``."""
+    """``nn.Hardswish``: 0 up to −3, ``x`` from 3 on, ``x (x + 3) / 6`` between; the slope there is ``x / 3 + 1/2``.
+
+    On a CUDA device torch multiplies by 1/6 rounded to float32 whatever the dtype, where the CPU divides by 6.
+    """
 
     inplace: bool = drawn(False, True, default=False)
+
+    def precision(self, device: str) -> str:
+        """That of torch's 1/6, where there is one."""
+        return "float32" if device == "cuda" else ""
 
     def value(self, x: Array) -> Array:
         """``x`` times its hard sigmoid."""

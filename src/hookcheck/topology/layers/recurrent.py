@@ -248,10 +248,10 @@ class LSTM(_Recurrent):
         """``h``, projected if it is, and ``c``."""
         return self.proj_size or self.hidden_size, self.hidden_size
 
-    def at_once(self, dtype: str) -> bool:
-        """oneDNN's LSTM of one direction does so, on the processors that it knows; behind it axes may be exchanged."""
+    def opaque(self, dtype: str, device: str) -> bool:
+        """oneDNN's LSTM of one direction, on the processors that it knows; behind it axes may be exchanged."""
         one = not (self.bidirectional or self.batch_first or self.unbatched or self.proj_size)
-        return one and dtype in ("float32", "bfloat16", "float16")
+        return super().opaque(dtype, device) or (one and dtype in ("float32", "bfloat16", "float16"))
 
     @classmethod
     def drawn(cls, draw: DrawFn, input_size: int, steps: int, **settings: Any) -> dict[str, Any]:

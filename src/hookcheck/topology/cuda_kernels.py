@@ -1,7 +1,8 @@
-"""Which layers and operations have no CUDA kernel that sums in one order? Two runs of theirs may round differently.
+"""Layers and operations that have other kernels on a CUDA device: that sum in no one order, or make Nodes of their own.
 
-The names are those for which `torch.use_deterministic_algorithms` raises in one of the releases: what it says of a
-function holds for the layers that are made of it. On the CPU all sum in one order.
+The former are those for which `torch.use_deterministic_algorithms` raises in one of the releases: what it says of a
+function holds for the layers that are made of it. Two runs of theirs may round differently. On the CPU all sum in one
+order.
 """
 
 from __future__ import annotations
@@ -36,3 +37,22 @@ UNORDERED = {
     "UpsamplingBilinear2d": "torch.nn.functional.interpolate",
 }
 """Each by the class of the layer or operation, with the name that it has there."""
+
+UNORDERED_PADDING = ("reflect", "replicate")
+"""The ``padding_mode`` of a convolution that pads as ReflectionPad and ReplicationPad do."""
+
+OPAQUE = {
+    "RNN": "cuDNN",
+    "LSTM": "cuDNN",
+    "GRU": "cuDNN",
+    "LSTMCell": "_thnn_fused_lstm_cell",
+    "GRUCell": "_thnn_fused_gru_cell",
+    "RMSNorm": "_fused_rms_norm",
+    "MaxPool3d": "torch._decomp.decompositions, in deterministic mode",
+    "ReplicationPad1d": "torch._decomp.decompositions, in deterministic mode",
+    "ReplicationPad2d": "torch._decomp.decompositions, in deterministic mode",
+    "ReplicationPad3d": "torch._decomp.decompositions, in deterministic mode",
+    "Upsample": "torch._decomp.decompositions, in deterministic mode",
+    "UpsamplingBilinear2d": "torch._decomp.decompositions, in deterministic mode",
+}
+"""By the class of the layer, what makes its Nodes there, in one release or another."""
