@@ -6,8 +6,10 @@ import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from faults.engine import Fault
@@ -17,17 +19,24 @@ from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.contract.verdict import CaseResult
 from hookcheck.networks import examine as examining
+from hookcheck.networks.features import network_features
 from hookcheck.networks.judge import judge
+from hookcheck.oracle.expected import Expected
 from hookcheck.probe.observation import Observation
 from hookcheck.probe.run import observe, release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.corpus import read
-from hookcheck.topology.cuda_kernels import UNORDERED
+from hookcheck.topology.cuda_kernels import OPAQUE, UNORDERED
+from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.loss_classes import NLLLoss
-from hookcheck.topology.model import Call, Module, Topology
+from hookcheck.topology.layers.normalisation import RMSNorm
+from hookcheck.topology.layers.padding import ReflectionPad2d
+from hookcheck.topology.model import Call, Grad, Input, Module, Topology
+from hookcheck.topology.primitive import Array
+from hookcheck.topology.values import values
 
-from .cases import H, X, Y, case, gaps, net, raising
+from .cases import CALLED, FROM_Y, TWICE, H, V, X, Y, case, gaps, net, raising
 
 NETWORKS = read(conformance_folder() / "corpus", "multi-node")[:6]
 FAULTS = {fault.what: fault for fault in OFFERED}
@@ -117,3 +126,78 @@ def test_the_layers_without_an_ordered_kernel_are_those_that_torch_names() -> No
             "torch.nn.MaxPool3d",
             *(f"torch.nn.ReplicationPad{d}d" for d in "123"),
         }
+
+
+def test_opaque_layers_are_layers() -> None:
+    assert OPAQUE.keys() <= {*layer_classes()}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_what_makes_nodes_of_its_own_on_a_device_is_not_compared_there(device: str) -> None:
+    """A hook that is called twice there is told of where nothing is opaque."""
+    normed = case(RMSNorm((1,), 0.5, elementwise_affine=False), device=device)
+    twice = replace(normed.observed, events=normed.observed.events * 2)
+    found = gaps(replace(normed, device="cuda", observed=twice, elsewhere=normed.observed), "PL-02")
+    assert found == ([] if device == "cuda" else [("PL-02", "fired too often")])
+
+
+def test_in_what_order_nodes_run_that_backward_makes_is_not_compared() -> None:
+    asked = Grad("g", (Y,), (X,), (V,), create_graph=True)
+    for main, found in {(CALLED, FROM_Y): [("PL-02", "wrong order")], (CALLED, asked, FROM_Y): []}.items():
+        there = case(TWICE, main)
+        turned = replace(there.observed, events=there.observed.events[::-1])
+        here = replace(there, device="cuda", observed=turned, elsewhere=there.observed)
+        assert gaps(here, "PL-02") == found
+
+
+def test_numbers_that_rounding_explains_on_each_device_differ_by_no_fault() -> None:
+    """As far as this very network rounds, at a second look; the same distance beyond that is told of."""
+    there = case()
+    (event,) = there.observed.events
+    for by, known in {2.0**-34: True, 2.0**-9: False}.items():
+        off = event._replace(arguments=tuple(tuple(g * (1 + by) for g in side) for side in event.arguments))
+        here = replace(there, device="cuda", observed=replace(there.observed, events=(off,)), elsewhere=there.observed)
+        here.expected.__dict__["allowance"] = lambda gradient: abs(gradient) * 2.0**-30
+        assert gaps(here, "PL-02") == [("PL-02", "wrong values")]
+        assert gaps(replace(here, measured=True), "PL-02") == ([] if known else [("PL-02", "wrong values")])
+
+
+def gathered(v: Array, sides: tuple[int, int], padding: tuple[int, int, int, int]) -> Array:
+    """The gradient of ReflectionPad2d as the kernel that sums in one order gathers it on 2.11.0: of the corners in a
+    mirrored row that on the left, or else that on the right (``reflection_pad2d_backward_det_out_kernel``)."""
+    left, right, top, bottom = padding
+    high, wide = sides
+    gradient = np.zeros(sides)
+    for row, column in product(range(high), range(wide)):
+        rows = [-row] * (1 <= row <= top) + [2 * high - 2 - row] * (high - bottom - 1 <= row < high - 1)
+        columns = [-column] * (1 <= column <= left) + [2 * wide - 2 - column] * (wide - right - 1 <= column < wide - 1)
+        read = [(row, other) for other in (column, *columns)]
+        read += [(other, place) for other in rows for place in (column, *columns[:1])]
+        gradient[row, column] = sum(v[i + top, j + left] for i, j in read)
+    return gradient
+
+
+@pytest.mark.parametrize("sides", [(2, 2), (2, 3), (3, 2), (3, 4), (4, 3), (4, 5)])
+def test_corners_are_lost_where_the_ledger_says(sides: tuple[int, int]) -> None:
+    words = set()
+    high, wide = sides
+    most = [range(min(3, side)) for side in (wide, wide, high, high)]
+    for left, right, top, bottom in product(*most):
+        padding = (left, right, top, bottom)
+        inputs = (Input("x", (1, 1, *sides), True), Input("v", (1, 1, high + top + bottom, wide + left + right)))
+        topology = Topology(ReflectionPad2d(padding), inputs, (CALLED, FROM_Y), dtype="float64")
+        expected = Expected(topology, values(topology))
+        gradient = expected.leaf_gradients["x"][0, 0]
+        wrong = not np.allclose(gathered(expected.numbers["v"][0, 0], sides, padding), gradient)
+        (word,) = network_features(expected)["mirrored"]
+        assert wrong is (word == "both")
+        words.add(word)
+    assert words == ({"both", "one"} if sides[1] > 2 else {"one"})
+
+
+def test_a_convolution_mirrors_too() -> None:
+    for wide, word in ((3, "both"), (4, "one")):
+        layer = Conv2d(1, 1, (1, 1), padding=(1, 1), padding_mode="reflect")
+        inputs = (Input("x", (1, 1, 2, wide), True), Input("v", (1, 1, 4, wide + 2)))
+        topology = Topology(layer, inputs, (CALLED, FROM_Y))
+        assert network_features(Expected(topology, values(topology)))["mirrored"] == {word}

@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -15,8 +21,9 @@ from hookcheck import record
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult
 from hookcheck.errors import device_is_full, is_the_machines
 from hookcheck.oracle.tolerance import STEPS, UNIT
-from hookcheck.probe.cuda import accelerator
+from hookcheck.probe.cuda import accelerator, in_threads_too, settle
 from hookcheck.probe.observation import Observation
+from hookcheck.probe.run import observe
 from hookcheck.run.examiner import Examiner, Lost, Task, outcomes
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.corpus import read
@@ -127,6 +134,46 @@ def test_a_header_says_what_a_device_computes_with(monkeypatch: pytest.MonkeyPat
     assert (said["tf32"], said["deterministic"], said["cublas"]) == ("off", "where there are such", ":4096:8")
     schema = json.loads(Path(record.__file__).with_name("schema.json").read_text("utf-8"))
     assert said.keys() <= schema["$defs"]["header"]["properties"]["environment"]["properties"].keys()
+
+
+def test_threads_that_a_run_starts_are_on_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in for a stream notes in which thread it is current."""
+    seen: list[int] = []
+
+    @contextmanager
+    def current(stream: object) -> Iterator[None]:
+        seen.append(threading.get_ident())
+        yield
+
+    monkeypatch.setattr(torch.cuda, "stream", current)
+    with in_threads_too("a stream"), ThreadPoolExecutor(1) as pool:  # type: ignore[arg-type]
+        inside = pool.submit(threading.get_ident).result()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(threading.get_ident).result()
+    assert seen == [inside]
+
+
+@pytest.mark.parametrize("in_use", [False, True])
+def test_a_backward_settles_what_a_device_in_use_still_holds(monkeypatch: pytest.MonkeyPatch, in_use: bool) -> None:
+    backwards: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: in_use)
+    monkeypatch.setattr(torch, "zeros", lambda *shape, device, **rest: torch.empty(*shape, device="meta", **rest))
+    monkeypatch.setattr(torch.autograd, "grad", lambda output, leaf: backwards.append(output.device))
+    settle()
+    assert backwards == [torch.device("meta")] * in_use
+
+
+def test_what_the_device_warns_of_by_itself_is_no_warning_of_hooks() -> None:
+    @contextmanager
+    def warning() -> Iterator[None]:
+        warnings.warn("cumsum_cuda_kernel does not have a deterministic implementation, but you set …", stacklevel=1)
+        warnings.warn("Attempting to run cuBLAS, but there was no current CUDA context!", stacklevel=1)
+        warnings.warn("of a hook", stacklevel=1)
+        yield
+
+    topology = Topology(Tanh(), (Input("x", (1,)),), (Call("y", "", (Ref("x"),)),))
+    seen = observe(topology, {"x": np.ones(1)}, None, "cpu", warning)
+    assert [text for _, text in seen.warnings] == ["of a hook"]
 
 
 def test_autocast_is_that_of_the_device() -> None:

@@ -52,12 +52,13 @@ def ordered_on(device: str) -> AbstractContextManager[None]:
 def _ordered_on_cuda() -> Iterator[None]:
     before, stream = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(before)
-    with _deterministic(), torch.cuda.stream(stream), _in_threads_too(stream):
+    with _deterministic(), torch.cuda.stream(stream), in_threads_too(stream):
         yield
     before.wait_stream(stream)
 
 
-def _in_threads_too(stream: torch.cuda.Stream) -> AbstractContextManager[object]:
+def in_threads_too(stream: torch.cuda.Stream) -> AbstractContextManager[object]:
+    """Threads of Python's that are started inside are on ``stream``."""
     run = threading.Thread.run
 
     def on_the_stream(thread: threading.Thread) -> None:

@@ -48,6 +48,7 @@ OPAQUE = {
     "LSTMCell": "_thnn_fused_lstm_cell",
     "GRUCell": "_thnn_fused_gru_cell",
     "RMSNorm": "_fused_rms_norm",
+    "Dropout": "native_dropout",
     "MaxPool3d": "torch._decomp.decompositions, in deterministic mode",
     "ReplicationPad1d": "torch._decomp.decompositions, in deterministic mode",
     "ReplicationPad2d": "torch._decomp.decompositions, in deterministic mode",

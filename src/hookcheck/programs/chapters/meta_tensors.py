@@ -135,7 +135,8 @@ def seen(make: Callable[[], Any], hooks: str, device: str, differentiated: bool)
 def called_as_with_numbers(check: Check) -> None:
     """On the device meta hooks of every kind are called as on the CPU: as often, in that order, with None in the same
     places, and tensors of the same shapes and dtypes; the same leaves have a gradient."""
-    for hooks in (*HOOKS, "saved_tensors_hooks"):
+    of_kernels = ["saved_tensors_hooks"] * (check.device == "cpu")  # those of a GPU save what they need besides
+    for hooks in (*HOOKS, *of_kernels):
         for name, make in NETS.items():
             for differentiated in (True, False):
                 there, here = (seen(make, hooks, device, differentiated) for device in ("meta", check.device))

@@ -24,7 +24,7 @@ NODES: list[Any] = []
 """What hooks noted; their handles; what each does when it is called next; what orders it; whether it is alive."""
 
 
-WRITTEN_TO = "modified by an inplace operation"
+WRITTEN_TO = ("modified by an inplace operation", "has been modified inplace")
 """What torch says of a tensor that a backward needs, once it was written to."""
 
 
@@ -85,7 +85,7 @@ def attempt(act: Callable[[], Any]) -> Any:
         return act()
     except (Exception, Interrupt) as error:
         lines = str(error).strip().splitlines()
-        expected = isinstance(error, (Stop, Interrupt)) or WRITTEN_TO in str(error)
+        expected = isinstance(error, (Stop, Interrupt)) or any(text in str(error) for text in WRITTEN_TO)
         LOG.append(("raised", type(error).__name__, *([] if expected else lines[:1])))
 
 
