@@ -31,6 +31,8 @@ f()"""
     [
         (unlooked, "a = f()\nfloat(a[0])\ng(a)", "a = f()\ng(a)"),
         (unlooked, "a = float(f())\ng(a)\na.backward()", None),
+        (unlooked, '"""A title."""\n{"class": type(a), **vars(a)}\n[*a]\ng(a)', '"""A title."""\ng(a)'),
+        (unlooked, "[f() for each in a]\ng(a)", None),
         (unhooked, "net.register_forward_hook(lambda *args: None)\ng()", "g()"),
         (unhooked, "net.register_forward_hook(lambda *args: 1)\ng()", None),
         (unhooked, "handle = net.register_forward_hook(lambda *args: None)", None),

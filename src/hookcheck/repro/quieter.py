@@ -8,19 +8,20 @@ from collections.abc import Iterable
 from hookcheck.repro.editing import written
 from hookcheck.repro.removals import REGISTERS
 from hookcheck.repro.scopes import Scopes
-from hookcheck.repro.syntax import READS, dedented, is_fact, lines_of, without
+from hookcheck.repro.syntax import READS, dedented, is_fact, lines_of, reads, without
 
 
 def unlooked(text: str) -> str | None:
     """The text without statements that look at something, and do nothing with what they see."""
     tree = ast.parse(text)
-    looks = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call) and _looks(n.value)]
+    looks = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and _looks(n.value)]
     return without(text, set[int]().union(*map(lines_of, looks))) if looks else None
 
 
-def _looks(call: ast.Call) -> bool:
-    of = call.func
-    return isinstance(of, ast.Name) and of.id in READS
+def _looks(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in READS
+    return not isinstance(value, (ast.Constant, ast.Yield)) and reads(value)
 
 
 def unhooked(text: str) -> str | None:

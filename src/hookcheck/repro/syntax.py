@@ -15,8 +15,9 @@ COMPARES = frozenset(("equal", "true", "calls", "order"))
 
 
 READS = frozenset(
-    "len list tuple dict set sorted bool int float str type isinstance getattr hasattr id all any max min sum zip "  # noqa: SIM905
-    "dir count index tolist detach clone keys values items name item equal startswith stride data_ptr _is_view".split()
+    "len list tuple dict set sorted bool int float str type isinstance getattr hasattr vars id range all any max min "  # noqa: SIM905
+    "sum zip dir count index tolist detach clone keys values items name item equal startswith stride data_ptr "
+    "_is_view".split()
 )
 """Functions and methods that change nothing."""
 

@@ -35,7 +35,7 @@ def undisturbed(text: str, fact: str) -> str:
         act = call.args[ACTS[written(call.func)[6:]]]
         done = f"({written(act)})()" if isinstance(act, ast.Lambda) else f"{written(act)}()"
         if written(call.func)[6:] in COMPARES:
-            done = "" if reads(statement) else written(act)
+            done = "" if reads(act) else written(act)
         text = _instead(text, statement, [done] if done else [])
 
 
@@ -49,7 +49,7 @@ def _unstated(text: str, fact: str, other: str) -> str | None:
     lines = aims_of(tree, other) - aims_of(tree, fact)
     for statement, call in _stating(tree, lines):
         if isinstance(call.func, ast.Attribute) and call.func.attr in COMPARES:
-            return _instead(text, statement, [] if reads(statement) else [written(call.args[1])])
+            return _instead(text, statement, [] if reads(call.args[1]) else [written(call.args[1])])
     return None
 
 
