@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hookcheck.probe.cuda import settle
+from hookcheck.probe.lazy import torch
 
 Note = Callable[[str, Any], None]
 """Takes the name of a thing and the thing, to which it keeps a weak reference."""
@@ -22,6 +22,13 @@ def young() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+def settle() -> None:
+    """Has the device's own thread let go of the latest backward, of which it keeps all until it takes up the next."""
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        leaf = torch.zeros((), device="cuda", requires_grad=True)
+        torch.autograd.grad(leaf.clone(), leaf)
 
 
 def survivors(act: Callable[[Note], object]) -> list[str]:

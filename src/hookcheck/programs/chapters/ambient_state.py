@@ -35,11 +35,12 @@ class State:
     read: Callable[[], Any]
 
 
-def states(device: str) -> dict[str, State]:
-    """The states that this torch has, by name; what they are read by computes on ``device``."""
+def states() -> dict[str, State]:
+    """The states that this torch has, by name."""
     by_name = {"context variable": State(noted, NOTE.get), "default dtype": State(halved, torch.get_default_dtype)}
     if hasattr(torch, "autocast") and hasattr(torch, "is_autocast_cpu_enabled"):
-        autocast, one = partial(torch.autocast, device, dtype=torch.bfloat16), torch.ones(1, 1, device=device)
+        one = torch.ones(1, 1)  # on the device that programs run on, which hooks may not know
+        autocast = partial(torch.autocast, one.device.type, dtype=torch.bfloat16)
         by_name["autocast"] = State(autocast, lambda: torch.mm(one, one).dtype)
     if hasattr(torch, "set_default_device"):
         by_name["default device"] = State(partial(torch.device, "meta"), lambda: torch.empty(0).device.type)
@@ -136,7 +137,7 @@ def split(log: Log) -> tuple[Log, Log]:
 def hooks_run_in_the_state_of_what_calls_them(check: Check) -> None:
     """Hooks of a forward run in the state in which the module is called, those of a backward in that in which the
     backward is started, whatever was set in forward."""
-    for name, state in states(check.device).items():
+    for name, state in states().items():
         outside = state.read()
         with state.within():
             inside = state.read()
@@ -178,10 +179,10 @@ def hooks_compute_with_subclasses(check: Check) -> None:
 def the_second_pass_has_the_state_of_the_first(check: Check) -> None:
     """Hooks in the second pass of a checkpoint see the default device, autocast and random numbers of the first one,
     wherever the backward is started; and random numbers go on after it as they would without it."""
-    restored = {name: state for name, state in states(check.device).items() if name in ("default device", "autocast")}
-    restored["random numbers"] = State(noted, lambda: torch.rand(1, device=check.device).item())
+    restored = {name: state for name, state in states().items() if name in ("default device", "autocast")}
+    one = torch.ones(1)
     for variant, checkpoint in variants().items():
-        for name, state in restored.items():
+        for name, state in {**restored, "random numbers": State(noted, lambda: torch.rand_like(one).item())}.items():
             log: list[Any] = []
             net, x = nn.Identity(), leaf(2.0)
             net.register_forward_pre_hook(lambda module, args, log=log, state=state: log.append(state.read()))
