@@ -21,8 +21,7 @@ from hookcheck import record
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult
 from hookcheck.errors import device_is_full, is_the_machines
 from hookcheck.oracle.tolerance import STEPS, UNIT
-from hookcheck.probe.cuda import accelerator, in_threads_too
-from hookcheck.probe.garbage import settle
+from hookcheck.probe.cuda import accelerator, in_threads_too, settle
 from hookcheck.probe.observation import Observation
 from hookcheck.probe.run import observe
 from hookcheck.run.examiner import Examiner, Lost, Task, outcomes

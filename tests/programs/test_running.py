@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 from dataclasses import replace
@@ -13,6 +14,7 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES, PROMISE, Subject
 from hookcheck.contract.ledger import Entry, Ledger
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN
+from hookcheck.probe.run import release
 from hookcheck.programs import running as module
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
@@ -51,6 +53,18 @@ def test_a_fact_that_is_not_so_is_a_deviation_named_after_it() -> None:
     (deviation,) = examine_program(stray_program(fails), Ledger(())).deviations
     assert (deviation.clause, deviation.subject, deviation.gap, deviation.ledger) == ("XX-01", "two", "not fired", None)
     assert (deviation.expected, deviation.observed) == ("2 calls", "1 calls")
+
+
+@pytest.mark.skipif(release(torch.__version__) < (2, 0), reason="programs are moved to a device since torch 2.0")
+@pytest.mark.parametrize(("device", "times"), [("meta", 1), ("cpu", 0)])
+def test_a_device_has_let_go_of_all_when_a_program_collects_garbage(
+    monkeypatch: pytest.MonkeyPatch, device: str, times: int
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr("hookcheck.programs.facts.settle", lambda: settled.append("settled"))
+    facts_of(stray_program(lambda check: check.true("collected", gc.collect() >= 0)), device)
+    gc.collect()
+    assert settled == ["settled"] * times
 
 
 @pytest.mark.parametrize(("fact", "explains"), [("two", True), ("one", False)])

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hookcheck.probe.lazy import torch
-
 Note = Callable[[str, Any], None]
 """Takes the name of a thing and the thing, to which it keeps a weak reference."""
 
@@ -24,19 +22,11 @@ def young() -> Iterator[None]:
         gc.unfreeze()
 
 
-def settle() -> None:
-    """Has the device's own thread let go of the latest backward, of which it keeps all until it takes up the next."""
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        leaf = torch.zeros((), device="cuda", requires_grad=True)
-        torch.autograd.grad(leaf.clone(), leaf)
-
-
 def survivors(act: Callable[[Note], object]) -> list[str]:
     """The names of those things that ``act(note)`` notes and that are there when it is done and garbage collected."""
     things: list[tuple[str, weakref.ref[Any]]] = []
     with young():
         act(lambda name, thing: things.append((name, weakref.ref(thing))))
-        settle()
         gc.collect()
         return sorted({name for name, thing in things if thing() is not None})
 

@@ -18,8 +18,7 @@ from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
 from hookcheck.probe.compiling import compiles, compiling, marking, supported
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
-from hookcheck.probe.cuda import BROUGHT, current_stream, ordered_on, random_state, seed
-from hookcheck.probe.garbage import settle
+from hookcheck.probe.cuda import BROUGHT, current_stream, ordered_on, random_state, seed, settle
 from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved

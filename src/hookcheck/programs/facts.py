@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from unittest import mock
 
 import torch
 
@@ -12,6 +14,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import PROCESS, RAISES, Site
 from hookcheck.errors import is_the_machines
 from hookcheck.probe.compiling import optimizers_preserved
+from hookcheck.probe.cuda import settle
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, text_of
 from hookcheck.programs.program import ENDS, WHOLE, Program
@@ -51,6 +54,15 @@ def _seed(device: str) -> None:
 
 @contextmanager
 def _on(device: str) -> Iterator[None]:
-    """Has what a program makes be made on ``device``."""
-    with nullcontext() if device == "cpu" else torch.device(device):
+    """Has what a program makes be made on ``device``, and garbage collected when the device holds on to none of it."""
+    if device == "cpu":
+        yield
+        return
+    collect = gc.collect
+
+    def collected(*generation: int) -> int:
+        settle()
+        return collect(*generation)
+
+    with torch.device(device), mock.patch.object(gc, "collect", collected):
         yield

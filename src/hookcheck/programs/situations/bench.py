@@ -115,8 +115,6 @@ def order(entry: Any) -> tuple[str, str]:
 
 def alive() -> list[str]:
     """The hooks that something still holds."""
-    one = torch.ones((), requires_grad=True)
-    torch.autograd.grad(one.clone(), one)  # a device's own thread keeps the latest backward until the next
     gc.collect()
     return sorted(name for name, reference in REFERENCES.items() if reference() is not None)
 
