@@ -17,7 +17,7 @@ from faults.on_networks import OFFERED
 
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import Ledger, applying, load
-from hookcheck.contract.verdict import CaseResult
+from hookcheck.contract.verdict import NOT_RUN, CaseResult
 from hookcheck.networks import examine as examining
 from hookcheck.networks.features import network_features
 from hookcheck.networks.judge import judge
@@ -202,3 +202,10 @@ def test_a_convolution_mirrors_too() -> None:
         inputs = (Input("x", (1, 1, 2, wide), True), Input("v", (1, 1, 4, wide + 2)))
         topology = Topology(layer, inputs, (CALLED, FROM_Y))
         assert network_features(Expected(topology, values(topology)))["mirrored"] == {word}
+
+
+def test_what_is_for_the_cpu_alone_is_not_run_elsewhere() -> None:
+    inputs = (Input("x", (1,), tensor="MKLDNN"), Input("v", (1,)))
+    topology = Topology(case().topology.module, inputs, (CALLED, FROM_Y), dtype="float32")
+    (result,) = examining.examine(topology, "tensor-class", ["forward"], [], Ledger(()), "cuda")
+    assert (result.outcome, result.reason) == (NOT_RUN, "the topology is about cpu")

@@ -66,7 +66,7 @@ def trace(
     """Runs the main program of ``topology`` on the given values of parameters and inputs.
 
     ``noise``, if there is any, falls on what every step gives (see `hookcheck.oracle.rounding`). ``acts`` is what a
-    hook on every module changes.
+    hook on every module changes; ``device`` is that on which torch runs it.
     """
     return _Tracer(topology, numbers, noise, acts, device).run()
 
@@ -78,13 +78,11 @@ class _Tracer:
         self, topology: Topology, numbers: Mapping[str, Array], noise: Noise | None, acts: Acts, device: str
     ) -> None:
         self.topology = topology
-        self.acts = acts
-        self.device = device
+        self.acts, self.device = acts, device
         self.writing = writes(topology)
         self.modes = ["grad"]
         self.open: list[CallTrace] = []
-        self.leaked: Names = {}
-        self.counts: dict[str, int] = {}
+        self.leaked, self.counts = dict[str, Any](), dict[str, int]()
         self.modules = dict(walk(topology.module))
         self.training = dict.fromkeys(self.modules, topology.training)
         self.buffers: dict[str, dict[str, Array]] = {}
@@ -251,8 +249,7 @@ class _Tracer:
             within = noise.cancelled(forward, given, [array for array in given if array.dtype.kind in "fc"])
             arrays = tuple(noise.moved(array, primitive.exact, size) for array, size in zip(arrays, within))
         dtypes = [primitive.casts or _result(operands, array) for array in arrays]
-        self.result.dtypes.update(dtypes)
-        self.result.dtypes.update(filter(None, [primitive.precision(self.device)]))
+        self.result.dtypes.update(filter(None, [*dtypes, primitive.precision(self.device)]))
         if written and written[0].bound and self.modes[-1] == "grad":
             self.forbidden()
         node = (
