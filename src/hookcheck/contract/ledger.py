@@ -8,6 +8,7 @@ hook kind of its own that none of what it explains has. All three fail the run.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -205,9 +206,9 @@ def load(path: Path = PATH) -> tuple[Entry, ...]:
     """
     files = sorted(path.glob("*.toml")) if path.is_dir() else [path]
     entries = tuple(entry for file in files for entry in _entries(file))
-    twice = {e.id for e in entries if sum(e.id == other.id for other in entries) > 1}
+    twice = sorted(id for id, times in Counter(entry.id for entry in entries).items() if times > 1)
     if twice:
-        raise LedgerError(f"{path.name} has two entries with the id {sorted(twice)[0]!r}; give each its own")
+        raise LedgerError(f"{path.name} has two entries with the id {twice[0]!r}; give each its own")
     return entries
 
 
@@ -219,15 +220,16 @@ def _entries(path: Path) -> Iterator[Entry]:
     unknown = set(content) - {"deviation"}
     if unknown:
         raise LedgerError(f"{path.name} has unknown tables {sorted(unknown)}; entries are [[deviation]]")
+    choices = _choices()
     for number, raw in enumerate(content.get("deviation", []), start=1):
-        yield _entry(raw, number)
+        yield _entry(raw, number, choices)
 
 
 _TEXTS = ("id", "torch", "why", "link")
 _LISTS = ("clauses", "families", "kinds", "instead", "devices")
 
 
-def _entry(raw: Mapping[str, Any], number: int) -> Entry:
+def _entry(raw: Mapping[str, Any], number: int, choices: Mapping[str, Collection[str]]) -> Entry:
     label = f"entry {raw.get('id', f'number {number}')!r} of the ledger"
     known = {*_TEXTS, *_LISTS, "reviewed", "when", "says", "more", "varies"}
     if set(raw) - known:
@@ -240,7 +242,7 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     if "clauses" in raw and "kinds" not in raw:
         raw = {**raw, **_of_programs(raw["clauses"], label)}
     left_out = {"devices", "families"} - raw.keys()
-    lists = {key: _names(raw, key, _choices(key), label) for key in _LISTS if key not in left_out}
+    lists = {key: _names(raw, key, choices[key], label) for key in _LISTS if key not in left_out}
     try:
         torch = SpecifierSet(raw["torch"])
     except InvalidSpecifier:
@@ -259,16 +261,15 @@ def _entry(raw: Mapping[str, Any], number: int) -> Entry:
     )
 
 
-def _choices(key: str) -> Collection[str]:
-    """The names that a list may hold; of hook kinds and chapters of programs those that some clause speaks of."""
-    choices: dict[str, Collection[str]] = {
+def _choices() -> Mapping[str, Collection[str]]:
+    """The names that each list may hold; of hook kinds and chapters of programs those that some clause speaks of."""
+    return {
         "clauses": CLAUSES,
         "families": (*FAMILIES, PROGRAM),
-        "kinds": tuple(dict.fromkeys(kind for clause in CLAUSES.values() for kind in clause.kinds)),
+        "kinds": dict.fromkeys(kind for clause in CLAUSES.values() for kind in clause.kinds),
         "instead": GAPS,
         "devices": DEVICES,
     }
-    return choices[key]
 
 
 def _of_programs(clauses: Any, label: str) -> dict[str, Any]:

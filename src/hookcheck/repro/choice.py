@@ -22,6 +22,7 @@ from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.trace import trace
 from hookcheck.probe.compiling import compiles, compiling
+from hookcheck.probe.garbage import young
 from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
 from hookcheck.programs.processes import groups_closed
@@ -91,6 +92,7 @@ def executed(text: str) -> tuple[int | None, str]:
     module.__file__ = f"{NAME}.py"
     linecache.cache[module.__file__] = (len(text), None, text.splitlines(keepends=True), module.__file__)
     with (
+        young(),
         preserved(),
         groups_closed(),
         optimizers_preserved(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Sequence
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ NEWER = "99.0"
 """A release after all others: what a condition on releases says of it and of the first one, it says of all between."""
 
 
+@lru_cache(maxsize=1000)
 def folded(text: str, since: str) -> str | None:
     """The text with one expression worked out, as far as it is known for all releases from ``since``."""
     scopes = Scopes(text)

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Optional
 
@@ -108,7 +108,8 @@ def _unsaid(search: Search, text: str) -> list[str]:
 
 def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     """The script of a fact, with a control where that is no longer than scripts may be; None where it does not show."""
-    search = Search(written, fact, run, tries=RACE if varying(written.program) else 1)
+    racing = bool(varying(written.program))
+    search = Search(written, fact, run if racing else lru_cache(maxsize=None)(run), tries=RACE if racing else 1)
     search = replace(search, raised=raised(search.ended(text)[1], fact))
     short = sliced(text, fact)
     if short is not None and not search.shows(short):

@@ -11,6 +11,9 @@ from hookcheck.repro.editing import end, replaced, start, written
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.Lambda)
+OPENING = (*FUNCTIONS, ast.ClassDef, *COMPREHENSIONS)
+"""What opens a scope."""
+
 ATOMS = (
     ast.Constant,
     ast.Name,
@@ -42,9 +45,7 @@ class Scopes:
         self.shared: set[str] = set()
         """Names that are of another scope than the one that they are in."""
         self._read: list[tuple[ast.AST, ast.Name]] = []
-        for node in ast.walk(self.tree):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
+        self._around: dict[ast.AST, ast.AST] = {}
         self._visit(self.tree, self.tree)
 
     def _visit(self, node: ast.AST, scope: ast.AST) -> None:
@@ -65,21 +66,14 @@ class Scopes:
             self._read.append((scope, node))
         elif isinstance(node, ast.Name):
             self.stores[scope, node.id].append(node)
-        outside = set(_outside(node))
-        opens = isinstance(node, (*FUNCTIONS, ast.ClassDef, *COMPREHENSIONS))
-        if opens:
-            self.outer[node] = scope
+        inside = scope
+        if isinstance(node, OPENING):
+            self.outer[node], inside = scope, node
+            self._around.update(dict.fromkeys(_outside(node), scope))
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.arguments):
-                defaults = {*child.defaults, *filter(None, child.kw_defaults)}
-                for part in ast.iter_child_nodes(child):
-                    self._visit(part, scope if part in defaults else node)
-            elif isinstance(child, ast.comprehension) and child.iter in outside:
-                self._visit(child.iter, scope)
-                for part in (child.target, *child.ifs):
-                    self._visit(part, node)
-            else:
-                self._visit(child, node if opens and child not in outside else scope)
+            self.parents[child] = node
+            if not isinstance(child, ast.expr_context):
+                self._visit(child, self._around.get(child, inside))
 
     @cached_property
     def loads(self) -> Mapping[Key, list[ast.Name]]:
@@ -223,6 +217,8 @@ def pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.exp
 
 def _outside(node: ast.AST) -> Iterator[ast.AST]:
     """What is written in a part that opens a scope, but belongs to the scope around it."""
+    if isinstance(node, FUNCTIONS):
+        yield from (*node.args.defaults, *filter(None, node.args.kw_defaults))
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
         yield from node.decorator_list
     if isinstance(node, ast.ClassDef):

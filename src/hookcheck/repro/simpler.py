@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from hookcheck.repro.cutting import cut, dropped
 from hookcheck.repro.entries import entry, keyed, unfilled
@@ -27,12 +28,12 @@ from hookcheck.repro.yielding import yielded
 
 Rule = Callable[[str], "str | None"]
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[Rule, ...] = tuple(map(lru_cache(maxsize=1000), (
     unguarded, imported, unread, idle, unrolled, yielded, cut, dropped, undefaulted, put_in,
     specialised, hoisted, made_of_class, unpacked,
     keyed, entry, attribute_put_in, unfilled, plainer, unnoted, placed, defined_ahead, spread, thunk, inlined,
-)  # fmt: skip
-"""Each gives a text that is simpler in one place, or None."""
+)))  # fmt: skip
+"""Each gives a text that is simpler in one place, or None; it is asked the same again for other facts of a program."""
 
 STEPS = 400
 """So many places are made simpler at most."""
