@@ -12,6 +12,7 @@ from types import ModuleType
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.verdict import CaseResult, Deviation
+from hookcheck.probe.garbage import young
 from hookcheck.probe.state import preserved
 from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import Program
@@ -279,6 +280,7 @@ def executed(script: str) -> tuple[int, str]:
     module = ModuleType("reproduced")  # pickle looks up in its module what a script defines
     sys.modules[module.__name__] = module
     with (
+        young(),
         preserved(),
         groups_closed(),
         optimizers_preserved(),

@@ -63,8 +63,7 @@ def _last_turns(text: str, fact: str, shows: Callable[[str], bool], said: Callab
     skipped = 0
     while True:
         tree = ast.parse(text)
-        aims = aims_of(tree, fact)
-        loops = [n for n in ast.walk(tree) if isinstance(n, ast.For) and not _listed(n, tree) and states(n, aims)]
+        loops = [loop for loop in _stating(tree, fact) if not _listed(loop, tree)]
         if not loops[skipped:]:
             return text
         loop = loops[skipped]
@@ -163,8 +162,7 @@ def two_turns(
 ) -> Iterator[str]:
     """The text with two turns of a loop that states the fact, of which the second alone ``shows`` it."""
     tree = ast.parse(text)
-    aims = aims_of(tree, fact)
-    for loop in (n for n in ast.walk(tree) if isinstance(n, ast.For) and not _listed(n, tree) and states(n, aims)):
+    for loop in (loop for loop in _stating(tree, fact) if not _listed(loop, tree)):
         turns_run = _turns_run(text, loop, said)
         for turn in reversed(turns_run[:-1][-NEAREST:]):
             yield replaced(text, loop.iter, f"({turn}, {turns_run[-1]})")
@@ -239,9 +237,14 @@ def _renamed(text: str, function: ast.FunctionDef, names: set[str]) -> str | Non
 
 def _loops(tree: ast.Module, fact: str) -> list[ast.For]:
     """The loops over what is listed in which the fact is stated."""
+    return [loop for loop in _stating(tree, fact) if _listed(loop, tree)]
+
+
+def _stating(tree: ast.Module, fact: str) -> list[ast.For]:
+    """The loops in which the fact is stated, there or in a function that is called."""
     aims = aims_of(tree, fact)
-    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and _listed(node, tree)]
     holding = holders(tree, aims)
+    loops = (node for node in ast.walk(tree) if isinstance(node, ast.For))
     return [loop for loop in loops if states(loop, aims) or _calls(loop, holding)]
 
 

@@ -160,27 +160,26 @@ def what_is_made_of_a_module_keeps_the_options_of_its_hooks(check: Check) -> Non
     for host_name, host in HOSTS.items():
         for name in chain(*GROUPS.values()) if offered(host.since) else ():
             for option in options_of(name):
-                keeps_the_option(check, host_name, name, option)
+                keeps_the_option(check, host_name, host, name, option)
 
 
-def keeps_the_option(check: Check, host_name: str, name: str, option: str) -> None:
+def keeps_the_option(check: Check, host_name: str, host: Host, name: str, option: str) -> None:
     """States of a host that what it makes keeps an option of the hooks that are registered by a name."""
-    host, log = HOSTS[host_name], list[str]()
+    log: list[str] = []
     net = host.base()
     words = in_two_ways(net, name, option, log)
     before = {*registered(net, words)}
     fact = f"{host_name}: {name}, {option}"
     result = check.works(f"{fact}: making", partial(convert, host, net))
-    if result is None:
-        return
-    check.equal(fact, [how for how in registered(result, words) if how not in before], [])
-    if name in ARGUMENTS and offered(CALLED_SINCE.get(host_name, host.since)):
+    if result is not None:
+        check.equal(fact, [how for how in registered(result, words) if how not in before], [])
+    if result is not None and name in ARGUMENTS and offered(CALLED_SINCE.get(host_name, host.since)):
         held = [words[hook] for hook in tables(result) if hook in words]
         log.clear()
         result(host.given())
         due = [f"{word}: {ARGUMENTS[name] + word.startswith('with_kwargs')}" for word in held]
         check.equal(f"{fact}: arguments in a call", sorted(log), sorted(due))
-    if host_name in CHANGES:
+    if result is not None and host_name in CHANGES:
         CHANGES[host_name].back(result[0])
         check.equal(f"{fact}, taken back", sorted(registered(result, words)), sorted(before))
 
