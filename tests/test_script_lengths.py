@@ -1,5 +1,7 @@
-"""Is half of the scripts of networks as short as people ask for? It comes behind the tests that make them, whichever
-processes share those."""
+"""Is half of the scripts of networks as short as people ask for?
+
+This file is collected after the tests that make the scripts, whose processes note the lengths in one folder.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ MEDIAN = 35
 """So many lines scripts of networks have at most in the middle."""
 
 ENOUGH = 0.9
-"""This part of the scripts shows it: a few cannot be made beside others, or are not done yet."""
+"""At least this part of them must be there: some are skipped, and another process may not be done with its last."""
 
 
 @pytest.mark.slow

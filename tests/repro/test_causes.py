@@ -73,7 +73,7 @@ def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
 
 
 def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of how many lines each script has that was made, which all processes have that share the tests."""
+    """A folder with a file for each script that was made, of its number of lines; all processes of a run share it."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "lengths"
     folder.mkdir(exist_ok=True)

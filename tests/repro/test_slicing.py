@@ -170,6 +170,17 @@ def test_a_turn_beside_another_of_what_only_a_run_can_tell() -> None:
     assert not [*two_turns(text, "fact 3", lambda candidate: True, lambda candidate: "the turn is <f>\n")]
 
 
+def test_the_turn_of_a_loop_whose_fact_is_in_a_function_that_it_calls() -> None:
+    text = "def states(check, n):\n    check.equal(f'fact {n}', n, 3)\n\n\n"
+    text += "def judge(check):\n    for n in names():\n        states(check, n)"
+    said = "the turn is 1\nthe turn is 2\n"
+    assert "\n    n = 2\n" in one_turn(
+        text, "fact 2", lambda candidate: "names" not in candidate, lambda candidate: said
+    )
+    (beside,) = two_turns(text, "fact 2", lambda candidate: True, lambda candidate: said)
+    assert "for n in (1, 2):" in beside
+
+
 def test_the_turn_of_a_dict_that_takes_from_another() -> None:
     text = "ALL = {'a': f, **MORE}\n\n\ndef judge(check):\n    for n, of in ALL.items():\n"
     text += "        check.equal(f'fact {n}', of(), 3)"

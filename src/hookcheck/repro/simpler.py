@@ -33,7 +33,7 @@ RULES: tuple[Rule, ...] = tuple(map(lru_cache(maxsize=1000), (
     specialised, hoisted, made_of_class, unpacked,
     keyed, entry, attribute_put_in, unfilled, plainer, unnoted, placed, defined_ahead, spread, thunk, inlined,
 )))  # fmt: skip
-"""Each gives a text that is simpler in one place, or None; it is asked the same again for other facts of a program."""
+"""Each gives a text that is simpler in one place, or None. It remembers what it gave: the same texts come up again."""
 
 STEPS = 400
 """So many places are made simpler at most."""
