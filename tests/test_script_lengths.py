@@ -20,7 +20,7 @@ ENOUGH = 0.9
 @pytest.mark.slow
 def test_half_of_them_are_shorter_than_people_ask_for(tmp_path_factory: pytest.TempPathFactory) -> None:
     texts = [file.read_text(encoding="utf-8") for file in lengths(tmp_path_factory).iterdir()]
-    made = [int(text) for text in texts if text]
-    if not made or len(made) < ENOUGH * len(one_an_entry()):
+    numbers = [int(text) for text in texts if text]
+    if not numbers or len(numbers) < ENOUGH * len(one_an_entry()):
         pytest.skip("too few were made")
-    assert median(made) <= MEDIAN, sorted(made)
+    assert median(numbers) <= MEDIAN, sorted(numbers)
