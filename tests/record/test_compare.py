@@ -269,11 +269,10 @@ def networks(groups: Iterable[Group], **wanted: str) -> int:
 
 
 def test_what_changed_from_2_6_to_2_13_on_networks() -> None:
-    groups = measured().groups
+    # How many networks round otherwise under a hook differs from processor to processor: no count is held to that.
+    groups = [g for g in measured().groups if g.cause.gap != "other rounding"]
     assert networks(groups, status=NEW, gap="new warning") == 4260
     assert networks(groups, status=CHANGED, gap="new warning") == 11  # which were warned of otherwise already
-    assert networks(groups, status=NEW, gap="other rounding") == 8
-    assert networks(groups, status=MENDED, gap="other rounding") == 4
     assert networks(groups, status=MENDED, gap="not fired") == 12  # hooks that checkpoints lost, on 2.6.0 still
     of_graphs = [g for g in groups if (g.cause.ledger or "").startswith("aot-eager")]
     assert networks(of_graphs) == 16  # global hooks meet the graphs that a compiled net is made of
@@ -284,7 +283,7 @@ def test_what_changed_from_2_6_to_2_13_on_networks() -> None:
     assert networks(of_order) == 2  # and so comes at another time
     shown = [g for g in groups if g.cause.status == NEW and g.cause.gap == "raised"]
     assert networks(shown) == 1  # a leaf of MKLDNN, whose checkpoint raised on 2.6.0 before it could be refused
-    assert networks(g for g in groups if g.cause.gap) == 4260 + 11 + 8 + 4 + 12 + 16 + 47 + 10 + 2 + 1
+    assert networks(g for g in groups if g.cause.gap) == 4260 + 11 + 12 + 16 + 47 + 10 + 2 + 1
     assert networks(groups, status=DISAPPEARED) == 1  # the gradients of that network
 
 
