@@ -72,8 +72,8 @@ def test_every_option_shows_in_how_a_hook_is_held(name: str, option: str) -> Non
     module = nn.Linear(1, 1)
     words = in_two_ways(module, name, option, [])
     plain, other = sorted(registered(module, words), key=lambda how: not how.startswith("plain"))
-    assert "with [] behind" in plain
-    assert "behind []" in other if option == "prepend" else "with []" not in other
+    assert "with [] after" in plain
+    assert "after []" in other if option == "prepend" else "with []" not in other
 
 
 def test_a_hook_of_another_table_is_held_otherwise() -> None:

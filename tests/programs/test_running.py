@@ -18,6 +18,7 @@ from hookcheck.probe.run import release
 from hookcheck.programs import running as module
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
+from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import Program, chapters, programs
 from hookcheck.programs.running import examine_program
 
@@ -138,6 +139,19 @@ def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
     before = dict(torch.nn.modules.module._global_forward_hooks)
     facts_of(stray_program(leaves), "cpu")
     assert dict(torch.nn.modules.module._global_forward_hooks) == before
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch is built without torch.distributed")
+def test_a_program_is_in_no_process_group_that_something_else_left() -> None:
+    """A network in DistributedDataParallel stays in the group of one that it needs."""
+
+    def asks(check: Check) -> None:
+        check.true("in no group", not torch.distributed.is_initialized())
+
+    with groups_closed():
+        torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
+        (fact,) = facts_of(stray_program(asks), "cpu")
+    assert fact.finding is None
 
 
 ALONE = next(p for p in CLAUSES.values() if isinstance(p, Program) and p.alone and p.device != "cuda")

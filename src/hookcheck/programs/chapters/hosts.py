@@ -39,22 +39,23 @@ def tables(net: Module) -> Iterator[Any]:
                 yield from (getattr(hook, "hook", hook) for hook in table.values())
 
 
-def options(module: Module, name: str, key: int) -> list[str]:
+def options(module: Module, name: str, key: int, hook: Any) -> list[str]:
     """The options of a hook: the tables beside its own that have its key, and what is true of what wraps it."""
-    beside = [other for other, keys in vars(module).items() if other.startswith(f"{name}_") and key in keys]
-    wrapper = vars(vars(module)[name][key])
-    return sorted(beside + [option for option, value in wrapper.items() if value is True])
+    beside = [other for other, keys in vars(module).items() if f"{name}_" in other and key in keys]
+    return sorted(beside + [option for option, value in vars(hook).items() if value is True])
 
 
 def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
-    """How the modules of ``net`` hold those hooks that have a word: with which options, and behind which others."""
+    """How the modules of ``net`` hold those hooks that have a word: with which options, and after which others."""
     for module in net.modules():
         for name, table in vars(module).items():
+            if not is_hook_table(name, table):
+                continue
             before: list[str] = []
-            for key, wrapped in table.items() if is_hook_table(name, table) else ():
-                word = words.get(getattr(wrapped, "hook", wrapped))
+            for key, hook in table.items():
+                word = words.get(getattr(hook, "hook", hook))
                 if word:
-                    yield f"{word} in {name} with {options(module, name, key)} behind {before}"
+                    yield f"{word} in {name} with {options(module, name, key, hook)} after {before}"
                     before.append(word)
 
 
@@ -151,7 +152,6 @@ def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any
     PIN,
     since="2.0",
     source="torch.nn.Module.register_forward_hook and its siblings, of with_kwargs, prepend and always_call",
-    alone=True,  # as HO-05
     device="cpu",  # as HO-01
 )
 def what_is_made_of_a_module_keeps_the_options_of_its_hooks(check: Check) -> None:
@@ -172,7 +172,8 @@ def keeps_the_option(check: Check, host_name: str, host: Host, name: str, option
     fact = f"{host_name}: {name}, {option}"
     result = check.works(f"{fact}: making", partial(convert, host, net))
     if result is not None:
-        check.equal(fact, [how for how in registered(result, words) if how not in before], [])
+        otherwise = sorted({*registered(result, words)} - before)
+        check.equal(fact, otherwise, [])
     if result is not None and name in ARGUMENTS and offered(CALLED_SINCE.get(host_name, host.since)):
         held = [words[hook] for hook in tables(result) if hook in words]
         log.clear()
@@ -189,7 +190,6 @@ def keeps_the_option(check: Check, host_name: str, host: Host, name: str, option
     PIN,
     since="1.8",
     source="torch.nn.Module.register_forward_hook and its siblings; 'every time'",
-    alone=True,  # once there is a process group, SyncBatchNorm is for CUDA alone
     device="cpu",  # as HO-01
 )
 def what_is_made_calls_its_hooks(check: Check) -> None:
@@ -301,7 +301,6 @@ def a_weight_keeps_its_hooks(check: Check) -> None:
     PIN,
     since="1.8",
     source="torch.Tensor.register_hook, 'every time a gradient with respect to the Tensor is computed'; SZ-24",
-    alone=True,  # as HO-05
     device="cpu",  # as HO-01
 )
 def what_is_made_calls_the_hooks_of_its_parameters(check: Check) -> None:
