@@ -15,6 +15,13 @@ REGISTERING = """def hook(module, args):
 check.works("it registers", lambda: net.register_forward_pre_hook(hook))"""
 
 
+LOOKING = """def f(a):
+    seen = []
+    for one, other in vars(a).items():
+        yield one
+        seen.append(one)"""
+
+
 TRIES = """def f():
     try:
         g()
@@ -33,6 +40,16 @@ f()"""
         (unlooked, "a = float(f())\ng(a)\na.backward()", None),
         (unlooked, '"""A title."""\n{"class": type(a), **vars(a)}\n[*a]\ng(a)', '"""A title."""\ng(a)'),
         (unlooked, "[f() for each in a]\ng(a)", None),
+        (unlooked, "def f():\n    yield from a\n\n\ng()", None),
+        (unlooked, "if a:\n    b = len(a)\ng()", "g()"),
+        (unlooked, "if f():\n    b = len(a)\ng()", None),
+        (unlooked, "if a:\n    b = len(a)\nelse:\n    h()\ng()", None),
+        (unlooked, "b = len(a)\ng(b)", None),
+        (unlooked, "b = len(a)\nc = [b]\ng()", "g()"),
+        (unlooked, f"{LOOKING}\n\n\nb = {{*f(a)}}\ng()", f"{LOOKING}\n\n\ng()"),
+        (unlooked, f"{LOOKING.replace('[]', 'a')}\n\n\nb = {{*f(a)}}\ng()", None),
+        (unlooked, f"{LOOKING.replace('other', 'a.b')}\n\n\nb = {{*f(a)}}\ng()", None),
+        (unlooked, f"{LOOKING.replace('vars', 'next')}\n\n\nb = {{*f(a)}}\ng()", None),
         (unhooked, "net.register_forward_hook(lambda *args: None)\ng()", "g()"),
         (unhooked, "net.register_forward_hook(lambda *args: 1)\ng()", None),
         (unhooked, "handle = net.register_forward_hook(lambda *args: None)", None),

@@ -247,6 +247,15 @@ def test_a_call_gives_way_to_what_it_returns(call: str, result: str | None) -> N
     assert inlined(text).strip() == (text if result is None else f"log = []\nhook = {result}")
 
 
+@pytest.mark.parametrize(
+    ("call", "stays"),
+    [("f()", False), ("[f() for b in c]", False), ("[f() for a in c]", True), ("h(lambda a: f())", True)],
+)
+def test_a_name_in_a_function_is_not_another_one_of_that_name(call: str, stays: bool) -> None:
+    text = f"def f():\n    return g(a)\n\n\na = 1\nb = {call}"
+    assert ("def f" in inlined(text)) is stays
+
+
 @pytest.mark.parametrize(("calls", "stays"), [(1, False), (2, True)])
 def test_what_is_wide_is_shared_by_several_calls(calls: int, stays: bool) -> None:
     function = f"def f():\n    return g({', '.join('a' * 20 for _ in range(4))})"

@@ -28,7 +28,7 @@ def folded(text: str, since: str) -> str | None:
         if isinstance(node, ast.expr) and not any(over in new for over in scopes.above(node)):
             value = known.value(node) or _partly(scopes, node)
             if isinstance(node, ast.JoinedStr) and value is not None and len(written(value)) > WIDEST - 20:
-                value = None
+                value = value if len(written(value)) < len(written(node)) else None
             if value is not None and written(value) != written(node):
                 new[node] = value
     return scopes.put(new) if new else None
@@ -147,10 +147,8 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
     """What an expression becomes by a part of it that is known."""
     if isinstance(node, ast.IfExp) and literal(node.test):
         return node.body if ast.literal_eval(node.test) else node.orelse
-    if isinstance(node, ast.BoolOp) and literal(node.values[0]):
-        decides = bool(ast.literal_eval(node.values[0])) is isinstance(node.op, ast.Or)
-        rest = node.values[1:]
-        return node.values[0] if decides else rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+    if isinstance(node, ast.BoolOp) and (said := _of_parts(scopes, node)) is not None:
+        return said
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
         by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
         acts = (n.func for value in node.value.values for n in outside_of_functions(value) if isinstance(n, ast.Call))
@@ -173,6 +171,19 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         return _written_out(node)
     if isinstance(node, ast.Call) and _of_two(node):
         return ast.Attribute(node.args[0], node.args[1].value, ast.Load())  # type: ignore[attr-defined]
+    return None
+
+
+def _of_parts(scopes: Scopes, node: ast.BoolOp) -> ast.expr | None:
+    """What an ``and`` or an ``or`` becomes by a part that is known: the first one, or, of a condition, any."""
+    asked = isinstance(scopes.parents.get(node), ast.If)
+    for part in filter(literal, node.values if asked else node.values[:1]):
+        decides = bool(ast.literal_eval(part)) is isinstance(node.op, ast.Or)
+        rest = [value for value in node.values if value is not part]
+        if part is node.values[0] and decides:
+            return part
+        if not decides:
+            return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
     return None
 
 

@@ -98,7 +98,7 @@ def _without_calls(text: str, name: str) -> str | None:
         if len(calls) != len(uses) or (isinstance(function.body[0], ast.Expr) and not acts.issuperset(calls)):
             return None
         call = max(calls, key=lambda node: (node.lineno, node.col_offset))
-        value = _value(function, call, tree)
+        value = _value(function, call, scopes)
         if value is None:
             return None
         text = scopes.put({call: value})
@@ -108,7 +108,7 @@ def _is(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _value(function: ast.FunctionDef, call: ast.Call, tree: ast.Module) -> ast.expr | None:
+def _value(function: ast.FunctionDef, call: ast.Call, scopes: Scopes) -> ast.expr | None:
     """What a call gives, as an expression in the place of the call; None where that would be another one."""
     arguments = _arguments(function, call)
     value = _result(function)
@@ -119,12 +119,13 @@ def _value(function: ast.FunctionDef, call: ast.Call, tree: ast.Module) -> ast.e
     deferred = {n.id for part in inner for n in ast.walk(part) if isinstance(n, ast.Name)}
     bound = {n.arg for n in ast.walk(value) if isinstance(n, ast.arg)}
     bound |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    tree = scopes.tree
     others = [n for part in tree.body if part is not function for n in ast.walk(part)]
     stored = Counter(n.id for n in others if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
     stored.update(n.arg for n in others if isinstance(n, ast.arg))
     turned = {n.id for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While)) for n in _stored(loop)}
     free = set(uses) - set(arguments) - bound
-    if any(stored[name] for name in free):
+    if any((scope, name) in scopes.stores for scope in scopes.above(call) if scope is not tree for name in free):
         return None
     for name, argument in arguments.items():
         names = {n.id for n in ast.walk(argument) if isinstance(n, ast.Name)}

@@ -27,7 +27,7 @@ from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import flat, one_turn, two_turns
-from hookcheck.repro.unstated import past, undisturbed
+from hookcheck.repro.unstated import done, past, undisturbed
 from hookcheck.repro.writing import LEFT, NESTED, NUMBER, NUMBERS, PLAIN, TENSOR, Written
 
 GIVEN = {"hookcheck.programs.check": frozenset({"Check", "NotOffered", "NotRun"})}
@@ -382,7 +382,8 @@ class Search:
         return sliced(text, self.fact, self.control)
 
     def _simpler(self, text: str) -> str:
-        return simpler(text, self.written.program.since, self.shows)
+        known = [lambda text: done(text, self.fact)] if self.fact else []
+        return simpler(text, self.written.program.since, self.shows, known)
 
 
 def _lacking(text: str) -> str:

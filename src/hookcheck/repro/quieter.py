@@ -12,16 +12,60 @@ from hookcheck.repro.syntax import READS, dedented, is_fact, lines_of, reads, wi
 
 
 def unlooked(text: str) -> str | None:
-    """The text without statements that look at something, and do nothing with what they see."""
-    tree = ast.parse(text)
-    looks = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and _looks(n.value)]
-    return without(text, set[int]().union(*map(lines_of, looks))) if looks else None
+    """The text without statements that look at something, and do nothing with what they see, or give it a name that
+    nobody reads."""
+    scopes = Scopes(text)
+    readers = _readers(scopes.tree)
+    idle: list[ast.stmt] = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and _looks(n.value)]
+    for statement in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Assign) and reads(n.value, readers)):
+        whole = _with_condition(scopes, statement, readers)
+        if _unread(scopes, statement) and not scopes.alone(whole):
+            idle.append(whole)
+    if not idle:
+        return None
+    fewer = without(text, set[int]().union(*map(lines_of, idle)))
+    return unlooked(fewer) or fewer
 
 
 def _looks(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in READS
-    return not isinstance(value, (ast.Constant, ast.Yield)) and reads(value)
+    return not isinstance(value, (ast.Constant, ast.Yield, ast.YieldFrom)) and reads(value)
+
+
+def _unread(scopes: Scopes, statement: ast.Assign) -> bool:
+    """Whether a statement does no more than give names that nobody reads."""
+    names = [(scopes.scope(statement), t.id) for t in statement.targets if isinstance(t, ast.Name)]
+    return len(names) == len(statement.targets) and not any(scopes.loads.get(key) for key in names)
+
+
+def _with_condition(scopes: Scopes, statement: ast.stmt, readers: frozenset[str]) -> ast.stmt:
+    """A statement, or the condition under which nothing else is done."""
+    above = scopes.parents[statement]
+    looks = isinstance(above, ast.If) and not above.orelse and reads(above.test, readers)
+    return above if isinstance(above, ast.If) and looks and scopes.alone(statement) else statement
+
+
+LISTS = frozenset(("modules", "named_modules", "get", "endswith"))
+"""Methods of modules, dicts and strings that change nothing; something else may have one of the name that does."""
+
+
+def _readers(tree: ast.Module) -> frozenset[str]:
+    """The functions at the top that read alone, and fill lists of their own."""
+    readers = LISTS
+    for function in (n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.decorator_list):
+        inside = [*ast.walk(function)]
+        filled = {written(n.func.value) for n in inside if isinstance(n, ast.Call) and _appends(n)}  # type: ignore[attr-defined]
+        lists = {written(n.targets[0]) for n in inside if isinstance(n, ast.Assign) and isinstance(n.value, ast.List)}
+        parts = [n for n in inside if isinstance(n, (ast.Attribute, ast.Subscript))]
+        writes = any(isinstance(part.ctx, ast.Store) for part in parts)
+        if not writes and filled <= lists and reads(function, readers | {"append"}):
+            readers |= {function.name}
+    return readers
+
+
+def _appends(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "append"
 
 
 def unhooked(text: str) -> str | None:

@@ -182,7 +182,7 @@ class Scopes:
 
     def _bracketed(self, node: ast.expr, value: ast.expr) -> str:
         parent = self.parents.get(node)
-        loose = isinstance(parent, (ast.Assign, ast.Return, ast.Expr, ast.keyword, ast.List, ast.Tuple, ast.Dict))
+        loose = isinstance(parent, (ast.stmt, ast.keyword, ast.List, ast.Tuple, ast.Dict))
         loose = loose or (isinstance(parent, ast.Call) and node is not parent.func)
         text = written(value)
         number = (

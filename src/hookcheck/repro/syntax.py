@@ -97,13 +97,13 @@ def checks(statement: ast.stmt) -> bool:
     )
 
 
-def reads(statement: ast.AST) -> bool:
-    """Whether a statement, a fact included, calls nothing that could change anything."""
+def reads(statement: ast.AST, readers: frozenset[str] = frozenset()) -> bool:
+    """Whether a statement, a fact included, calls nothing that could change anything; nor do the ``readers``."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Call):
             of = node.func
             name = of.id if isinstance(of, ast.Name) else of.attr if isinstance(of, ast.Attribute) else ""
-            if name not in (COMPARES if is_fact(node) else READS):
+            if name not in (COMPARES if is_fact(node) else READS | readers):
                 return False
         if isinstance(node, ast.Lambda):
             return False

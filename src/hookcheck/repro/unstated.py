@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from hookcheck.repro.editing import written
 from hookcheck.repro.scopes import Scopes
-from hookcheck.repro.syntax import COMPARES, aims_of, is_fact, lines_of, reads, without
+from hookcheck.repro.syntax import COMPARES, aims_of, is_fact, lines_of, may_name, reads, without
 
 
 def past(text: str, fact: str, ended: Callable[[str], tuple[int | None, str]], failing: Callable[[str], str]) -> str:
@@ -71,6 +71,16 @@ def _suppressed(text: str, fact: str) -> Iterator[str]:
         every = _instead(every, statement, new)
         yield _instead(text, statement, new)
     yield every
+
+
+def done(text: str, fact: str) -> str | None:
+    """The text that does, in the place of one of the other facts that something works, what that is about."""
+    scopes = Scopes(text)
+    for call in ast.walk(scopes.tree):
+        works = isinstance(call, ast.Call) and is_fact(call) and written(call.func)[6:] == "works"
+        if isinstance(call, ast.Call) and works and not may_name(call, fact):
+            return scopes.put({call: ast.Call(call.args[1], [], [])})
+    return None
 
 
 def unnoted(text: str) -> str | None:
