@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch.utils.hooks import BackwardHook
 
 from ..engine import Fault, called, calling, engine, replaced
+from ..registering import edited
 from .saved_tensors_hooks import crossing
 
 Patch = Callable[[list[Any]], AbstractContextManager[None]]
@@ -128,6 +130,18 @@ FAULTS = (
     Fault("lifetime: gradients that have a graph are kept", keeping(differentiable), ("LT-03", "LT-08")),
     Fault("lifetime: what a full hook raises is kept", keeping(errors), ("LT-04", "LT-11")),
     Fault("lifetime: the graph of a backward that fails is kept", keeping(failed), ("LT-04", "LT-11")),
+    Fault(
+        "lifetime: full hooks keep the gradient of the output",
+        lambda: edited(BackwardHook, "_set_user_hook", ("self.grad_outputs = None", "pass")),
+        ("LT-12",),
+        since="2.0",
+    ),
+    Fault(
+        "lifetime: full hooks keep the gradient of the output where no input requires grad",
+        lambda: edited(BackwardHook, "setup_output_hook", ("self.grad_outputs = None", "pass")),
+        ("LT-12",),
+        since="2.0",
+    ),
     Fault("lifetime: modules keep their last output", outputs, ("LT-06",)),
     Fault("lifetime: handles keep the table of hooks", tables, ("LT-07",)),
     Fault("lifetime: removed hooks are kept", keeping(removed), ("LT-05", "LT-08")),

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import product
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -282,6 +283,34 @@ def a_hook_that_stays_keeps_no_tensors(check: Check) -> None:
         with restored():
             check.equal(f"{kind}, tensors", survivors(play), [])
             alive[-1].remove()
+
+
+@program("LT-12", PROMISE, since="1.7", source="pytorch#74831")
+def gradients_do_not_outlive_a_backward(check: Check) -> None:
+    """The gradients that a backward hook of a module gets are freed when the backward ends, although the output is kept
+    with the graph, whether an input of the module requires grad or none does."""
+    for kind, requires_grad in product(kinds(MODULE, GLOBAL), (True, False)):
+        alive: list[Any] = []
+        calls = Counter[str]()
+
+        def play(
+            note: Note,
+            kind: str = kind,
+            requires_grad: bool = requires_grad,
+            alive: list[Any] = alive,
+            calls: Counter[str] = calls,
+        ) -> None:
+            net, x = net_and_input()
+            y, handle = call_hooked(kind, net, x.requires_grad_(requires_grad), hook_that_notes(note, calls))
+            (y * y).backward(retain_graph=True)
+            alive.extend([net, y, handle])
+
+        if "backward" in kind:
+            says = f"{kind}, where {'an' if requires_grad else 'no'} input requires grad"
+            with restored():
+                check.equal(f"{says}: gradients that are left", survivors(play), [])
+                check.calls(f"{says}: calls", calls["hook"], 1)
+                alive[-1].remove()
 
 
 @program("LT-07", PROMISE, since="1.7", source=SOURCE)
