@@ -138,7 +138,7 @@ class OwnOptimizer(torch.optim.Optimizer):
 """,
     ),
     "with super().step()": Choice(
-        "CallingStep(net.parameters(), lr=0.0)",
+        "CallingStep(torch.optim.SGD(net.parameters(), lr=0.0).param_groups, lr=0.0)",
         needs="""\
 class CallingStep(torch.optim.SGD):
     def step(self, closure=None):
