@@ -41,6 +41,7 @@ f()"""
         (unlooked, '"""A title."""\n{"class": type(a), **vars(a)}\n[*a]\ng(a)', '"""A title."""\ng(a)'),
         (unlooked, "[f() for each in a]\ng(a)", None),
         (unlooked, "def f():\n    yield from a\n\n\ng()", None),
+        (unlooked, "def f(a):\n    len(a)\n\n\ng(f)", None),
         (unlooked, "if a:\n    b = len(a)\ng()", "g()"),
         (unlooked, "if f():\n    b = len(a)\ng()", None),
         (unlooked, "if a:\n    b = len(a)\nelse:\n    h()\ng()", None),

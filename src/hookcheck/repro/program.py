@@ -116,7 +116,8 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
         text = past(text, fact, search.ended, failing)
         short = sliced(text, fact)
     if short is not None and not search.shows(short):
-        short = search.turned(short)  # another turn may have ended it before
+        text = search.turned(text)  # another turn may have ended it before
+        short = sliced(text, fact)
     if short is not None and not search.shows(short):
         search = replace(search, written=search.past_others)
     if short is None or not search.shows(short):

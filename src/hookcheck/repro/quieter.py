@@ -16,11 +16,11 @@ def unlooked(text: str) -> str | None:
     nobody reads."""
     scopes = Scopes(text)
     readers = _readers(scopes.tree)
-    idle: list[ast.stmt] = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and _looks(n.value)]
+    looks: list[ast.stmt] = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Expr) and _looks(n.value)]
     for statement in (n for n in ast.walk(scopes.tree) if isinstance(n, ast.Assign) and reads(n.value, readers)):
-        whole = _with_condition(scopes, statement, readers)
-        if _unread(scopes, statement) and not scopes.alone(whole):
-            idle.append(whole)
+        if _unread(scopes, statement):
+            looks.append(_with_condition(scopes, statement, readers))
+    idle = [look for look in looks if not scopes.alone(look)]
     if not idle:
         return None
     fewer = without(text, set[int]().union(*map(lines_of, idle)))

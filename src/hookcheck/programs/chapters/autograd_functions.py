@@ -149,6 +149,7 @@ def a_gradient_that_is_no_constant(check: Check) -> None:
         what = f"from a gradient that requires {'grad' if requires_grad else 'none'}"
         check.equal(f"{what}: gradient", gradient, [5 * 2 * 3 + 5 * 3 * 9])  # of x² + x³
         check.equal(f"{what}: hooks get what requires grad", sorted(log), [("input", True), ("module", True)])
+        again = partial(gradient.backward, retain_graph=True)
+        check.raises(f"{what}: differentiated again", RuntimeError, again, TWICE)
         again = partial(torch.autograd.grad, gradient, x, retain_graph=True)
         check.raises(f"{what}: differentiated again for one leaf", RuntimeError, again, TWICE)
-        check.raises(f"{what}: differentiated again", RuntimeError, gradient.backward, TWICE)

@@ -278,6 +278,7 @@ def args_are_those_of_the_step(check: Check) -> None:
     optimizer.step(closure)
     check.equal("lengths of args without and with a closure", [len(args) for args in given], [0, 1], "entry")
     check.true("the last of them is the closure", given[1][-1] is closure, "argument")
+    check.calls("calls of the closure that step is given", len(calls), 1)
     handle.remove()
     optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: ((closure,), {}))
     with suppress(Exception):  # which one is raised depends on the release

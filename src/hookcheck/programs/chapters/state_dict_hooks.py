@@ -277,7 +277,7 @@ def children_load_what_is_theirs(check: Check) -> None:
     check.order("post-hooks", log, ["0", "1.0", "1", ""])
 
 
-@program("SD-12", PIN, since="1.7", source=f"{PRIVATE_LOAD_PRE}; 'strict' of the signature; undocumented")
+@program("SD-12", PIN, since="1.7", source=f"{PRIVATE_LOAD_PRE}; 'strict' of the signature; pytorch#156177")
 def a_load_pre_hook_is_told_strict(check: Check) -> None:
     """A load pre-hook is told ``strict=True`` whatever ``load_state_dict`` was: that decides after loading only."""
     net: Any = nn.Sequential(_linear())
