@@ -134,6 +134,7 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
 
 def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
+    text = past(text, search.fact, search.ended, failing)
     said = search.ended(text)[1]
     whole = [name for name in facts_of(said, search.fact) if search.passes(said, name)]
     names = list(dict.fromkeys(reversed(whole)))
