@@ -142,9 +142,15 @@ FAULTS = (
         ("LT-12",),
         since="2.0",
     ),
+    Fault(
+        "lifetime: multi-grad hooks keep the gradients",
+        lambda: edited(torch.autograd.graph, "register_multi_grad_hook", ("del buffer[id]", "pass")),
+        ("LT-12",),
+        since="2.0",
+    ),
     Fault("lifetime: modules keep their last output", outputs, ("LT-06",)),
     Fault("lifetime: handles keep the table of hooks", tables, ("LT-07",)),
     Fault("lifetime: removed hooks are kept", keeping(removed), ("LT-05", "LT-08")),
     Fault("lifetime: contexts of saved tensors are kept", keeping(contexts), ("LT-09",), since="1.10"),
-    Fault("lifetime: multi-grad hooks cannot be removed", unremoved, ("LT-05", "LT-10"), since="2.0"),
+    Fault("lifetime: multi-grad hooks cannot be removed", unremoved, ("LT-05", "LT-10"), since="2.4"),
 )

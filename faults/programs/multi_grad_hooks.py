@@ -84,6 +84,7 @@ FAULTS = (
         "register_multi_grad_hook: the handle removes it from the first tensor",
         lambda: replaced(graph._MultiHandle, "remove", lambda original: lambda self: self.handles[0].remove()),
         ("MG-07", "MG-12"),
+        since="2.4",
     ),
     Fault(
         "register_multi_grad_hook: what has come is kept over backwards",

@@ -287,9 +287,12 @@ def a_hook_that_stays_keeps_no_tensors(check: Check) -> None:
 
 @program("LT-12", PROMISE, since="1.7", source="pytorch#74831")
 def gradients_do_not_outlive_a_backward(check: Check) -> None:
-    """The gradients that a backward hook of a module gets are freed when the backward ends, although the output is kept
-    with the graph, whether an input of the module requires grad or none does."""
-    for kind, requires_grad in product(kinds(MODULE, GLOBAL), (True, False)):
+    """The gradients that a hook gets are freed when the backward ends, although the output is kept with the graph, and
+    whether an input of the module requires grad or none does."""
+    takes_gradients = [kind for kind in kinds(MODULE, GLOBAL, OUTPUT, NODE, SEVERAL) if "forward" not in kind]
+    for kind, requires_grad in product(takes_gradients, (True, False)):
+        if KINDS[kind][0] == SEVERAL and not requires_grad:
+            continue  # one of the several is made of the input alone
         alive: list[Any] = []
         calls = Counter[str]()
 
@@ -303,14 +306,14 @@ def gradients_do_not_outlive_a_backward(check: Check) -> None:
             net, x = net_and_input()
             y, handle = call_hooked(kind, net, x.requires_grad_(requires_grad), hook_that_notes(note, calls))
             (y * y).backward(retain_graph=True)
+            net.zero_grad(set_to_none=True)
             alive.extend([net, y, handle])
 
-        if "backward" in kind:
-            says = f"{kind}, where {'an' if requires_grad else 'no'} input requires grad"
-            with restored():
-                check.equal(f"{says}: gradients that are left", survivors(play), [])
-                check.calls(f"{says}: calls", calls["hook"], 1)
-                alive[-1].remove()
+        says = f"{kind}, where {'an' if requires_grad else 'no'} input requires grad"
+        with restored():
+            check.equal(f"{says}: gradients that are left", survivors(play), [])
+            check.calls(f"{says}: calls", calls["hook"], 1)
+            alive[-1].remove()
 
 
 @program("LT-07", PROMISE, since="1.7", source=SOURCE)
