@@ -144,6 +144,11 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a dict that is handed on": (unfilled, 'd = {"a": f(), "b": g()}\nh(d)', None),
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
     "options that are known": (lambda text: folded(text, "1.8"), 'f(1, **{"a": b}, c=d)', "f(1, a=b, c=d)"),
+    "an act that the check calls": (folded_since, 'check.works("a", partial(f, b))', 'check.works("a", lambda: f(b))'),
+    "an act for later": (folded_since, 'check.true("a", partial(f, b))', None),
+    "any part of a condition": (folded_since, "if a and True and b:\n    f()", "if a and b:\n    f()"),
+    "the last part of a value": (folded_since, "c = a and True", None),
+    "a part that decides": (folded_since, "if a or True:\n    f()", None),
     "a field that is asked for at once": (
         unpacked,
         "@dataclass\nclass C:\n    a: int\n    b: int = 2\n\n\nf(C(g).a)",

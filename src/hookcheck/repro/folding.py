@@ -12,7 +12,7 @@ from typing import Any
 from hookcheck.repro.editing import written
 from hookcheck.repro.names import PURE, WIDEST, leaves, literal
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs, swapped
-from hookcheck.repro.syntax import outside_of_functions
+from hookcheck.repro.syntax import CHECK, outside_of_functions
 
 NEWER = "99.0"
 """A release after all others: what a condition on releases says of it and of the first one, it says of all between."""
@@ -167,11 +167,20 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and ast.unparse(node.func.func) == "partial":
         function, *given = node.func.args
         return ast.Call(function, [*given, *node.args], [*node.func.keywords, *node.keywords])
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "partial" and _called_at_once(scopes, node):
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        return ast.Lambda(nothing, ast.Call(node.args[0], node.args[1:], node.keywords))
     if isinstance(node, (ast.ListComp, ast.DictComp)):
         return _written_out(node)
     if isinstance(node, ast.Call) and _of_two(node):
         return ast.Attribute(node.args[0], node.args[1].value, ast.Load())  # type: ignore[attr-defined]
     return None
+
+
+def _called_at_once(scopes: Scopes, act: ast.expr) -> bool:
+    """Whether an act is handed to the check, which calls it once, to see that it works."""
+    call = scopes.parents.get(act)
+    return isinstance(call, ast.Call) and act in call.args and ast.unparse(call.func) == f"{CHECK}.works"
 
 
 def _of_parts(scopes: Scopes, node: ast.BoolOp) -> ast.expr | None:
