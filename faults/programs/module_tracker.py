@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 
 def method(name: str, make: Any) -> AbstractContextManager[None]:
@@ -20,6 +21,13 @@ def leaving_hooks(leave: Any) -> Any:
     return lambda self, *error: (self._hooks.clear(), leave(self, *error))[1]
 
 
+def naming_children() -> AbstractContextManager[None]:
+    """Names the children of a module, and not what is within them."""
+    from torch.utils.module_tracker import ModuleTracker
+
+    return edited(ModuleTracker, "_get_mod_name", ("self._get_mod_name(submod)", "pass"))
+
+
 FAULTS = (
     Fault(
         "module tracker: modules are not left",
@@ -29,6 +37,11 @@ FAULTS = (
     Fault(
         "module tracker: backward is not told from forward",
         lambda: method("is_bw", lambda _: property(lambda self: False)),
+        ("MT-01",),
+    ),
+    Fault(
+        "module tracker: only children of modules that are called have names",
+        naming_children,
         ("MT-01",),
     ),
     Fault("module tracker: hooks for backward stay", lambda: method("__exit__", leaving_hooks), ("MT-02",)),

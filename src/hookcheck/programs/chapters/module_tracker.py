@@ -75,6 +75,29 @@ def it_names_the_modules_that_run(check: Check) -> None:
             check.equal(f"after the {time} backward", [sorted(tracker.parents), tracker.is_bw], [["Global"], False])
             check.equal(f"gradient of the {time}", x.grad, [2310])
     where_one_direction_is_short(check)
+    past_its_parent(check)
+
+
+def past_its_parent(check: Check) -> None:
+    """The same of a module whose parent is not called: its name is that in the state dict nevertheless."""
+    names: list[str] = []
+
+    class Inner(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            names.extend(sorted(tracker.parents))
+            return x
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = torch.nn.Sequential(Inner())
+
+        def forward(self, x: Any) -> Any:
+            return self.block[0](x)
+
+    with tracking() as tracker:
+        Net()(torch.tensor([1.0]))
+    check.order("in a module that is called past its parent", names, ["Global", "Net", "Net.block.0"])
 
 
 def where_one_direction_is_short(check: Check) -> None:
