@@ -342,6 +342,7 @@ def test_run_from_anywhere(folder: Path) -> None:
     assert not (folder / ".pytest_cache").exists()
 
 
+@pytest.mark.slow
 def test_run_for_programs(folder: Path) -> None:
     done = in_process("run", "--format", "json", "--reports", "here", *SELECTION, cwd=folder)
     (row,) = map(json.loads, done.stdout.splitlines())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from test_cli import asked, folder, lines, record
 
 __all__ = ["folder", "record"]
@@ -23,6 +24,7 @@ def test_coverage() -> None:
     assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_coverage_by_threes() -> None:
     rows = lines("coverage", "--triples")
     assert all((row["topologies"] == 0) == bool(row["reason"]) for row in rows)
@@ -34,6 +36,7 @@ def test_coverage_by_threes() -> None:
     assert "possible, but no one family is about both" in out
 
 
+@pytest.mark.slow
 def test_coverage_of_situations() -> None:
     rows = lines("coverage", "--situations")
     assert all((row["situations"] == 0) == bool(row["reason"]) for row in rows)

@@ -323,6 +323,7 @@ def of_the_corpus() -> tuple[WordPair, ...]:
     return covered((family, topology) for family in FAMILIES for topology in read(corpus, family))
 
 
+@pytest.mark.slow
 def test_the_reasons_hold_of_the_corpus(of_the_corpus: tuple[WordPair, ...]) -> None:
     assert untrue(of_the_corpus) == []
     assert len({rule.why for rule in RULES} | {*POSSIBLE}) == len(RULES) + len(POSSIBLE)
@@ -346,6 +347,7 @@ def reasons() -> dict[tuple[Word, Word], str]:
     return {((p.axis_a, p.word_a), (p.axis_b, p.word_b)): p.reason for p in covered(())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_reason_excuses_what_a_family_draws(family: str, reasons: dict[tuple[Word, Word], str]) -> None:
     @settings(max_examples=25, database=None, phases=[Phase.generate])

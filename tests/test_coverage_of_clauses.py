@@ -52,6 +52,7 @@ def having(topology: Topology) -> set[str]:
     return {*inside(topology), *(tensor_words(topology) or ("plain",))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [("GI-01", "full_backward", "ddp"), ("AG-01", "tensor", "wrapper"), ("OB-01", "", "checkpoint", "subclass")],

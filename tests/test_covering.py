@@ -85,6 +85,7 @@ def test_a_network_makes_the_choices_of_its_row(script: Any, family: str) -> Non
         assert row in script.rows_of(family, topology)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "kind"), [("context", "nested"), ("context", "featured"), ("compiled", "around_compiled")]
 )

@@ -25,6 +25,7 @@ def drawing() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 @drawn_from_committed_records
 @pytest.mark.skipif(not torch.__version__.startswith("2.13."), reason="drawn with torch 2.13")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hookcheck.record.reading import read
 
 REPOSITORY = Path(__file__).parents[1]
@@ -18,6 +20,7 @@ def run(*command: object, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_wheel_carries_the_suite_and_its_corpus(tmp_path: Path) -> None:
     run(sys.executable, "-m", "pip", "wheel", REPOSITORY, "--no-deps", "-w", tmp_path, cwd=tmp_path)
     (wheel,) = tmp_path.glob("torch_hookcheck-*.whl")

@@ -92,6 +92,7 @@ def test_a_fault_is_not_caught_yet(fault: Fault) -> None:
     assert new_deviations == set()
 
 
+@pytest.mark.slow
 def test_hooks_that_are_called_unasked_are_seen_to_be() -> None:
     """A backward for parameters alone meets no condition of the hook, so BW-05 counts the calls; what
     they hold on to, OB-08 sees."""

@@ -181,6 +181,7 @@ def test_a_context_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: st
             assert deviations(classed, kind) - before, kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["compile_eager", "compile_aot_eager", "module_compile", "after_compile"])
 @pytest.mark.parametrize("tensor", ["negative view", "large strides"])
 def test_torch_compile_that_loses_the_hooks_of_one_class_of_tensors_is_seen(name: str, tensor: str) -> None:

@@ -131,6 +131,7 @@ def test_expected(check):
 """
 
 
+@pytest.mark.slow
 def test_one_test_for_each_clause_and_model(tmp_path: Path) -> None:
     (tmp_path / "test_own.py").write_text(SUITE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rA", "-n", "0", "test_own.py"]

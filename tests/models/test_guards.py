@@ -65,6 +65,7 @@ if hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"):  # a torch t
     )
 
 
+@pytest.mark.slow
 def test_what_is_left_is_named_with_its_place(pytester: pytest.Pytester) -> None:
     """One test leaves one thing; all in one process, which takes seconds to start."""
     body, expected = "\nstep = torch.optim.SGD(net.parameters(), 0.1)\n", []

@@ -198,6 +198,7 @@ complex_ones = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @complex_ones
 @settings(examples, max_examples=15)
 @given(data=st.data())

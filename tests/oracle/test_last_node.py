@@ -135,6 +135,7 @@ def test_the_last_node_is_that_of_torch(kind: type[Primitive], data: st.DataObje
     assert_the_same(data.draw(steps(kind)), data.draw(st.sampled_from([*LAYOUTS]), "layout of the inputs"))
 
 
+@pytest.mark.slow
 @complex_ones
 @settings(max_examples=25)
 @given(data=st.data())

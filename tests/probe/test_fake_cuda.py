@@ -87,6 +87,7 @@ def reason(said: str) -> str:
     return next((raised for raised in LACKING if raised in said), said)
 
 
+@pytest.mark.slow
 def test_hooks_see_on_a_device_what_they_see_on_the_cpu_unless_it_has_a_fault_of_its_own(device: Path) -> None:
     said = [said for _, _, said in differences(device, "multi-node", code=SOUND_AND_FAULTY)]
     sound, faulty = said[: len(said) // 2], said[len(said) // 2 :]

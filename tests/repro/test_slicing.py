@@ -274,7 +274,7 @@ def deviating() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "id", [pytest.param(id, marks=() if i % 7 == 0 else pytest.mark.slow) for i, id in enumerate(deviating())]
+    "id", [pytest.param(id, marks=() if i % 28 == 0 else pytest.mark.slow) for i, id in enumerate(deviating())]
 )
 def test_a_deviating_program_has_a_short_script(id: str) -> None:
     result = examine_program(PROGRAMS[id], Ledger(()), "cpu")

@@ -81,6 +81,7 @@ def test_what_comes_out_of_a_case_ends_the_process_and_is_told(children: Callabl
     assert (end.outcome, end.reason, end.ran) == (CRASHED, "the case let out SystemExit: 3", 1)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_case_that_goes_on_for_too_long_is_ended(
     children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
@@ -91,6 +92,7 @@ def test_a_case_that_goes_on_for_too_long_is_ended(
     assert (end.outcome, end.reason, end.ran) == (TIMED_OUT, "still running after 3 s", 1)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_case_that_works_for_too_long_is_ended(
     children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch
@@ -105,6 +107,7 @@ def test_a_case_that_works_for_too_long_is_ended(
     assert (end.outcome, end.reason, end.ran) == (TIMED_OUT, "still running after 1 s of processor time", 1)
 
 
+@pytest.mark.slow
 @needs_fork
 def test_a_case_that_waits_for_the_processor_is_not_lost(
     children: Callable[..., Child], monkeypatch: pytest.MonkeyPatch

@@ -42,6 +42,7 @@ def cut_off(request: Request, *cases: object) -> Path:
     return request.parts
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_is_no_leftover(asked: Request) -> None:  # noqa: F811
     """The lock is one of processes, so another process has to look."""
     held = hold(asked, TORCH)
@@ -196,6 +197,7 @@ def test_a_run_that_is_killed_leaves_no_process_and_nothing_that_it_finished_is_
     assert not [*tmp_path.glob(".partial-*")]
 
 
+@pytest.mark.slow
 def test_without_a_run_to_go_on_with_resume_is_refused_in_one_line(tmp_path: Path) -> None:
     result = again(tmp_path, "--resume")
     assert result.returncode == 4

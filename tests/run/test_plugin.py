@@ -108,6 +108,7 @@ def test_reports_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> 
     assert line.endswith("choose another with --reports")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "files"),
     [
@@ -173,7 +174,8 @@ def test_every_setting_of_the_run_is_printed(whole: tuple[Path, str]) -> None:
     assert re.search(rf"hookcheck: families {FAMILY}; hook kinds {', '.join(KINDS)}; all \d+ clauses\n", output)
 
 
-@pytest.mark.parametrize("workers", [pytest.param("-n1", marks=pytest.mark.slow), "-n2"])
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["-n1", "-n2"])
 def test_workers_see_what_one_process_sees(whole: tuple[Path, str], tmp_path: Path, workers: str) -> None:
     result = run(tmp_path, *ONE_FAMILY, workers)
     assert result.returncode == 0, result.stdout
@@ -197,6 +199,7 @@ def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: 
     assert left_out == {(NOT_RUN, "left out of this run by its selection of tests")}
 
 
+@pytest.mark.slow
 def test_one_program_is_run_by_its_name(tmp_path: Path) -> None:
     id = "test_programs.py::test_program[FW-08:program:forward-hooks:cpu]"
     done = subprocess.run(
@@ -263,6 +266,7 @@ hookcheck.run.plan.Request.whole = property(lambda self: True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("planted", "fails"), [(UNUSED_ENTRY + WHOLE, True), (UNUSED_ENTRY, False)])
 def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Path, planted: str, fails: bool) -> None:
     (tmp_path / "planted.py").write_text(planted)
@@ -281,6 +285,7 @@ def test_an_entry_that_explains_nothing_anywhere_fails_a_whole_run(tmp_path: Pat
     assert (reports / ("records" if fails else "partial")).is_dir()
 
 
+@pytest.mark.slow
 def test_a_soak_says_how_far_it_is_and_ends(tmp_path: Path) -> None:
     asked = ("--family", FAMILY, "--kind", KINDS[0], "--hypothesis-profile", "soak", "--topologies", "20")
     result = subprocess.run(

@@ -52,6 +52,7 @@ def archived(folder: Path, *versions: str) -> Archive:
     return read_folder(folder)
 
 
+@pytest.mark.slow
 def test_a_script_is_made_once_it_was_seen_to_fail_and_kept(tmp_path: Path) -> None:
     (result,) = write_scripts(tmp_path, cause())
     assert result.why == ""

@@ -276,6 +276,7 @@ def test_exploration_shrinks_a_fault_to_what_a_person_would_write(what: str, tmp
     assert counterexample == written, source(counterexample).script()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_family_throws_away_more_than_five_per_cent_of_what_it_draws(family: str) -> None:
     """What Hypothesis breaks off itself, since it was to be short, is not counted; a draw that is retried is."""

@@ -46,13 +46,13 @@ def _with_condition(scopes: Scopes, statement: ast.stmt, readers: frozenset[str]
     return above if isinstance(above, ast.If) and looks and scopes.alone(statement) else statement
 
 
-LISTS = frozenset(("modules", "named_modules", "get", "endswith"))
+LOOKUPS = frozenset(("modules", "named_modules", "get", "endswith"))
 """Methods of modules, dicts and strings that change nothing; something else may have one of the name that does."""
 
 
 def _readers(tree: ast.Module) -> frozenset[str]:
     """The functions at the top that read alone, and fill lists of their own."""
-    readers = LISTS
+    readers = LOOKUPS
     for function in (n for n in tree.body if isinstance(n, ast.FunctionDef) and not n.decorator_list):
         inside = [*ast.walk(function)]
         filled = {written(n.func.value) for n in inside if isinstance(n, ast.Call) and _appends(n)}  # type: ignore[attr-defined]
