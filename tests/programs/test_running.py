@@ -18,7 +18,7 @@ from hookcheck.probe.run import release
 from hookcheck.programs import running as module
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
-from hookcheck.programs.processes import groups_closed
+from hookcheck.programs.processes import groups_closed, process_group
 from hookcheck.programs.program import Program, chapters, programs
 from hookcheck.programs.running import examine_program
 
@@ -143,15 +143,27 @@ def test_global_hooks_that_a_program_leaves_are_taken_off() -> None:
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch is built without torch.distributed")
 def test_a_program_is_in_no_process_group_that_something_else_left() -> None:
-    """A network in DistributedDataParallel stays in the group of one that it needs."""
+    """A network in DistributedDataParallel stays in the group of one that it needs. A program that one runs stays in
+    that of the other."""
+    groups: list[bool] = []
+
+    def within(check: Check) -> None:
+        groups.append(torch.distributed.is_initialized())
+        check.state("it ran", None)
+
+    def runs_another(check: Check) -> None:
+        with process_group(check):
+            facts_of(stray_program(within), "cpu")
+        check.state("it ran", None)
 
     def asks(check: Check) -> None:
         check.true("in no group", not torch.distributed.is_initialized())
 
     with groups_closed():
         torch.distributed.init_process_group("gloo", rank=0, world_size=1, store=torch.distributed.HashStore())
-        (fact,) = facts_of(stray_program(asks), "cpu")
-    assert fact.finding is None
+        assert not examine_program(stray_program(asks), Ledger(())).deviations
+    assert not examine_program(stray_program(runs_another), Ledger(())).deviations
+    assert groups == [True]
 
 
 ALONE = next(p for p in CLAUSES.values() if isinstance(p, Program) and p.alone and p.device != "cuda")

@@ -17,7 +17,6 @@ from hookcheck.probe.compiling import optimizers_preserved
 from hookcheck.probe.cuda import settle
 from hookcheck.probe.state import preserved
 from hookcheck.programs.check import Check, Fact, NotOffered, NotRun, text_of
-from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ENDS, WHOLE, Program
 
 
@@ -29,7 +28,7 @@ def facts_of(program: Program, device: str) -> list[Fact]:
         NotRun: this machine lacks what it needs.
     """
     check = Check(device)
-    with preserved(), groups_closed(), optimizers_preserved(), warnings.catch_warnings(), _on(device):
+    with preserved(), optimizers_preserved(), warnings.catch_warnings(), _on(device):
         warnings.simplefilter("ignore")
         _seed(device)
         try:

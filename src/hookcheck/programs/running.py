@@ -22,6 +22,7 @@ from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResu
 from hookcheck.probe.run import release
 from hookcheck.programs.check import Fact, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
+from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, ENDS, PROGRAM, WHOLE, Program
 
 
@@ -29,7 +30,8 @@ def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> Ca
     """Runs ``program`` on this torch and says which of its facts are not so."""
     try:
         _possible(program, device)
-        facts = _alone(program, device) if program.alone else facts_of(program, device)
+        with groups_closed():  # a network in DistributedDataParallel leaves the one that it needs
+            facts = _alone(program, device) if program.alone else facts_of(program, device)
     except (NotOffered, NotRun) as reason:
         outcome = NOT_OFFERED if isinstance(reason, NotOffered) else NOT_RUN
         return CaseResult(PROGRAM, program.id, program.chapter, "corpus", outcome, str(reason))
