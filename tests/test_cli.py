@@ -335,6 +335,7 @@ def test_nothing_imports_torch_before_it_is_needed() -> None:
 SELECTION = ("--family", "single-node", "--kind", "backward", "--clause", "BW-07", "-n0", "--hypothesis-profile=smoke")
 
 
+@pytest.mark.slow
 def test_run_from_anywhere(folder: Path) -> None:
     done = in_process("run", "-q", *SELECTION, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr

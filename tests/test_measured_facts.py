@@ -101,6 +101,7 @@ def test_legacy_conv2d_has_the_parameters_gradients_and_the_first_is_right(recor
         assert not any("GI-01" in deviations for deviations in layer_deviations)
 
 
+@pytest.mark.slow
 def test_full_is_right_on_conv2d_and_linear(record: Record) -> None:
     for family in ("single-node", "multi-node"):
         judged = verdicts(record, family, FULL)
@@ -129,6 +130,7 @@ def test_legacy_linear_on_a_3d_input_belongs_to_the_bias_addition_or_to_a_view(r
         assert really(layer_deviations, "GI-01") == {"(output[0] reshaped,)"}
 
 
+@pytest.mark.slow
 def test_no_input_requires_grad(record: Record) -> None:
     assert verdicts(record, "no-grad-input", LEGACY)["BW-03"] == {CONFORMS}
     gaps = {d.gap for _, c in cases(record, "no-grad-input", FULL) for d in c.deviations if d.clause == "BW-03"}

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 CHILD = """\
@@ -87,6 +89,7 @@ WRITTEN = {
 }
 
 
+@pytest.mark.slow
 def test_one_declaration_is_a_hook_kind() -> None:
     command = [sys.executable, "-c", CHILD, json.dumps(NEW)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT, check=False)

@@ -165,6 +165,7 @@ def test_bad_input(assert_fires, arguments, message):
 """What is asserted of firing, right and wrong."""
 
 
+@pytest.mark.slow
 def test_what_is_sound_passes(pytester: pytest.Pytester) -> None:
     """Removed hooks, hooks that are traced, and firing: each a file of one suite, which takes seconds to start."""
     pytester.makepyfile(test_removed=HEAD + REMOVED, test_traced=HEAD + TRACED)

@@ -139,6 +139,7 @@ def test_a_hook_kind_that_this_torch_lacks_is_not_offered_and_the_others_run(mon
 CORPUS = {path.stem: read(path.parent, path.stem) for path in sorted((conformance_folder() / "corpus").glob("*.jsonl"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family in CORPUS])
 def test_what_is_judged_once_for_two_kinds_is_what_each_of_them_gets_alone(family: str) -> None:
     ledger = applying(load(), torch.__version__, "cpu")

@@ -128,6 +128,7 @@ def agrees(theirs: tuple[Any, ...], form: Form, constant: Iterable[int] = (), dt
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*existing()], ids=lambda kind: kind.__name__)
 @settings(max_examples=25)
 @given(data=st.data())

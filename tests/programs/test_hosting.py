@@ -74,6 +74,7 @@ def test_a_host_leaves_out_more_before_a_release() -> None:
         assert (is_meant(kind, name), is_meant(kind, "HD-02")) == (reason, "not this")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*KINDS, *COMPILED])
 def test_a_host_makes_another_module_of_some_program(name: str) -> None:
     kind, differences = {**KINDS, **COMPILED}[name], list[bool]()

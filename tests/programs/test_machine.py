@@ -341,6 +341,7 @@ def test_what_is_left_of_acts_has_its_numbers_anew() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.what)
 def test_the_corpus_shows_a_planted_fault(fault: Fault) -> None:
     if not fault.offered:

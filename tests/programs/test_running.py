@@ -188,6 +188,7 @@ def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> N
     assert examine_program(ALONE, Ledger(())).outcome in (RAN, NOT_OFFERED, NOT_RUN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "gap"),
     [

@@ -57,6 +57,7 @@ def deviating() -> list[str]:
     return sorted(cells, key=lambda cell: cell.split("/")[1] in ("compiled", "context"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not RECORD.exists(), reason="there is no record of this torch")
 @pytest.mark.parametrize("cell", deviating()[:DRAWN])
 def test_a_deviating_cell_of_the_record(cell: str) -> None:

@@ -80,6 +80,7 @@ for options in {options}:
 """
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_refused_in_one_line(tmp_path: Path) -> None:
     """One process runs pytest for each, since none gets so far as to leave anything there."""
     reports, code = tmp_path / "reports", ONE_AFTER_THE_OTHER.format(options=[options for options, _ in REFUSED])
@@ -101,6 +102,7 @@ def test_a_missing_torch_is_told_in_one_line(tmp_path: Path) -> None:
     assert line.startswith("ERROR: hookcheck: torch cannot be imported (no torch here); install the release that you ")
 
 
+@pytest.mark.slow
 def test_reports_that_cannot_be_written_are_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     line = error(run(tmp_path / "file" / "reports"))
@@ -129,6 +131,7 @@ def test_a_chapter_is_all_that_runs(tmp_path: Path, arguments: tuple[str, ...], 
     assert {Path(line.partition("::")[0]).name for line in listed.splitlines() if "::" in line} == files
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_a_device_that_is_not_there_is_not_run_and_said_to_be(tmp_path: Path) -> None:
     result = run(tmp_path, "--device", "cuda", *ONE_FAMILY, "-rs")
@@ -148,6 +151,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return reports, result.stdout
 
 
+@pytest.mark.slow
 def test_a_run_of_a_part_keeps_its_record_apart(whole: tuple[Path, str]) -> None:
     reports, output = whole
     assert sorted(path.name for path in reports.iterdir()) == ["partial"]
@@ -313,6 +317,7 @@ hookcheck.run.session.outcomes = outcomes
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="every instruction has a line")
 def test_ctrl_c_at_an_instruction_without_a_line_ends_the_run_as_any_other(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(INTERRUPTED)

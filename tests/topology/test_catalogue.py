@@ -141,6 +141,7 @@ def test_a_kind_survives_writing_and_reading(kind: type[Drawn]) -> None:
     survives()
 
 
+@pytest.mark.slow
 @every
 def test_a_kind_gives_no_more_dimensions_than_the_next_is_drawn_for(kind: type[Drawn]) -> None:
     @settings(max_examples=20)

@@ -261,6 +261,7 @@ def test_every_family_has_its_promise_and_its_minimal_member_here() -> None:
     assert {*FIVE, *proved, "single-layer", "random-graph"} == FAMILIES.keys()
 
 
+@pytest.mark.slow
 def test_numbers_in_the_code_around_change_no_draw(tmp_path: Path) -> None:
     """Hypothesis tries numbers that it sees in modules that are not installed, which differ from user to user."""
     numbers = tmp_path / "numbers_around.py"

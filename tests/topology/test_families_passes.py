@@ -222,6 +222,7 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_every_topology_keeps_the_promise_of_its_family(family: ModuleType) -> None:
     assert [t for t in drawn(family.topologies)[:100] if not PROMISES[family](t)] == []

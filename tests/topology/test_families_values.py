@@ -75,6 +75,7 @@ PROMISES: dict[ModuleType, Condition] = {
 every = pytest.mark.parametrize("family", PROMISES, ids=lambda family: family.__name__.rpartition(".")[2])
 
 
+@pytest.mark.slow
 @every
 def test_every_member_has_the_feature_of_its_family(family: ModuleType) -> None:
     assert all(map(PROMISES[family], drawn(family.topologies)))
