@@ -15,7 +15,7 @@ from hookcheck.repro.parameters import specialised, spread, undefaulted
 from hookcheck.repro.placing import defined_ahead, placed, thunk
 from hookcheck.repro.simpler import Rule, simpler
 from hookcheck.repro.turns import one_turn, unrolled
-from hookcheck.repro.unstated import unnoted
+from hookcheck.repro.unstated import done, unnoted
 from hookcheck.repro.yielding import yielded
 
 GROUP = "dist.init_process_group()"
@@ -145,6 +145,8 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a list that is only kept": (unread, "d = {}\nd[a] = b\nf()", "f()"),
     "options that are known": (lambda text: folded(text, "1.8"), 'f(1, **{"a": b}, c=d)', "f(1, a=b, c=d)"),
     "an act that the check calls": (folded_since, 'check.works("a", partial(f, b))', 'check.works("a", lambda: f(b))'),
+    "what another fact says works": (lambda text: done(text, "b"), 'c = check.works("a", f)', "c = f()"),
+    "what the fact itself says works": (lambda text: done(text, "a"), 'c = check.works("a", f)', None),
     "an act for later": (folded_since, 'check.true("a", partial(f, b))', None),
     "any part of a condition": (folded_since, "if a and True and b:\n    f()", "if a and b:\n    f()"),
     "the last part of a value": (folded_since, "c = a and True", None),
