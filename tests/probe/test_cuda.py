@@ -155,12 +155,13 @@ def test_threads_that_a_run_starts_are_on_its_stream(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("in_use", [False, True])
 def test_a_backward_settles_what_a_device_in_use_still_holds(monkeypatch: pytest.MonkeyPatch, in_use: bool) -> None:
-    backwards: list[torch.device] = []
+    outputs: list[torch.Tensor] = []
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: in_use)
     monkeypatch.setattr(torch, "zeros", lambda *shape, device, **rest: torch.empty(*shape, device="meta", **rest))
-    monkeypatch.setattr(torch.autograd, "grad", lambda output, leaf: backwards.append(output.device))
-    settle()
-    assert backwards == [torch.device("meta")] * in_use
+    monkeypatch.setattr(torch.autograd, "grad", lambda output, leaf: outputs.append(output))
+    with torch.no_grad():
+        settle()
+    assert [(output.device.type, output.requires_grad) for output in outputs] == [("meta", True)] * in_use
 
 
 def test_what_the_device_warns_of_by_itself_is_no_warning_of_hooks() -> None:

@@ -108,8 +108,9 @@ device's own thread: no hook has to do with them."""
 def settle() -> None:
     """Has the device's own thread let go of the latest backward, of which it keeps all until it takes up the next."""
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        leaf = torch.zeros((), device="cuda", requires_grad=True)
-        torch.autograd.grad(leaf.clone(), leaf)
+        with torch.enable_grad():
+            leaf = torch.zeros((), device="cuda", requires_grad=True)
+            torch.autograd.grad(leaf.clone(), leaf)
 
 
 def seed(device: str) -> None:
