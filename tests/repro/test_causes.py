@@ -19,7 +19,7 @@ from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
 from hookcheck.report.archive import archive
 from hookcheck.report.causes import Cause, causes
-from hookcheck.repro.program import LONGEST
+from hookcheck.repro.search import LONGEST
 from hookcheck.repro.wrapping import WIDTH
 from hookcheck.run.reproduction import reduced_script
 from hookcheck.suite import conformance_folder

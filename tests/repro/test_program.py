@@ -23,7 +23,8 @@ from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
-from hookcheck.repro.program import GIVEN, may_hide, program_script, varying
+from hookcheck.repro.program import GIVEN, program_script, varying
+from hookcheck.repro.said import may_hide
 from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.repro.writing import (
     FAILURE,

@@ -15,7 +15,8 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.programs.program import WHOLE
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.inlining import inlined, plainer
-from hookcheck.repro.program import RACE, failing, program_script, varying
+from hookcheck.repro.program import RACE, program_script, varying
+from hookcheck.repro.said import failing
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import flat, one_turn, two_turns
 from hookcheck.repro.unstated import past

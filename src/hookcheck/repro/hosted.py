@@ -22,8 +22,9 @@ from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import WHOLE, Program
 from hookcheck.repro.alone import Alone, together
 from hookcheck.repro.editing import replaced, written
-from hookcheck.repro.program import GIVEN, Run, script_of
+from hookcheck.repro.program import GIVEN, script_of
 from hookcheck.repro.scopes import Scopes
+from hookcheck.repro.search import Run
 
 PACKAGE = "hookcheck.programs"
 WATCHING = f"{PACKAGE}.watching"

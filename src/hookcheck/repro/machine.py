@@ -38,8 +38,8 @@ from hookcheck.programs.program import Program
 from hookcheck.repro.acts import ActLines, Cast, Noted, Played
 from hookcheck.repro.heading import LACKS, ending, header, since_guard
 from hookcheck.repro.links import links
-from hookcheck.repro.program import Run
 from hookcheck.repro.runs import forked, spaced
+from hookcheck.repro.search import Run
 from hookcheck.repro.wrapping import wrapped
 
 LEVELS = tuple(Noted(modules, values, results) for values, modules, results in product((False, True), repeat=3))

@@ -12,8 +12,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import torch
-from hookcheck.programs.chapters.lifetime import GLOBAL, KINDS, LEAF, MODULE, NODE, OUTPUT, SEVERAL, kinds, restored
 from hookcheck.programs.check import Check
+from hookcheck.programs.handles import GLOBAL, KINDS, LEAF, MODULE, NODE, OUTPUT, SEVERAL, kinds, restored
 from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting

@@ -7,8 +7,8 @@ holds what its backward needs until it is dropped, and hooks that refer to it ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from typing import Any
@@ -18,35 +18,22 @@ from hookcheck.probe.garbage import Note, growth, survivors
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.saved_tensors_hooks import hooked
 from hookcheck.programs.check import Check
+from hookcheck.programs.handles import (
+    EARLY,
+    GLOBAL,
+    KINDS,
+    LEAF,
+    MODULE,
+    NODE,
+    OUTPUT,
+    SEVERAL,
+    call_hooked,
+    kinds,
+    restored,
+)
 from hookcheck.programs.program import program
 
 SOURCE = "torch.utils.hooks.RemovableHandle; torch.nn.Module.register_forward_hook; torch.Tensor.register_hook"
-
-MODULE, GLOBAL, LEAF, OUTPUT, NODE, SEVERAL = "module", "global", "leaf", "output", "node", "several"
-
-KINDS = {
-    "forward pre-hook": (MODULE, "register_forward_pre_hook"),
-    "forward hook": (MODULE, "register_forward_hook"),
-    "full backward hook": (MODULE, "register_full_backward_hook"),
-    "full backward pre-hook": (MODULE, "register_full_backward_pre_hook"),
-    "legacy backward hook": (MODULE, "register_backward_hook"),
-    "global forward pre-hook": (GLOBAL, "register_module_forward_pre_hook"),
-    "global forward hook": (GLOBAL, "register_module_forward_hook"),
-    "global full backward hook": (GLOBAL, "register_module_full_backward_hook"),
-    "global full backward pre-hook": (GLOBAL, "register_module_full_backward_pre_hook"),
-    "global legacy backward hook": (GLOBAL, "register_module_backward_hook"),
-    "tensor hook on a leaf": (LEAF, "register_hook"),
-    "post-accumulate-grad hook": (LEAF, "register_post_accumulate_grad_hook"),
-    "tensor hook on an output": (OUTPUT, "register_hook"),
-    "node hook": (NODE, "register_hook"),
-    "node pre-hook": (NODE, "register_prehook"),
-    "multi-grad hook": (SEVERAL, "register_multi_grad_hook"),
-}
-"""The kinds of hooks that have a handle: on what and by which function they are registered."""
-
-
-EARLY = (MODULE, GLOBAL, LEAF)
-"""What is there before the module is called: a hook on it is registered ahead of the call, others after it."""
 
 
 class Refused(Exception):
@@ -69,43 +56,6 @@ def hook_that_notes(note: Note, calls: Counter[str]) -> Callable[..., None]:
                     note("tensor that the hook got", part)
 
     return hook
-
-
-def call_hooked(kind: str, net: Any, x: Any, hook: Callable[..., None]) -> tuple[Any, Any]:
-    """What a module gives for the square of ``x``, and the handle of a hook of one kind, registered before or after."""
-    owner, register = KINDS[kind]
-    if owner in EARLY:
-        on = {MODULE: net, GLOBAL: torch.nn.modules.module, LEAF: x}[owner]
-        handle = getattr(on, register)(hook)
-        return net(x * x), handle
-    y = net(x * x)
-    if owner == SEVERAL:
-        return y, getattr(torch.autograd.graph, register)((y, x * 5), hook)
-    return y, getattr({OUTPUT: y, NODE: y.grad_fn}[owner], register)(hook)
-
-
-def kinds(*owners: str) -> list[str]:
-    """The kinds that this torch has, on some things or on all."""
-    has: dict[str, Any] = {
-        MODULE: nn.Module,
-        GLOBAL: torch.nn.modules.module,
-        LEAF: torch.Tensor,
-        OUTPUT: torch.Tensor,
-        NODE: (torch.ones(1, requires_grad=True) * 2).grad_fn,
-        SEVERAL: getattr(torch.autograd, "graph", None),
-    }
-    return [
-        kind for kind, (owner, name) in KINDS.items() if (not owners or owner in owners) and hasattr(has[owner], name)
-    ]
-
-
-@contextmanager
-def restored() -> Iterator[None]:
-    """Puts global tables and flags back: hooks of one global family exclude those of the other."""
-    from hookcheck.probe.state import preserved  # imports torch
-
-    with preserved():
-        yield
 
 
 Act = Callable[[Any, Any, Any], object]
