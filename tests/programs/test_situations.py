@@ -17,7 +17,7 @@ from torch import nn
 
 from hookcheck.programs.situations import corpus
 from hookcheck.programs.situations.acts import UNDONE, Register, Remove, Situation, Trigger, acts
-from hookcheck.programs.situations.axes import HOSTS
+from hookcheck.programs.situations.axes import HOSTS, OPTIMIZERS
 from hookcheck.programs.situations.corpus import line, read
 from hookcheck.programs.situations.draw import AXES, PLAIN, absorbed, missing, missing_threes, packed, simplified
 from hookcheck.programs.situations.fitting import REASONS, why_not
@@ -303,3 +303,14 @@ def test_every_change_is_a_choice() -> None:
     chosen = {*AXES["before"]} | {*AXES["between"]} | {*CHANGES} | {*COPIES} | {*UNDONE.values()}
     assert {*CHANGE_LINES} == chosen - {"", "add", "remove"}
     assert Register("a", "input") in [*acts(Situation("input"))]
+
+
+def test_the_parent_of_an_optimizer_class_is_hooked_where_no_other_situation_made_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Torch puts hooks around the step of a class when an optimizer of that class is made."""
+    monkeypatch.setattr(torch.optim.SGD, "step", lambda self, closure=None: None)
+    choice = OPTIMIZERS["with super().step()"]
+    names: dict[str, Any] = {"torch": torch, "net": nn.Linear(1, 1)}
+    exec(f"{choice.needs}optimizer = {choice.expression}", names)
+    assert getattr(torch.optim.SGD.step, "hooked", False)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hookcheck.programs.program import WHOLE
+from hookcheck.contract.clause import PROMISE, Subject
+from hookcheck.programs.program import WHOLE, Program
+from hookcheck.repro.alone import Alone
 from hookcheck.repro.contrast import contrasted, ended, lists_what_is_wrong, moved, once, otherwise, vain
-from hookcheck.repro.program import program_script
+from hookcheck.repro.program import program_script, script_of
 
 from .cases import PROGRAMS, executed
 
@@ -212,3 +214,41 @@ def test_what_ends_early_has_its_first_fact_as_a_control(monkeypatch: pytest.Mon
     monkeypatch.setattr("hookcheck.repro.program._lacking", lambda _: text)
     code, said = executed(program_script(program, None, WHOLE, executed))
     assert (code, said) == (1, "without mul_: expected [1.0], observed [1.0]\nAssertionError: it is not one\n")
+
+
+def judge(_: object) -> None:
+    """Stands for the text of a program that is in no chapter."""
+
+
+ANOTHER_IS_WRONG_FIRST = """\
+x = torch.tensor(1.0, requires_grad=True)
+x.register_hook(lambda gradient: 2 * gradient)
+(3 * x).backward()
+check.equal("another", x.grad, 3.0)
+check.equal("a leaf", x.is_leaf, True)
+x.grad = None
+(5 * x).backward()
+check.equal("gradient", x.grad, 5.0)"""
+
+ANOTHER_TURN_ENDS_IT = """\
+for factor in (2.0, 3.0):
+    x = torch.tensor(1.0, requires_grad=True)
+    x.register_hook(lambda gradient: factor * gradient)
+    (3 * x).backward()
+    check.equal(f"by {factor}: gradient", x.grad, 3.0)
+    check.equal(f"by {factor}: a leaf", x.is_leaf, True)"""
+
+
+@pytest.mark.parametrize(
+    ("body", "fact", "control"),
+    [
+        (ANOTHER_IS_WRONG_FIRST, "gradient", 'check("a leaf", x.is_leaf, True)'),
+        (ANOTHER_TURN_ENDS_IT, "by 3.0: gradient", 'check("by 3.0: a leaf", x.is_leaf, True)'),
+    ],
+)
+def test_what_is_wrong_first_takes_no_control(body: str, fact: str, control: str) -> None:
+    text = "def judge(check):\n" + "\n".join(f"    {line}" for line in body.split("\n"))
+    program = Program("XX-01", PROMISE, "It holds.", "1.7", "docs", ("stray",), Subject.PROGRAM, judge)
+    script = script_of(program, "cpu", fact, executed, Alone({"import torch"}, [text]))
+    assert f"\n{control}\n" in script
+    assert (executed(script)[0], script.count("check(")) == (1, 3)  # its definition, the control and the fact
