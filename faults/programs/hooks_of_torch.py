@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
 from torch.nn.utils import prune
-from torch.nn.utils.spectral_norm import SpectralNorm, SpectralNormStateDictHook
+from torch.nn.utils.spectral_norm import SpectralNorm, SpectralNormLoadStateDictPreHook, SpectralNormStateDictHook
 from torch.nn.utils.weight_norm import WeightNorm
 
 from ..engine import Fault, replaced
@@ -122,6 +122,14 @@ def _both(owner: Any, name: str, *changes: tuple[str, str]) -> Iterator[None]:
             yield
 
 
+OF_STATES = "isinstance(hook, SpectralNormStateDictHook)"
+
+
+def _without_a_norm(*changes: tuple[str, str]) -> Patch:
+    """Edits what takes a spectral norm off."""
+    return _both(import_module("torch.nn.utils.spectral_norm"), "remove_spectral_norm", *changes)
+
+
 def _quantize() -> Any:
     return import_module("torch.ao.quantization.quantize")
 
@@ -182,6 +190,24 @@ FAULTS = (
             "compute_weight",
             lambda original: lambda self, module, do_power_iteration: getattr(module, f"{self.name}_orig") * 1,
         ),
+        ("HT-01",),
+        kinds=(),
+    ),
+    Fault(
+        "spectral_norm loads no state of its first form",
+        lambda: _inert(SpectralNormLoadStateDictPreHook, "__call__"),
+        ("HT-04",),
+        kinds=(),
+    ),
+    Fault(
+        "a spectral_norm that is gone is in states still",
+        lambda: _without_a_norm(("del module._state_dict_hooks[k]", "pass")),
+        ("HT-01",),
+        kinds=(),
+    ),
+    Fault(
+        "spectral_norm of another tensor is in states no longer",
+        lambda: _without_a_norm((f"{OF_STATES} and hook.fn.name == name", OF_STATES)),
         ("HT-01",),
         kinds=(),
     ),

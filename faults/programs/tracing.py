@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from importlib import import_module
+from typing import Any
 
 import torch
 
 from ..engine import Fault, replaced
 from .torch_func import never_removed, past_hooks
+
+
+def _inert_on_graphs(name: str) -> AbstractContextManager[None]:
+    """A method of GraphModule that does no more than to refuse what cannot be called."""
+
+    def make(original: Any) -> Any:
+        def act(self: Any, f: Any) -> None:
+            if not callable(f):
+                original(self, f)
+
+        return act
+
+    return replaced(import_module("torch.fx").GraphModule, name, make)
+
+
+def _without_node_hooks(original: Any) -> Any:
+    def copy(self: Any, memo: Any) -> Any:
+        result = original(self, memo)
+        for name in ("_create_node_hooks", "_erase_node_hooks", "_replace_hooks"):
+            if hasattr(result, name):
+                setattr(result, name, [])
+        return result
+
+    return copy
+
 
 FAULTS = (
     Fault(
@@ -36,5 +63,26 @@ FAULTS = (
         lambda: past_hooks(import_module("torch.export"), "export"),
         ("TR-07", "TR-08"),
         kinds=(),
+    ),
+    Fault(
+        "torch.fx: no hook is called when a Node is erased",
+        lambda: _inert_on_graphs("_register_erase_node_hook"),
+        ("TR-09",),
+        kinds=(),
+        since="2.4",
+    ),
+    Fault(
+        "torch.fx: a hook on copies stays",
+        lambda: _inert_on_graphs("_unregister_deepcopy_hook"),
+        ("TR-09",),
+        kinds=(),
+        since="2.7",
+    ),
+    Fault(
+        "torch.fx: copies have no hooks on their Nodes",
+        lambda: replaced(import_module("torch.fx").GraphModule, "__deepcopy__", _without_node_hooks),
+        ("TR-09",),
+        kinds=(),
+        since="2.4",
     ),
 )

@@ -92,6 +92,16 @@ def two_tensors_are_computed_apart(check: Check) -> None:
         before = getattr(net, one).tolist()
         net(torch.ones(1, 1))
         check.equal(f"{what}: the one, after a call", getattr(net, one), before)
+        if name == "spectral_norm":
+            check.equal(f"{what}: versions in the state", versions(net), {f"{other}.version": 1})
+            with suppress(ValueError):
+                way.undo(net, other)
+            check.equal(f"{what}, and for the other: versions in the state", versions(net), {})
+
+
+def versions(net: Any) -> Any:
+    """Of which version the states of a module's spectral norms are, as its state dict says."""
+    return net.state_dict()._metadata[""].get("spectral_norm", {})
 
 
 @program("HT-02", PIN, since="1.7", source="torch.nn.utils.weight_norm; 'Cannot register two weight_norm hooks'")
@@ -159,8 +169,11 @@ def states_go_across(check: Check) -> None:
             quietly(partial(computed()[name].do, linear(*w), "weight")).eval() for w in ((3.0, 4.0), (1.0, 2.0))
         )
         across(check, name, there, here)
-    metadata = there.state_dict()._metadata[""]
-    check.equal("spectral_norm: the version in the state", metadata.get("spectral_norm"), {"weight.version": 1})
+    check.equal("spectral_norm: the version in the state", versions(there), {"weight.version": 1})
+    older = {"weight": torch.tensor([[0.6, 0.8]]), "weight_orig": torch.tensor([[6.0, 8.0]]), "weight_u": torch.ones(1)}
+    here = quietly(partial(nn.utils.spectral_norm, linear(1.0, 2.0))).eval()
+    check.works("spectral_norm: a state of torch 0.4", partial(here.load_state_dict, older))
+    check.equal("spectral_norm: the output with that: 0.6 + 0.8", here(torch.ones(1, 2)), [[1.4]])
     parametrizations = getattr(nn.utils, "parametrizations", None)
     if hasattr(parametrizations, "weight_norm"):
         older = quietly(partial(nn.utils.weight_norm, linear(3.0, 4.0)))

@@ -6,6 +6,8 @@ backward hooks are refused or dropped.
 
 from __future__ import annotations
 
+import copy
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -159,3 +161,61 @@ def export_keeps_the_roots_hooks(check: Check) -> None:
     exported = check.works("export", lambda: _exported(net))
     if exported is not None:
         check.equal("output of the exported program", exported(x), [27, 29])
+
+
+def _input(of: Any) -> Any:
+    """The first Node of a graph."""
+    return next(iter(of.graph.nodes))
+
+
+def _negates(of: Any, what: Any) -> Any:
+    """A new Node of a graph that negates what another one gives."""
+    return of.graph.call_function(torch.neg, (what,))
+
+
+def _erases(of: Any) -> list[Any]:
+    node = _negates(of, _input(of))
+    of.graph.erase_node(node)
+    return [node]
+
+
+def _replaces(of: Any) -> list[Any]:
+    old = _negates(of, _input(of))
+    user = _negates(of, old)
+    old.replace_all_uses_with(_input(of))
+    return [old, _input(of).name, user]
+
+
+ACTS = {
+    "create_node": lambda of: [_negates(of, _input(of))],
+    "erase_node": _erases,
+    "replace_node": _replaces,
+    "deepcopy": lambda of: [copy.deepcopy(of)],
+}
+"""What calls each kind of hook on a GraphModule, and gives what the hook is called with."""
+
+
+@program("TR-09", PIN, since="2.4", source="torch.fx.GraphModule._register_create_node_hook and its siblings")
+def hooks_on_what_becomes_of_a_graph(check: Check) -> None:
+    """A hook on what is made of a GraphModule, or of the Nodes of its graph, is called once each time until it is
+    unregistered, on copies as well; nothing is called that cannot be."""
+    for kind, act in ACTS.items():
+        of, log = import_module("torch.fx").symbolic_trace(nn.Identity()), list[Any]()
+        if not hasattr(of, f"_register_{kind}_hook"):
+            continue
+
+        def hook(*args: Any, log: list[Any] = log, **kwargs: Any) -> None:
+            log.extend([*args, *kwargs.values()])
+
+        for way in ("register", "unregister"):
+            a_number = partial(getattr(of, f"_{way}_{kind}_hook"), 1)
+            check.raises(f"{kind}: {way} a number", AssertionError, a_number, "must be a callable")
+        getattr(of, f"_register_{kind}_hook")(hook)
+        check.equal(f"{kind}: what the hook is called with", log, act(of))
+        copied = copy.deepcopy(of)
+        log.clear()
+        check.equal(f"{kind}, on a copy: what the hook is called with", log, act(copied))
+        getattr(of, f"_unregister_{kind}_hook")(hook)
+        log.clear()
+        act(of)
+        check.equal(f"{kind}, unregistered: what the hook is called with", log, [])
