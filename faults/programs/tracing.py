@@ -12,6 +12,16 @@ from ..engine import Fault, replaced
 from .torch_func import never_removed, past_hooks
 
 
+def _without_hooks(original: Any) -> Any:
+    def load(file: Any) -> Any:
+        script = original(file)
+        for table in (script._forward_hooks, script._forward_pre_hooks):
+            table.clear()
+        return script
+
+    return load
+
+
 def _inert_on_graphs(name: str) -> AbstractContextManager[None]:
     """A method of GraphModule that does no more than to refuse what cannot be called."""
 
@@ -63,6 +73,13 @@ FAULTS = (
         lambda: past_hooks(import_module("torch.export"), "export"),
         ("TR-07", "TR-08"),
         kinds=(),
+    ),
+    Fault(
+        "torch.jit.load: hooks are left out",
+        lambda: replaced(torch.jit, "load", _without_hooks),
+        ("TR-10",),
+        kinds=(),
+        since="1.8",
     ),
     Fault(
         "torch.fx: no hook is called when a Node is erased",

@@ -121,6 +121,7 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "a generator": (yielded, "def f():\n    a = g()\n    yield a\n\n\nfor b in f():\n    h(b)", "a = g()\nb = a\nh(b)"),
     "a function": (thunk, "def f():\n    g(1)\n\n\nh(f)", "h(lambda: g(1))"),
     "a hook whose result may count": (thunk, "def f(x):\n    g(1)\n\n\nh(f)", None),
+    "a hook with types that TorchScript reads": (thunk, "def f(x: Tensor):\n    return x + 1\n\n\nh(f)", None),
     "one turn": (unrolled, "for a, b in ((1, 2),):\n    f(a, b)", "a, b = 1, 2\nf(a, b)"),
     "one turn around others": (
         unrolled,
@@ -302,6 +303,7 @@ def test_a_module_is_imported_by_a_statement() -> None:
 
 def test_a_function_that_python_3_9_writes_with_a_blank() -> None:
     assert quoted("f(lambda : g('a'), 'b')") == 'f(lambda: g("a"), "b")'
+    assert quoted("f(f'{a}, b', f\"{' '.join(c)}\")") == 'f(f"{a}, b", f"{\' \'.join(c)}")'
 
 
 def test_a_rule_that_goes_too_far_is_left_out() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from collections.abc import Iterator
 
 Place = tuple[int, int]
 """A line, from 1, and a column in bytes, as syntax trees have them."""
@@ -49,12 +50,28 @@ def quoted(text: str) -> str:
     """The text with its strings in double quotes, where that changes no more of them."""
     text = text.replace("lambda :", "lambda:")  # as Python 3.9 writes it
     lines = text.split("\n")
-    for token in reversed(list(tokenize.generate_tokens(io.StringIO(text).readline))):
-        single = token.type == tokenize.STRING and token.string[0] == "'" and token.start[0] == token.end[0]
-        if single and not {'"', "\\"} & set(token.string) and not token.string.startswith("'''"):
-            row, line = token.start[0] - 1, lines[token.start[0] - 1]
-            lines[row] = f'{line[: token.start[1]]}"{token.string[1:-1]}"{line[token.end[1] :]}'
+    for (row, first), (last_row, end) in reversed([*_strings(text)]):
+        line = lines[row - 1]
+        prefix, quote, inner = line[first:end].partition("'")
+        if row == last_row and not {'"', "\\"} & {*prefix, *inner} and quote and not inner.startswith("''"):
+            lines[row - 1] = f'{line[:first]}{prefix}"{inner[:-1]}"{line[end:]}'
     return "\n".join(lines)
+
+
+def _strings(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+    """Where the strings of a text begin and end, those apart that stand in another one: since Python 3.12 its tokens
+    tell of them as well."""
+    within: list[tuple[int, int]] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        name = tokenize.tok_name[token.type]
+        if name == "FSTRING_START":
+            within.append(token.start)
+        elif name == "FSTRING_END":
+            begun = within.pop()
+            if not within:
+                yield begun, token.end
+        elif name == "STRING" and not within:
+            yield token.start, token.end
 
 
 def unbracketed(line: str) -> str:

@@ -360,6 +360,8 @@ def thunk(text: str) -> str | None:
             continue
         if any(above is function for above in scopes.above(loads[0])):
             continue
+        if any(isinstance(n, ast.arg) and n.annotation for n in ast.walk(function.args)):  # what TorchScript reads
+            continue
         row = function.lineno
         changed = scopes.put({loads[0]: ast.Lambda(function.args, value)})
         left = next(n for n in ast.walk(ast.parse(changed)) if isinstance(n, ast.FunctionDef) and n.lineno == row)

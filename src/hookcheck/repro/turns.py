@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from hookcheck.repro.editing import replaced, written
+from hookcheck.repro.editing import quoted, replaced, written
 from hookcheck.repro.folding import Foreknown
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.scopes import Scopes, pairs
@@ -85,7 +85,7 @@ def _turns_run(text: str, loop: ast.For, said: Callable[[str], str]) -> list[str
     keys = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
     if not all(map(_literal, keys)):
         return []
-    return [f"({key}, {of}[{key}])" if of else key for key in keys]
+    return [f"({key}, {of}[{key}])" if of else key for key in map(quoted, keys)]
 
 
 def _items(loop: ast.For) -> str:

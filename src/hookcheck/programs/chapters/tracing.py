@@ -7,6 +7,7 @@ backward hooks are refused or dropped.
 from __future__ import annotations
 
 import copy
+import io
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 REFUSED = "backward hooks assigned"
@@ -41,6 +43,37 @@ def a_scripted_module_runs_its_hooks(check: Check) -> None:
         check.equal(f"{place}: output of the script", torch.jit.script(net)(x), [6 + hooks])
         check.equal(f"{place}: output in eager under pre-hooks", other(x), [6 * 3**hooks])
         check.equal(f"{place}: output of the script under pre-hooks", torch.jit.script(other)(x), [6 * 3**hooks])
+
+
+def _loaded(script: Any) -> Any:
+    """What comes of a script that is saved."""
+    file = io.BytesIO()
+    torch.jit.save(script, file)
+    file.seek(0)
+    return torch.jit.load(file)
+
+
+MAKES = {
+    "loaded": ((1, 8), _loaded),
+    "copied": ((1, 8), copy.deepcopy),
+    "frozen": ((1, 8), lambda script: torch.jit.freeze(script)),
+    "optimized for inference": ((1, 10), lambda script: torch.jit.optimize_for_inference(script)),
+}
+"""What is made of a script, since which release, and how."""
+
+
+@program("TR-10", PROMISE, since="1.8", source="torch.jit.freeze, 'will clone it'; save, load, optimize_for_inference")
+def what_is_made_of_a_script_runs_its_hooks(check: Check) -> None:
+    """What is made of a scripted module gives what that gives, forward hooks and pre-hooks of the module and its child
+    included: saved and loaded, copied, frozen, optimized for inference."""
+    x = torch.tensor([3.0])
+    for name, (since, make) in MAKES.items():
+        for place in ("child", "root") if offered(since) else ():
+            net = _outer().eval()
+            part = net.inner if place == "child" else net
+            part.register_forward_pre_hook(import_module("hookcheck.probe.scripted").triples)
+            part.register_forward_hook(import_module("hookcheck.probe.scripted").adds_one)
+            check.equal(f"{name}, {place}: output", make(torch.jit.script(net))(x), [19])
 
 
 @program("TR-02", PROMISE, since="1.7", source="torch.jit.script; pytorch#53421")
