@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import linecache
 import sys
 import warnings
 from types import ModuleType
@@ -277,7 +278,9 @@ def record_with(topology: Topology) -> Record:
 def executed(script: str) -> tuple[int, str]:
     """Exit code and last words of a script, run in this process, which is left as it was."""
     out, err = io.StringIO(), io.StringIO()
-    module = ModuleType("reproduced")  # pickle looks up in its module what a script defines
+    module = ModuleType("reproduced")  # pickle looks up in its module what a script defines, TorchScript reads it
+    module.__file__ = f"{module.__name__}.py"
+    linecache.cache[module.__file__] = (len(script), None, script.splitlines(keepends=True), module.__file__)
     sys.modules[module.__name__] = module
     with (
         young(),
@@ -290,7 +293,7 @@ def executed(script: str) -> tuple[int, str]:
     ):
         warnings.simplefilter("ignore")
         try:
-            exec(compile(script, "<script>", "exec"), vars(module))
+            exec(compile(script, module.__file__, "exec"), vars(module))
         except SystemExit as end:
             return (1, end.code) if isinstance(end.code, str) else (int(end.code or 0), out.getvalue())
         finally:
