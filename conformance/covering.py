@@ -1,9 +1,9 @@
 """Which lines of the corpus have each class of tensors in each context, each context in each, and each feature of
 networks in each context? Those of a covering array: any two meet.
 
-Run ``python conformance/covering.py`` to add what a class or a context that is new needs; the lines that are there
-count. The array is made by allpairspy. What a line need not choose it is without, so that few choices share the blame
-for what it shows, and little is compiled, which is slow.
+Run ``python conformance/covering.py`` to add what a class or a context that is new needs, and then
+``conformance/draw_beside.py``; the lines that are there count. The array is made by allpairspy. What a line need not
+choose it is without, so that few choices share the blame for what it shows, and little is compiled, which is slow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hookcheck.networks.features import run_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.contexts import ASKING, CALL, CALLER, COMPILING, CONTEXTS, RUN, STEPS
-from hookcheck.topology.corpus import read, write
+from hookcheck.topology.corpus import beside, read, write
 from hookcheck.topology.families import FAMILIES, compiled, context, tensor_class
 from hookcheck.topology.families.drawing import Draw, linears, output_shape
 from hookcheck.topology.families.grammar import Value
@@ -345,7 +345,7 @@ def main() -> None:
         new = [topology for row in rows for topology in [network(family, row)] if topology]
         for others in {"context": (nested, featured), "compiled": (around_compiled,)}[family]:
             new += others((*lines, *new))
-        write(FOLDER, family, [*lines, *new])
+        write(FOLDER, family, [*lines, *new], beside(FOLDER, family))
         print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)
 
 

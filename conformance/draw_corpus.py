@@ -30,7 +30,7 @@ from hookcheck.coverage.pairs import meeting
 from hookcheck.networks.features import call_features, firing_features
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.codec import identify
-from hookcheck.topology.corpus import read, write
+from hookcheck.topology.corpus import beside, read, write
 from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import (
     Apply,
@@ -212,7 +212,7 @@ def add(family: str, count: int, draws: int) -> None:
     held = {name: read(FOLDER, name) for name in FAMILIES if (FOLDER / f"{name}.jsonl").exists()}
     known = held.pop(family, ())
     chosen = curated(known, drawn(family, draws) if len(known) < count else [], count, chain(*held.values()))
-    write(FOLDER, family, chosen)
+    write(FOLDER, family, chosen, beside(FOLDER, family) if known else None)
     print(f"{family}: {len(chosen)} topologies, {len(chosen) - len(known)} of them new", flush=True)
 
 

@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 from topology.samples import CALLED, SAMPLES, V, X, Y, plain, twin
 
 from hookcheck.coverage.axes import Word, Words, axes, words
+from hookcheck.coverage.members import Member, members
 from hookcheck.coverage.pairs import TRIPLES, WordPair, covered, meeting, triples, untrue
 from hookcheck.coverage.rules import APART, NOT_DRAWN, POSSIBLE, RULES, ExclusionRule
 from hookcheck.coverage.sentences import by_reason, by_threes, counts, missing, summary
@@ -18,7 +19,6 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes
 from hookcheck.topology.contexts import ASKING, CALLER, CONTEXTS, GRAD_MODES
-from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.families.compiled import by_either_backend
 from hookcheck.topology.layers.activation import Hardsigmoid, ReLU, Tanh
@@ -217,7 +217,11 @@ def test_a_layer_meets_what_is_said_of_its_own_call() -> None:
     assert all((("family", "multi-node"), group) in pairs for group in (linear, activation, container))
 
 
-TINY = [("multi-node", LINEAR), ("multi-node", replace(LINEAR, dtype="float32")), ("single-node", plain(DEEP))]
+TINY = [
+    Member("multi-node", LINEAR),
+    Member("multi-node", replace(LINEAR, dtype="float32")),
+    Member("single-node", plain(DEEP)),
+]
 
 
 def pair(pairs: tuple[WordPair, ...], *words: str) -> tuple[int, str]:
@@ -264,7 +268,7 @@ def test_triples_of_a_tiny_corpus() -> None:
         ExclusionRule("only in context", ("family=*", "!family=context"), ("context=*", "!context=none")),
         ExclusionRule("only in tensor-class", ("family=*", "!family=tensor-class"), ("tensor=*", "!tensor=plain")),
     )
-    met = {triple.words: triple for triple in triples([*TINY, ("context", within("vmap"))], rules)}
+    met = {triple.words: triple for triple in triples([*TINY, Member("context", within("vmap"))], rules)}
     sizes = {axis.name: len(axis.words) for axis in axes()}
     assert len(met) == sum(sizes[a] * sizes[b] * sizes[c] for a, b, c in TRIPLES)
 
@@ -320,7 +324,7 @@ def test_reasons_that_do_not_hold_are_found() -> None:
 @pytest.fixture(scope="module")
 def of_the_corpus() -> tuple[WordPair, ...]:
     corpus = conformance_folder() / "corpus"
-    return covered((family, topology) for family in FAMILIES for topology in read(corpus, family))
+    return covered(member for family in FAMILIES for member in members(corpus, family))
 
 
 @pytest.mark.slow
@@ -329,6 +333,7 @@ def test_the_reasons_hold_of_the_corpus(of_the_corpus: tuple[WordPair, ...]) -> 
     assert len({rule.why for rule in RULES} | {*POSSIBLE}) == len(RULES) + len(POSSIBLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [("context", "tensor"), ("hook kind", "context"), ("hook kind", "tensor")])
 def test_each_context_meets_each_tensor_and_each_kind_or_cannot(
     of_the_corpus: tuple[WordPair, ...], axes: tuple[str, str]

@@ -51,11 +51,11 @@ def test_the_files_that_a_page_links_to_are_there(page: Path) -> None:
 
 
 def test_the_profiles_are_as_the_readme_says() -> None:
-    assert PROFILES == {"smoke": 5, "default": 132, "thorough": 2000, "soak": ROUND}
+    assert PROFILES == {"smoke": 5, "default": 33, "thorough": 2000, "soak": ROUND}
     assert len(set(SMOKE) - {PROGRAM}) == 2
     one_line = " ".join(README.split())
     for text in (
-        "132 each, 2,000 with `--hypothesis-profile thorough`",
+        "33 each, 2,000 with `--hypothesis-profile thorough`",
         "two families with 5 new networks each",
         "With `--hypothesis-profile soak` it goes on, round after round, until it is stopped; `--topologies N` ends it",
     ):

@@ -42,7 +42,10 @@ def places(word: str) -> list[str]:
 EVERY = [(word, place) for word in TENSORS for place in places(word)]
 
 
-@pytest.mark.parametrize(("word", "place"), EVERY)
+@pytest.mark.parametrize(
+    ("word", "place"),
+    [pytest.param(*each, marks=() if i % 4 == 0 else pytest.mark.slow) for i, each in enumerate(EVERY)],
+)
 def test_a_class_that_loses_the_hooks_of_modules_is_seen_wherever_it_is(word: str, place: str) -> None:
     topologies = lines(word, place)
     assert topologies

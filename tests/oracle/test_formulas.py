@@ -175,6 +175,7 @@ def test_the_forward_is_that_of_torch_and_the_vjp_its_slope(kind: type[Primitive
     assert_slopes(step)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if issubclass(kind, Layer)], ids=lambda kind: kind.__name__)
 @settings(examples, max_examples=10)
 @given(data=st.data())

@@ -11,6 +11,7 @@ import pytest
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.verdict import CRASHED, NOT_RUN, RAN, CaseResult, Deviation
 from hookcheck.errors import HookcheckError
+from hookcheck.hooks.siblings import share
 from hookcheck.programs.program import Program, chapters
 from hookcheck.record.checks import check
 from hookcheck.record.lines import case_line
@@ -27,6 +28,7 @@ from hookcheck.run.plan import (
     corpora,
     discard_parts,
     from_controller,
+    planned_networks,
     record,
     request,
     session,
@@ -149,6 +151,32 @@ def test_a_session_is_the_share_of_one_worker(asked: Request) -> None:
     share = session(asked, "gw3", "2.13.0")
     assert (share.worker, share.parts, share.corpus["multi-node"]) == ("gw3", asked.parts, (LARGE, SMALL))
     assert set(share.ledgers) == {"cpu"}
+
+
+def test_siblings_share_the_corpus_where_no_kind_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "corpus", "multi-node", [LARGE, SMALL], {identify(SMALL): ["acting_forward", "backward"]})
+    whole = ask(tmp_path, families=["multi-node"])
+    assert whole.shared
+    assert [*planned_networks(whole)] == [
+        ("multi-node", identify(topology), kind)
+        for topology, named in ((LARGE, ()), (SMALL, ("acting_forward", "backward")))
+        for kind in share(identify(topology), named)
+    ]
+    assert session(whole, "gw0", "2.13.0").shares == {
+        "multi-node": {
+            identify(LARGE): share(identify(LARGE)),
+            identify(SMALL): share(identify(SMALL), ["acting_forward", "backward"]),
+        }
+    }
+
+
+@pytest.mark.parametrize("part", [{"kinds": ["backward", "forward"]}, {"profile": "thorough"}])
+def test_each_kind_is_run_where_it_is_named_or_in_the_profile_thorough(tmp_path: Path, part: dict[str, Any]) -> None:
+    write(tmp_path / "corpus", "multi-node", [LARGE])
+    named = ask(tmp_path, families=["multi-node"], **part)
+    assert not named.shared
+    assert [*planned_networks(named)] == [("multi-node", identify(LARGE), kind) for kind in named.hook_kinds]
+    assert session(named, "gw0", "2.13.0").shares is None
 
 
 def test_what_is_missing_in_the_parts_was_left_out(asked: Request) -> None:

@@ -190,6 +190,7 @@ def test_workers_see_what_one_process_sees(whole: tuple[Path, str], tmp_path: Pa
     assert spread.footer.explored == alone.footer.explored
 
 
+@pytest.mark.slow
 def test_one_cell_is_run_by_its_name_and_the_rest_said_to_be_left_out(tmp_path: Path) -> None:
     id = f"test_networks.py::test_network[GI-01:{FAMILY}:full_backward:cpu]"
     done = subprocess.run(

@@ -1,10 +1,10 @@
-"""Is of a family only that run whose cells were picked out?"""
+"""Is of a family only that run whose cells were picked out, and what takes long first?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hookcheck.run.selection import selected
+from hookcheck.run.selection import selected, turn
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,9 @@ def test_the_kinds_of_the_cells_that_are_picked() -> None:
 
 def test_of_programs_the_clauses() -> None:
     assert selected([PROGRAMS[1]], PROGRAMS) == {("program", "cpu"): {"D"}}
+
+
+def test_what_takes_long_is_first_and_what_explores_last() -> None:
+    ids = ["x.py::new[view:cpu]", "x.py::net[OB-01:view:forward:cpu]", "x.py::net[OB-01:compiled:forward:cpu]"]
+    programs = ["x.py::act[TF-01:program:torch-func:cpu]", "x.py::act[HO-03:program:clauses-on-hosts:cpu]"]
+    assert sorted([*ids, *programs], key=turn) == [ids[2], programs[1], ids[1], programs[0], ids[0]]

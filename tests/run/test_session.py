@@ -100,6 +100,13 @@ def test_every_topology_is_run_with_every_hook_kind(shares: Shares) -> None:
     assert {r.outcome for r in results} == {RAN}
 
 
+def test_a_topology_is_run_with_its_share_of_the_hook_kinds(shares: Shares) -> None:
+    of_each = {id: KINDS[:1] if i else (*KINDS, "forward") for i, id in enumerate(IDS)}
+    results = shares.worker("gw0", shares={FAMILY: of_each}).replayed(FAMILY, "cpu")
+    assert [(r.topology, r.kind) for r in results] == [(id, kind) for id in IDS for kind in of_each[id]]
+    assert {r.outcome for r in results} == {RAN}
+
+
 def test_every_result_is_in_the_part_file(shares: Shares) -> None:
     results = shares.worker("gw0").replayed(FAMILY, "cpu")
     cases = [case for line in shares.lines() for case in cases_of(line)]

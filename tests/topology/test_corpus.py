@@ -7,7 +7,7 @@ import pytest
 
 from hookcheck.errors import HookcheckError
 from hookcheck.topology.codec import canonical, identify
-from hookcheck.topology.corpus import CorpusError, digest, read, write
+from hookcheck.topology.corpus import CorpusError, beside, digest, read, write
 from hookcheck.topology.model import Topology
 
 from .samples import SAMPLES, SMALL
@@ -82,3 +82,13 @@ def test_the_digest_tells_content_and_order_apart() -> None:
     assert digest(SEVERAL) == digest(list(SEVERAL))
     assert len({digest(SEVERAL), digest(SEVERAL[::-1]), digest(SEVERAL[:-1]), digest([])}) == 4
     assert len(digest([])) == 16
+
+
+def test_what_a_line_is_run_with_beside_its_share(tmp_path: Path) -> None:
+    first, second = SEVERAL[:2]
+    write(tmp_path, "single-node", [first, second], {identify(second): ["forward", "tensor"]})
+    assert read(tmp_path, "single-node") == (first, second)
+    assert beside(tmp_path, "single-node") == {identify(second): ("forward", "tensor")}
+    written = (tmp_path / "single-node.jsonl").read_text()
+    assert f'"{identify(second)}","beside":["forward","tensor"],"topology":' in written
+    assert written.count("beside") == 1

@@ -228,9 +228,10 @@ def test_every_topology_keeps_the_promise_of_its_family(family: ModuleType) -> N
     assert [t for t in drawn(family.topologies)[:100] if not PROMISES[family](t)] == []
 
 
+@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
-def test_a_few_scripts_run(family: ModuleType) -> None:
-    for topology in drawn(family.topologies)[:10]:
+def test_a_few_scripts_run(family: ModuleType, count: int) -> None:
+    for topology in drawn(family.topologies)[:count]:
         scripted(runnable(topology))
 
 

@@ -13,7 +13,7 @@ from hookcheck.cli.frame import command
 from hookcheck.cli.output import fields, show, table, watched
 
 if TYPE_CHECKING:
-    from hookcheck.topology.model import Topology
+    from hookcheck.coverage.members import Member
 
 _SCHEMAS = [
     fields(
@@ -94,7 +94,7 @@ def _by_clause(path: Path, shape: str) -> None:
     from hookcheck.record.judged import BY_AXES, BY_CLAUSE, by_axes, by_clause, judged
     from hookcheck.record.reading import read_folded
 
-    rows = tuple(judged(read_folded(path), chain.from_iterable(_corpus().values())))
+    rows = tuple(judged(read_folded(path), (member.topology for member in chain.from_iterable(_corpus().values()))))
     show(
         (row.row for row in rows),
         shape,
@@ -149,19 +149,19 @@ def _of_networks(shape: str) -> None:
     )
 
 
-def _corpus() -> dict[str, tuple[Topology, ...]]:
-    """The topologies of each family."""
+def _corpus() -> dict[str, tuple[Member, ...]]:
+    """The networks of each family."""
+    from hookcheck.coverage.members import members
     from hookcheck.suite import conformance_folder
-    from hookcheck.topology.corpus import read
     from hookcheck.topology.families import FAMILIES
 
-    return {family: read(conformance_folder() / "corpus", family) for family in FAMILIES}
+    return {family: members(conformance_folder() / "corpus", family) for family in FAMILIES}
 
 
-def _watched(corpus: dict[str, tuple[Topology, ...]]) -> Iterator[tuple[str, Topology]]:
-    """Each topology with its family."""
+def _watched(corpus: dict[str, tuple[Member, ...]]) -> Iterator[Member]:
+    """Each of them, with progress by family."""
     for family in watched(list(corpus), "coverage"):
-        yield from ((family, topology) for topology in corpus[family])
+        yield from corpus[family]
 
 
 def _of_situations(shape: str) -> None:

@@ -135,8 +135,11 @@ class Ledger:
 
     def stale(self, results: Iterable[CaseResult], clause: str, family: str, kind: str) -> list[Entry]:
         """The entries that call the cell deviating and match nothing in ``results`` (the cases of that cell)."""
+        entries = [e for e in self._by_cell.get((clause, family, kind), ()) if not e.varies]
+        if not entries:
+            return []
         seen = {d.ledger for result in results for d in result.deviations if d.clause == clause}
-        return [e for e in self._by_cell.get((clause, family, kind), ()) if e.id not in seen and not e.varies]
+        return [e for e in entries if e.id not in seen]
 
     def varying(self, clause: str) -> Iterator[Entry]:
         """The entries by which the verdict on a program is a set of outcomes."""

@@ -33,9 +33,11 @@ Words = tuple[tuple[str, frozenset[str]], ...]
 
 @dataclass(frozen=True)
 class Use:
-    """One call of a module in a topology of ``family``: its ``firings``, and how often that module is ``called``."""
+    """One call of a module in a topology of ``family``, which is run with hooks of ``kinds``: its ``firings``, and how
+    often that module is ``called``."""
 
     family: str
+    kinds: tuple[str, ...]
     expected: Expected
     call: CallTrace
     firings: tuple[Firing, ...]
@@ -55,7 +57,7 @@ class Axis:
 def axes() -> tuple[Axis, ...]:
     """The axes, in the order in which they are listed."""
     return (
-        Axis("hook kind", tuple(KINDS), lambda use: KINDS),
+        Axis("hook kind", tuple(KINDS), lambda use: use.kinds),
         Axis("family", tuple(FAMILIES), lambda use: (use.family,)),
         Axis("layer group", (*_groups(), _CONTAINER), lambda use: (_layer_group(use),)),
         Axis("grad mode", ("grad", "no_grad", "inference_mode"), lambda use: (use.call.mode,)),
@@ -78,14 +80,14 @@ def axes() -> tuple[Axis, ...]:
     )
 
 
-def words(family: str, expected: Expected) -> frozenset[Words]:
-    """The words of every use in a topology of ``family``, axis by axis; every topology is run with every hook kind."""
+def words(family: str, expected: Expected, kinds: tuple[str, ...] = tuple(KINDS)) -> frozenset[Words]:
+    """The words of every use in a topology of ``family``, axis by axis, which is run with hooks of ``kinds``."""
     calls = expected.trace.calls
     called = Counter(call.path for call in calls)
     firings: dict[int, list[Firing]] = {id(call): [] for call in calls}
     for firing in expected.firings:
         firings[id(firing.call)].append(firing)
-    uses = (Use(family, expected, call, tuple(firings[id(call)]), called[call.path]) for call in calls)
+    uses = (Use(family, kinds, expected, call, tuple(firings[id(call)]), called[call.path]) for call in calls)
     return frozenset(tuple((axis.name, frozenset(axis.of(use))) for axis in axes()) for use in uses)
 
 

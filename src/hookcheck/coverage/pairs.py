@@ -11,10 +11,10 @@ from itertools import chain, combinations, product
 from typing import Any
 
 from hookcheck.coverage.axes import Word, Words, axes, words
+from hookcheck.coverage.members import Member
 from hookcheck.coverage.rules import APART, NOT_DRAWN, RULES, ExclusionRule
 from hookcheck.oracle.expected import Expected
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
 
@@ -62,23 +62,23 @@ def meeting(uses: Iterable[Words]) -> set[tuple[Word, Word]]:
     }
 
 
-def covered(corpus: Iterable[tuple[str, Topology]], rules: tuple[ExclusionRule, ...] = RULES) -> tuple[WordPair, ...]:
-    """All pairs there are, axis by axis, with what of the corpus (each topology with its family) has them."""
+def covered(corpus: Iterable[Member], rules: tuple[ExclusionRule, ...] = RULES) -> tuple[WordPair, ...]:
+    """All pairs there are, axis by axis, with what of the corpus has them."""
     named = [[(axis.name, word) for word in axis.words] for axis in axes()]
     counts = {pair: 0 for one, other in combinations(named, 2) for pair in product(one, other)}
-    for family, topology in corpus:
-        for pair in meeting(_words(family, topology)):
+    for member in corpus:
+        for pair in meeting(_words(member)):
             counts[pair] += 1
     return tuple(
         WordPair(*a, *b, count, "" if count else reason(a, b, rules=rules)) for (a, b), count in counts.items()
     )
 
 
-def triples(corpus: Iterable[tuple[str, Topology]], rules: tuple[ExclusionRule, ...] = RULES) -> Iterator[WordTriple]:
+def triples(corpus: Iterable[Member], rules: tuple[ExclusionRule, ...] = RULES) -> Iterator[WordTriple]:
     """All there are of the words of each three of `TRIPLES`, with what of the corpus has them."""
     counts: Counter[tuple[Word, ...]] = Counter()
-    for family, topology in corpus:
-        uses = [dict(use) for use in _words(family, topology)]
+    for member in corpus:
+        uses = [dict(use) for use in _words(member)]
         counts.update({met for names in TRIPLES for use in uses for met in together(names, use)})
     every = {axis.name: axis.words for axis in axes()}
     for met in chain.from_iterable(together(names, every) for names in TRIPLES):
@@ -90,10 +90,10 @@ def together(names: Iterable[str], words: Mapping[str, Iterable[str]]) -> Iterat
     return product(*([(name, word) for word in words[name]] for name in names))
 
 
-def _words(family: str, topology: Topology) -> frozenset[Words]:
+def _words(member: Member) -> frozenset[Words]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # NaN or not, whether a gradient is there is what counts
-        return words(family, Expected(topology, values(topology)))
+        return words(member.family, Expected(member.topology, values(member.topology)), member.kinds)
 
 
 def reason(*met: Word, rules: tuple[ExclusionRule, ...] = RULES) -> str:

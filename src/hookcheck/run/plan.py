@@ -45,7 +45,7 @@ from hookcheck.record.parts import merge, read_parts
 from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session
 from hookcheck.topology.codec import decode, encode, identify
-from hookcheck.topology.corpus import digest, read
+from hookcheck.topology.corpus import digest, read, shares
 from hookcheck.topology.families import FAMILIES, family_named
 from hookcheck.topology.model import Topology
 from hookcheck.topology.source import source
@@ -115,6 +115,11 @@ class Request:
     def whole(self) -> bool:
         """Whether every family, hook kind and clause is asked for: only then does the record stand for its torch."""
         return (self.families, self.kinds, self.clauses) == (all_families(), all_kinds(), tuple(CLAUSES))
+
+    @property
+    def shared(self) -> bool:
+        """Whether siblings share the corpus: not where hook kinds are named, nor in the profile ``thorough``."""
+        return self.hook_kinds == tuple(KINDS) and self.profile != "thorough"
 
     @property
     def topology_families(self) -> tuple[str, ...]:
@@ -204,6 +209,22 @@ def corpora(request: Request) -> dict[str, tuple[Topology, ...]]:
     return {family: _corpus(Path(request.corpus), family) for family in request.topology_families}
 
 
+def planned_networks(request: Request) -> Iterator[tuple[str, str, str]]:
+    """Family, topology and hook kind of each case of the corpus that is asked for."""
+    shared = _shares(request)
+    for family, topologies in corpora(request).items():
+        for id in map(identify, topologies):
+            kinds = request.hook_kinds if shared is None else shared[family][id]
+            yield from ((family, id, kind) for kind in kinds)
+
+
+def _shares(request: Request) -> Mapping[str, Mapping[str, tuple[str, ...]]] | None:
+    """By family and id the hook kinds that a topology is run with; None where each is run with all."""
+    if not request.shared:
+        return None
+    return {family: shares(Path(request.corpus), family) for family in request.topology_families}
+
+
 def planned_programs(request: Request) -> tuple[Program, ...]:
     """The programs that are asked for."""
     if PROGRAM not in request.families:
@@ -237,6 +258,7 @@ def session(request: Request, worker: str, torch_version: str, here: bool = Fals
         worker=worker,
         runner=Examiner(clauses, ledgers) if here else None,
         threads=request.threads,
+        shares=_shares(request),
     )
 
 
@@ -248,12 +270,7 @@ def record(request: Request, device: str, torch: Torch, stopped: str) -> Record:
     corpus = corpora(request)
     plan = _plan(request, corpus)
     reason = stopped or LEFT_OUT
-    placeholders = [
-        case_line(CaseResult(family, identify(topology), kind, "corpus", NOT_RUN, reason))
-        for family, topologies in corpus.items()
-        for topology in topologies
-        for kind in request.hook_kinds
-    ]
+    placeholders = [case_line(CaseResult(*case, "corpus", NOT_RUN, reason)) for case in planned_networks(request)]
     placeholders += [
         case_line(CaseResult(PROGRAM, program.id, program.chapter, "corpus", NOT_RUN, reason))
         for program in planned_programs(request)
@@ -319,7 +336,7 @@ def _plan(request: Request, corpus: Mapping[str, tuple[Topology, ...]]) -> Plan:
             for c in clauses
         ),
         corpus={family: CorpusFile(len(topologies), digest(topologies)) for family, topologies in corpus.items()},
-        cases=sum(map(len, corpus.values())) * len(request.hook_kinds) + len(planned_programs(request)),
+        cases=sum(1 for _ in planned_networks(request)) + len(planned_programs(request)),
     )
 
 

@@ -54,12 +54,12 @@ from hookcheck.run.plan import (
     to_workers,
 )
 from hookcheck.run.progress import Progress
-from hookcheck.run.selection import CELLS, is_of_no_cell, scope, selected
+from hookcheck.run.selection import CELLS, is_of_no_cell, scope, selected, turn
 from hookcheck.run.session import Session
 from hookcheck.run.soak import ROUND, Soak
 from hookcheck.suite import conformance_folder
 
-PROFILES = {"smoke": 5, "default": 132, "thorough": 2000, "soak": ROUND}
+PROFILES = {"smoke": 5, "default": 33, "thorough": 2000, "soak": ROUND}
 """How many new topologies a family each Hypothesis profile explores; ``soak`` does so round after round."""
 
 for _name, _examples in PROFILES.items():
@@ -158,7 +158,8 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Sends what shares runs of torch to one worker, whatever ``--dist`` says."""
+    """Sends what shares runs of torch to one worker, whatever ``--dist`` says, in the order of the items."""
+    config.option.loadscopereorder = False
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class ByFamily(LoadScopeScheduling):  # type: ignore[misc]
@@ -217,7 +218,9 @@ def _explorations(config: pytest.Config, share: Session, asked: Request) -> tupl
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a selection that has no cell of networks, or none of programs, pytest would show an empty item."""
+    """What takes long comes first. Of a selection that has no cell of networks, or none of programs, pytest would show
+    an empty item."""
+    items.sort(key=lambda item: turn(item.nodeid))
     if not any(config.getoption(name) for name in SELECTING):
         return
     left_out = [item for item in items if is_of_no_cell(item)]

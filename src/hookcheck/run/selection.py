@@ -9,6 +9,8 @@ import pytest
 
 from hookcheck.contract.verdict import PROGRAM
 from hookcheck.run.items import CellItem
+from hookcheck.run.plan import SLOW
+from hookcheck.topology.families import RARE
 
 CELLS = ("network_cell", "program_cell")
 """What a test takes to be run once a cell: of clauses on networks, or of programs."""
@@ -35,14 +37,28 @@ def _by_place(cells: Iterable[Any]) -> dict[Place, frozenset[str]]:
     return {place: frozenset(names) for place, names in names_at.items()}
 
 
+def turn(nodeid: str) -> int:
+    """When an item has its turn: first what takes long, so that no worker is at it alone in the end; last what
+    explores, which is many short items."""
+    parts = _parts(nodeid)
+    if len(parts) != 4:
+        return 2
+    _, family, kind, _ = parts
+    return 0 if (kind in SLOW if family == PROGRAM else family in RARE) else 1
+
+
 def scope(nodeid: str) -> str:
     """What an item shares runs of torch with: family and device for a cell, of programs the chapter as well, for any
     other item itself."""
-    parts = nodeid.rpartition("[")[2].rstrip("]").split(":")
+    parts = _parts(nodeid)
     if len(parts) != 4:
         return nodeid
     _, family, kind, device = parts
     return f"{family}:{kind}:{device}" if family == PROGRAM else f"{family}:{device}"
+
+
+def _parts(nodeid: str) -> list[str]:
+    return nodeid.rpartition("[")[2].rstrip("]").split(":")
 
 
 def is_of_no_cell(item: pytest.Item) -> bool:

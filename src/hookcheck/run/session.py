@@ -1,6 +1,6 @@
 """How does one process go through its share of the plan? Family by family, leaving every result in its part file.
 
-A family on a device is examined in one go, all hook kinds on each topology, and kept, so that every cell of it is
+A family on a device is examined in one go, each topology with all its hook kinds, and kept, so that every cell of it is
 judged on the same runs of torch, which take place in a process of their own. A session that takes over from one that
 was cut off finds in the part files what was finished, and runs the rest.
 """
@@ -42,6 +42,8 @@ class Session:
 
     ``runner`` is what runs torch; where it is None, that is a process of its own. ``selected`` has, by family and
     device, the hook kinds whose cells were picked out (of programs the clauses); where it says nothing, all are run.
+    A topology of the corpus is run with the hook kinds that ``shares`` has by family and id; where it is None, with
+    all.
     ``threads`` are those that torch computes on in a process of its own; 0 leaves it to the environment.
     """
 
@@ -55,6 +57,7 @@ class Session:
     runner: Runner | None = None
     threads: int = 0
     selected: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    shares: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None
     _results: dict[tuple[str, str], tuple[CaseResult, ...]] = field(default_factory=dict)
     _cells: dict[tuple[str, str, str], tuple[tuple[CaseResult, ...], dict[str, Cell]]] = field(default_factory=dict)
     _left: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -72,7 +75,7 @@ class Session:
         if key not in self._cells:
             whole = self.performed(kind, device) if family == PROGRAM else self.replayed(family, device)
             results = tuple(result for result in whole if result.kind == kind)
-            judged = cells(results, [clause.id for clause in self.clauses])
+            judged = cells(results, [clause.id for clause in self.clauses if kind in clause.kinds])
             self._cells[key] = results, {cell.clause: cell for cell in judged}
         results, by_clause = self._cells[key]
         if family == PROGRAM:
@@ -108,9 +111,10 @@ class Session:
 
     def _replay(self, family: str, device: str) -> Iterator[CaseResult]:
         finished = self._finished(family, device)
-        kinds = tuple(kind for kind in self.kinds if self._selects(family, device, kind))
         for topology in self.corpus[family]:
             id = identify(topology)
+            of_it = self.kinds if self.shares is None else self.shares[family][id]
+            kinds = tuple(kind for kind in of_it if self._selects(family, device, kind))
             yield from (finished[id, kind] for kind in kinds if (id, kind) in finished)
             missing = tuple(kind for kind in kinds if (id, kind) not in finished)
             if missing:

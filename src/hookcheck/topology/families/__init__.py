@@ -15,12 +15,17 @@ from hookcheck.topology.model import Topology
 class Family:
     """A named set of topologies that share one feature.
 
-    Where others explore so many new ones, it explores one in ``rarity``.
+    Where others explore so many new ones, it explores one in ``rarity``; one that is ``rare`` is run with fewer kinds.
     """
 
     name: str
     statement: str
     rarity: int = 1
+
+    @property
+    def rare(self) -> bool:
+        """Whether its topologies take long to run."""
+        return self.rarity > 1
 
     def topologies(self) -> SearchStrategy[Topology]:
         """The strategy that draws them: that of the module of this folder which has the family's name."""
@@ -29,7 +34,7 @@ class Family:
 
 
 RARE = {"compiled": 42}
-"""The families whose topologies take long to run, each with its rarity."""
+"""The families that are rare, each with its rarity."""
 
 FAMILIES = {
     name: Family(name, statement, RARE.get(name, 1))

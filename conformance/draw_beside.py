@@ -1,0 +1,99 @@
+"""Which hook kinds is a network of the corpus run with beside its share of siblings? Few, that what all of them would
+show is shown still.
+
+Run ``python conformance/draw_beside.py`` where lines are new, and before the records are made anew. Of each family
+every feature of its networks (see ``hookcheck coverage``) meets every hook kind; and by the records in
+``reports/records`` every clause has its say, on each release, on every hook kind on which it has it at all, and each
+entry of the ledger shows with the same clauses, hook kinds and gaps, and each cell has the same counterexample. What
+lines name is kept.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import product
+from pathlib import Path
+
+from draw_corpus import FOLDER
+
+from hookcheck.coverage.axes import words
+from hookcheck.hooks.kinds import KINDS
+from hookcheck.oracle.expected import Expected
+from hookcheck.record.model import CORPUS
+from hookcheck.record.reading import read_folded, record_files
+from hookcheck.topology.codec import identify
+from hookcheck.topology.corpus import beside, read, shares, write
+from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
+
+RECORDS = Path(__file__).parents[1] / "reports" / "records"
+
+Case = tuple[str, str]
+"""The id of a topology, and a hook kind."""
+
+Shown = dict[Case, set[Hashable]]
+"""What each case shows."""
+
+
+def features(family: str, topologies: Iterable[Topology]) -> Shown:
+    """The features of each topology with each hook kind."""
+    shown: Shown = {}
+    for topology in topologies:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # NaN or not, whether a gradient is there is what counts
+            uses = words(family, Expected(topology, values(topology)), ())
+        met = {(axis, word) for use in uses for axis, those in use for word in those}
+        shown.update({(identify(topology), kind): {(kind, word) for word in met} for kind in KINDS})
+    return shown
+
+
+def recorded(records: Iterable[Path]) -> dict[str, Shown]:
+    """By family which clauses have their say in each case on each release, what is known to deviate, and which cells
+    the case is the counterexample of."""
+    shown: dict[str, Shown] = defaultdict(lambda: defaultdict(set))
+    for path in records:
+        record = read_folded(path)
+        smallest = {counterexample.topology for counterexample in record.counterexamples}
+        for alike in record.alike:
+            said = {*alike.judged, *((d.clause, d.gap, d.ledger) for d in alike.deviations)}
+            for topology, kind in product(alike.topologies, alike.kinds) if alike.origin == CORPUS else ():
+                of_case = {(path.name, kind, each) for each in said}
+                if topology in smallest:
+                    of_case |= {(path.name, cell) for cell in alike.worded if cell[2] == kind}
+                shown[alike.family][topology, kind] |= of_case
+    return shown
+
+
+def adding(shown: Mapping[Case, set[Hashable]], chosen: Iterable[Case]) -> list[Case]:
+    """The fewest more cases, or nearly, that show with those ``chosen`` all that any shows."""
+    left = set().union(*shown.values()) - set().union(*(shown.get(case, set()) for case in chosen))
+    more = []
+    while left:
+        best = max(shown, key=lambda case: (len(shown[case] & left), case))
+        more.append(best)
+        left -= shown[best]
+    return more
+
+
+def main() -> None:
+    """Writes the file of each family anew."""
+    known = recorded(record_files(RECORDS))
+    for family in FAMILIES:
+        topologies, named = read(FOLDER, family), beside(FOLDER, family)
+        shown = features(family, topologies)
+        for case, those in known[family].items():
+            if case in shown:
+                shown[case] |= those
+        chosen = [(id, kind) for id, kinds in shares(FOLDER, family).items() for kind in kinds]
+        more = adding(shown, chosen)
+        for id in dict.fromkeys(id for id, _ in more):
+            named[id] = tuple(k for k in KINDS if k in named.get(id, ()) or (id, k) in more)
+        write(FOLDER, family, topologies, named)
+        print(f"{family}: {len(chosen) + len(more)} cases, {len(more)} of them new", flush=True)
+
+
+if __name__ == "__main__":
+    main()
