@@ -1,10 +1,10 @@
 """What does hookcheck cost beside torch? Measured over a part of the corpus, in one process and on one thread.
 
 ``ratio`` is the time of everything that hookcheck does for a topology (values, oracle, the run without hooks, the runs
-with hooks, judging, writing the part file) over the time of bare torch: build, forward and backward of the same
-topologies without hooks, as often as hookcheck runs them. ``ratio_hooked`` holds the same against torch with empty
-hooks of the same kinds on every module, so what is left is hookcheck's own. ``import_seconds`` is what importing
-hookcheck costs beyond importing torch.
+with its share of the hook kinds, judging, writing the part file) over the time of bare torch: build, forward and
+backward of the same topologies without hooks, as often as hookcheck runs them. ``ratio_hooked`` holds the same against
+torch with empty hooks of the same kinds on every module, so what is left is hookcheck's own. ``import_seconds`` is what
+importing hookcheck costs beyond importing torch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from hookcheck.run.examiner import Examiner
 from hookcheck.run.session import Session
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import Built, _compiled, build
-from hookcheck.topology.corpus import read
+from hookcheck.topology.codec import identify
+from hookcheck.topology.corpus import read, shares
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
@@ -51,9 +52,10 @@ IMPORTED = (
 
 
 def bare(topologies: tuple[Topology, ...], hooked: bool) -> None:
-    """Builds and runs every topology once without hooks and once a hook kind, the latter with empty hooks or none."""
+    """Builds and runs every topology once without hooks and once with each of its hook kinds, the latter with empty
+    hooks or none."""
     for topology in topologies:
-        for kind in (None, *(kind for kind in KINDS if not unsafe(kind, writes(topology)))):
+        for kind in (None, *(kind for kind in SHARES.get(topology, KINDS) if not unsafe(kind, writes(topology)))):
             with preserved() if hooked else nullcontext(), compiling(topology), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 built = build(topology, NUMBERS[topology])
@@ -83,7 +85,8 @@ def hookcheck(family: str, topologies: tuple[Topology, ...]) -> None:
         clauses = tuple(CLAUSES.values())
         corpus = {family: topologies}
         here = Examiner(clauses, {"cpu": LEDGER})
-        session = Session(tuple(KINDS), clauses, here.ledgers, corpus, 0, Path(folder), "main", here)
+        kinds = {family: {identify(topology): SHARES[topology] for topology in topologies}}
+        session = Session(tuple(KINDS), clauses, here.ledgers, corpus, 0, Path(folder), "main", here, shares=kinds)
         session.replayed(family, "cpu")
 
 
@@ -119,6 +122,9 @@ ENOUGH = 5.0
 """Seconds of a family beside which what else the machine does hardly counts."""
 
 NUMBERS: dict[Topology, dict[str, object]] = {}
+SHARES: dict[Topology, tuple[str, ...]] = {}
+"""The hook kinds that a run has of each topology."""
+
 LEDGER = applying(load(), torch.__version__, "cpu")
 
 
@@ -134,7 +140,11 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("torch").setLevel(logging.ERROR)  # torch.compile tells of tensors that it cannot trace
     rows, totals = [], [0.0, 0.0, 0.0]
-    corpus = {family: read(conformance_folder() / "corpus", family)[:: arguments.every] for family in FAMILIES}
+    folder = conformance_folder() / "corpus"
+    corpus = {family: read(folder, family)[:: arguments.every] for family in FAMILIES}
+    for family, members in corpus.items():
+        kinds = shares(folder, family)
+        SHARES.update({topology: kinds[identify(topology)] for topology in members})
     for family, some in (("single-node", 5), ("context", None), ("compiled", 1)):  # what is done once in a process
         hookcheck(family, corpus[family][:some])
     for family, members in watched([*corpus.items()], "families"):
