@@ -1,11 +1,13 @@
-"""Which hook kinds is a network of the corpus run with beside its share of siblings? Few, that what all of them would
-show is shown still.
+"""Which hook kinds is a network of the corpus run with beside its share of siblings? As few as show what all would.
 
-Run ``python conformance/draw_beside.py`` where lines are new, and before the records are made anew. Of each family
-every feature of its networks (see ``hookcheck coverage``) meets every hook kind; and by the records in
-``reports/records`` every clause has its say, on each release, on every hook kind on which it has it at all, and each
-entry of the ledger shows with the same clauses, hook kinds and gaps, and each cell has the same counterexample. What
-lines name is kept.
+Run ``python conformance/draw_beside.py`` where lines are new, and before the records are made anew. In each family:
+
+* every feature of its networks (see ``hookcheck coverage``) meets every hook kind;
+* on each release in ``reports/records`` every clause judges with each hook kind with which the record has it judge;
+* each entry of the ledger shows there with the same clauses, hook kinds and gaps;
+* each cell that deviates there has the same counterexample.
+
+What lines name already stays.
 """
 
 from __future__ import annotations

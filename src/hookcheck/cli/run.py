@@ -41,7 +41,8 @@ def _selecting(what: str, completer: completing.Completer) -> Callable[[Callable
 @click.option(
     "--hypothesis-profile", metavar="PROFILE",
     shell_complete=completing.one_of("smoke", "default", "thorough", "soak"),
-    help="How much is explored: smoke (a first look), default, thorough, or soak (without an end).",
+    help="How much is explored: smoke (a first look), default, thorough (and every network of the corpus runs with "
+    "every hook kind), or soak (without an end).",
 )  # fmt: skip
 @click.option(
     "--baseline", multiple=True, metavar="RECORD", shell_complete=completing.records,

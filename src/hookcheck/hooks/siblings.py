@@ -1,7 +1,7 @@
 """Which hook kinds take turns? Siblings: what goes wrong with one mostly goes wrong with the others as well.
 
-Of siblings a network of the corpus is run with one, as its id has it, which halves the time that the corpus takes. Of
-the 140 entries of the ledger that tell of networks, all but 7 show so; ``conformance/draw_beside.py`` finds the cases
+A network of the corpus is run with one of each group of siblings, which its id chooses. That halves the cases. Of 140
+entries of the ledger that tell of networks, 130 show so on some release; ``conformance/draw_beside.py`` finds the cases
 that show the rest.
 """
 
@@ -26,19 +26,23 @@ SIBLINGS = (
 )
 """The hook kinds that have siblings; any other is by itself."""
 
-DIGIT = 4
-"""How many bits of an id a digit of it has: the first siblings go by all digits, the next by all but the last, …"""
+BITS = 4
+"""Each group of siblings leaves out so many more of the last bits of the id, so that one does not follow another."""
+
+NO_TURN = 4
+"""The bit that leaves a group without a turn on a rare network."""
 
 
 def share(id: str, beside: Container[str] = (), rare: bool = False) -> tuple[str, ...]:
-    """The hook kinds that the network with that id is run with: one of all siblings, and those ``beside`` them.
+    """The hook kinds that the network with that id is run with: one of each group of siblings, those that have none,
+    and those ``beside`` them.
 
-    Of a ``rare`` network, which takes long to run, half of the siblings have no turn at all.
+    A ``rare`` network, which takes long to run, is run with none of about half of the groups.
 
     >>> share("0123456789abcdef")[:3]
     ('full_backward', 'global_backward', 'global_full_backward_pre')
     """
-    digits = [int(id, 16) >> DIGIT * turn for turn in range(len(SIBLINGS))]
-    turns = {kinds[n % len(kinds)] for n, kinds in zip(digits, SIBLINGS) if not (rare and n & 4)}
+    numbers = [int(id, 16) >> BITS * group for group in range(len(SIBLINGS))]
+    turns = {kinds[n % len(kinds)] for n, kinds in zip(numbers, SIBLINGS) if not (rare and n & NO_TURN)}
     others = {kind for kinds in SIBLINGS for kind in kinds} - turns
     return tuple(kind for kind in KINDS if kind not in others or kind in beside)

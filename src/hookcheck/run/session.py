@@ -42,8 +42,7 @@ class Session:
 
     ``runner`` is what runs torch; where it is None, that is a process of its own. ``selected`` has, by family and
     device, the hook kinds whose cells were picked out (of programs the clauses); where it says nothing, all are run.
-    A topology of the corpus is run with the hook kinds that ``shares`` has by family and id; where it is None, with
-    all.
+    ``shares`` has, by family and id, the hook kinds that a topology of the corpus is run with; where it is None, all.
     ``threads`` are those that torch computes on in a process of its own; 0 leaves it to the environment.
     """
 
