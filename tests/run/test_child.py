@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import torch
 
 import hookcheck.run.child as module
+from hookcheck.collector import paused
 from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.ledger import applying, load
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
@@ -115,6 +117,27 @@ def test_a_case_that_waits_for_the_processor_is_not_lost(
     """On a machine that is busy a case takes long by the clock, and little processor time."""
     monkeypatch.setattr(module, "TIME_LIMIT", 1)
     assert children(Acting(lambda: time.sleep(4))).perform(TASK) == []
+
+
+@needs_fork
+def test_what_the_session_left_to_collect_is_not_ended_in_the_fork(
+    children: Callable[..., Child], tmp_path: Path
+) -> None:
+    """What a session holds may need threads to end that a fork does not have: ended there, it crashes."""
+    session, ended = os.getpid(), tmp_path / "ended"
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            if os.getpid() != session:
+                ended.write_text("in the fork")
+
+    with paused():
+        Garbage()
+        children(Acting(gc.collect)).perform(TASK)
+    assert not ended.exists()
 
 
 @needs_fork

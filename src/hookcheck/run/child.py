@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import multiprocessing
 import os
 import shutil
@@ -179,6 +180,7 @@ def _serve(ours: Connection, theirs: Connection, shared: Any, examiner: Examiner
 
     A case that lets an exception out takes the process along: nobody knows what state it has left.
     """
+    gc.freeze()  # what the other process left to collect may need threads to end that a fork does not have
     ours.close()  # or this process would be the one that keeps its own connection open
     _settle(scratch, examiner.threads)
     opened = _file(theirs)
