@@ -3,8 +3,13 @@ from __future__ import annotations
 import gc
 import importlib
 import inspect
+import os
+import signal
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 import torch
@@ -188,21 +193,39 @@ def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> N
     assert examine_program(ALONE, Ledger(())).outcome in (RAN, NOT_OFFERED, NOT_RUN)
 
 
+def crashes(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def waits(*_: Any) -> None:
+    time.sleep(600)
+
+
+def works_on(*_: Any) -> None:
+    module.limit_processor_time(1)
+    while True:
+        pass
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("code", "gap"),
-    [
-        ("import os; os.kill(os.getpid(), 11)", "crashed"),
-        ("import time; time.sleep(600)", "timed out"),
-        ("from hookcheck.programs.running import limit_processor_time as limit; limit(1)\nwhile 1: pass", "timed out"),
-    ],
-)
-def test_a_crash_and_a_hang_are_facts(code: str, gap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ALONE_HANG_LIMIT", 3 if "sleep" in code else 600)
-    run = module.subprocess.run
-    monkeypatch.setattr(module.subprocess, "run", lambda command, **rest: run([command[0], "-c", code], **rest))
+@pytest.mark.parametrize(("act", "gap"), [(crashes, "crashed"), (waits, "timed out"), (works_on, "timed out")])
+def test_a_crash_and_a_hang_are_facts(act: Callable[..., None], gap: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ALONE_HANG_LIMIT", 10 if act is waits else 600)
+    monkeypatch.setattr(module, "_tell", act)
     (deviation,) = examine_program(stray_program(holds, alone=True), Ledger(())).deviations
     assert (deviation.subject, deviation.gap) == ("program", gap)
+
+
+def ends(*_: Any) -> None:
+    os._exit(3)
+
+
+def test_a_process_that_ends_without_facts_is_no_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="KeyError"):  # there, nobody has declared the stray program
+        examine_program(stray_program(holds, alone=True), Ledger(()))
+    monkeypatch.setattr(module, "_tell", ends)
+    with pytest.raises(RuntimeError, match="ended with exit code 3"):
+        examine_program(stray_program(holds, alone=True), Ledger(()))
 
 
 @pytest.mark.parametrize("chapter", chapters())

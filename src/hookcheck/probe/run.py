@@ -26,6 +26,9 @@ from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology
 from hookcheck.topology.needs import needs
 
+IMPORTED_LATE = "torch.fx.experimental.symbolic_shapes"
+"""What torch since 2.1 imports at its first backward, sympy with it: that takes longer than all else at a start."""
+
 References = Mapping[str, "weakref.ref[Any]"]
 
 

@@ -20,6 +20,9 @@ from hookcheck.programs.check import Check, NotRun
 
 Result = TypeVar("Result")
 
+FRESH = "forkserver" if sys.platform == "linux" else "spawn"
+"""How processes are started that have run nothing of torch: as forks of one that imports alone, or each by itself."""
+
 SECONDS = 30
 """How long a process waits for another one."""
 
@@ -96,24 +99,25 @@ def _destroy() -> None:
 
 
 def anew(act: Callable[[Any], Result], value: Any) -> Result:
-    """What ``act`` gives of ``value`` in a new process, which imports torch anew; pickle must find ``act``."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+    """What ``act`` gives of ``value`` in a new process, which has run nothing of torch; pickle must find ``act``."""
+    with multiprocessing.get_context(FRESH).Pool(1) as pool:
         return pool.apply_async(act, (value,)).get(2 * SECONDS)
 
 
 def of_two(check: Check, act: Callable[[int], Result]) -> Result:
     """What ``act`` gives in the first of two processes of a group, which both call it with their rank.
 
-    The second one is started anew, since a fork has none of the threads that torch's state speaks of: on torch 2.15 one
-    in thirty died in its backward. So pickle must find ``act``, a function of a module; and since importing torch once
-    more takes its time, a program that asks for it runs alone.
+    The second one has run nothing of torch, since a fork of the first has none of the threads that torch's state speaks
+    of: on torch 2.15 one in thirty died in its backward. So pickle must find ``act``, a function of a module. A program
+    that asks for it runs alone: then what both processes import is imported once.
 
     Raises:
         NotRun: as `process_group` does.
     """
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
-        other = multiprocessing.get_context("spawn").Process(target=_second, args=(act, store), daemon=True)
+        context: Any = multiprocessing.get_context(FRESH)
+        other = context.Process(target=_second, args=(act, store), daemon=True)
         other.start()
         try:
             return _one(check, act, store, 0)

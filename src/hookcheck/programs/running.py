@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
+import multiprocessing
 import os
-import pickle
 import signal
-import subprocess
-import sys
+import traceback
 from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
 
 import torch
 
@@ -19,10 +19,10 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.site import EQUAL, PROCESS, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
-from hookcheck.probe.run import release
+from hookcheck.probe.run import IMPORTED_LATE, release
 from hookcheck.programs.check import Fact, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
-from hookcheck.programs.processes import groups_closed
+from hookcheck.programs.processes import FRESH, groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, ENDS, PROGRAM, WHOLE, Program
 
 
@@ -67,29 +67,35 @@ def _possible(program: Program, device: str) -> None:
 
 def _alone(program: Program, device: str) -> list[Fact]:
     """The facts of a program that runs in a process of its own; that it crashes or hangs is a fact too."""
-    command = [sys.executable, "-m", __name__, program.id, device]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    context: Any = multiprocessing.get_context(FRESH if device == "cpu" else "spawn")
+    context.set_forkserver_preload([__name__, IMPORTED_LATE])
+    answer, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_tell, args=(program.id, device, theirs))
+    process.start()
+    theirs.close()
+    said: list[Fact] | NotOffered | NotRun | str | None = None
     try:
-        done = subprocess.run(
-            command, capture_output=True, encoding="utf-8", errors="replace", timeout=ALONE_HANG_LIMIT, env=environment
-        )
-    except subprocess.TimeoutExpired:
-        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_HANG_LIMIT} s", None))]
-    if done.returncode == -getattr(signal, "SIGXCPU", 0) != 0:
-        within = f"{ENDS} within {ALONE_LIMIT} s of processor time"
-        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, within, None))]
-    answer = next((line for line in done.stdout.splitlines() if line.startswith(_ANSWER)), None)
-    if answer is None and done.returncode >= 0:
-        raise RuntimeError(f"program {program.id} ended with exit code {done.returncode}:\n{done.stderr}")
-    if answer is None:
-        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, ENDS, f"ended by signal {-done.returncode}"))]
-    said: list[Fact] | NotOffered | NotRun = pickle.loads(base64.b64decode(answer[len(_ANSWER) :]))
+        if not answer.poll(ALONE_HANG_LIMIT):
+            return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, f"{ENDS} within {ALONE_HANG_LIMIT} s", None))]
+        with suppress(EOFError):
+            said = answer.recv()
+        if said is None:  # it has ended without a word, by itself
+            process.join()
+    finally:
+        process.kill()
+        process.join()
+        answer.close()
     if isinstance(said, list):
         return said
-    raise said
-
-
-_ANSWER = "facts: "
+    if isinstance(said, (NotOffered, NotRun)):
+        raise said
+    code: int = process.exitcode
+    if said is not None or code >= 0:
+        raise RuntimeError(f"program {program.id} {said or f'ended with exit code {code}'}")
+    if code == -getattr(signal, "SIGXCPU", 0):
+        within = f"{ENDS} within {ALONE_LIMIT} s of processor time"
+        return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, within, None))]
+    return [Fact(WHOLE, Finding(Site(PROCESS), EQUAL, ENDS, f"ended by signal {-code}"))]
 
 
 def limit_processor_time(seconds: int) -> None:
@@ -102,19 +108,21 @@ def limit_processor_time(seconds: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
-def _main(id: str, device: str) -> None:
-    """Runs one program for another process and tells it the facts on standard output."""
+def _tell(id: str, device: str, answer: Connection) -> None:
+    """Runs one program for another process and tells it the facts, or what came out instead."""
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # what it prints is no answer of the run's
+        os.dup2(quiet, stream)
     torch.set_num_threads(1)
     limit_processor_time(ALONE_LIMIT)
-    program = CLAUSES[id]
-    assert isinstance(program, Program)
+    said: list[Fact] | NotOffered | NotRun | str
     try:
-        said: list[Fact] | NotOffered | NotRun = facts_of(program, device)
+        program = CLAUSES[id]
+        assert isinstance(program, Program)
+        said = facts_of(program, device)
     except (NotOffered, NotRun) as reason:
         said = reason
-    print(f"{_ANSWER}{base64.b64encode(pickle.dumps(said)).decode()}", flush=True)
+    except BaseException:
+        said = f"let out:\n{traceback.format_exc()}"
+    answer.send(said)
     os._exit(0)  # torch 1.8 can hang where a process ends soon after its first backward
-
-
-if __name__ == "__main__":
-    _main(*sys.argv[1:])

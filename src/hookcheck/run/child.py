@@ -29,7 +29,7 @@ import torch
 from hookcheck.collector import eased, settle
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
 from hookcheck.probe.cuda import compute_exactly
-from hookcheck.probe.run import available_devices
+from hookcheck.probe.run import IMPORTED_LATE, available_devices
 from hookcheck.programs.check import text_of
 from hookcheck.run.examiner import Examiner, Lost, Task, peak_memory
 
@@ -51,9 +51,6 @@ PATIENCE = 5
 
 CUT_OFF = 113
 """The exit code of a process that has lost its connection."""
-
-IMPORTED_LATE = "torch.fx.experimental.symbolic_shapes"
-"""What torch since 2.1 imports at its first backward, sympy with it: that takes longer than all else at a start."""
 
 BEGUN, RAN, MEMORY = range(3)
 """What the shared numbers say: whether the task has begun, how many of its cases have run, the most MiB ever held."""
