@@ -20,9 +20,6 @@ from hookcheck.programs.check import Check, NotRun
 
 Result = TypeVar("Result")
 
-FRESH = "forkserver" if sys.platform == "linux" else "spawn"
-"""How processes are started that have run nothing of torch: as forks of one that imports alone, or each by itself."""
-
 SECONDS = 30
 """How long a process waits for another one."""
 
@@ -99,24 +96,24 @@ def _destroy() -> None:
 
 
 def anew(act: Callable[[Any], Result], value: Any) -> Result:
-    """What ``act`` gives of ``value`` in a new process, which has run nothing of torch; pickle must find ``act``."""
-    with multiprocessing.get_context(FRESH).Pool(1) as pool:
+    """What ``act`` gives of ``value`` in a new process, which imports torch anew; pickle must find ``act``."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply_async(act, (value,)).get(2 * SECONDS)
 
 
 def of_two(check: Check, act: Callable[[int], Result]) -> Result:
     """What ``act`` gives in the first of two processes of a group, which both call it with their rank.
 
-    The second one has run nothing of torch, since a fork of the first has none of the threads that torch's state speaks
-    of: on torch 2.15 one in thirty died in its backward. So pickle must find ``act``, a function of a module. A program
-    that asks for it runs alone: then what both processes import is imported once.
+    A fork has none of the threads that torch's state speaks of: on torch 2.15 one in thirty died in its backward. So a
+    program that asks for it runs alone, and before it has run anything of torch. Pickle must find ``act``, a function
+    of a module, for systems without forks.
 
     Raises:
         NotRun: as `process_group` does.
     """
     with tempfile.TemporaryDirectory() as folder:
         store = os.path.join(folder, "store")
-        context: Any = multiprocessing.get_context(FRESH)
+        context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         other = context.Process(target=_second, args=(act, store), daemon=True)
         other.start()
         try:

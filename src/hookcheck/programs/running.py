@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -22,7 +23,7 @@ from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResu
 from hookcheck.probe.run import IMPORTED_LATE, release
 from hookcheck.programs.check import Fact, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
-from hookcheck.programs.processes import FRESH, groups_closed
+from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, ENDS, PROGRAM, WHOLE, Program
 
 
@@ -66,8 +67,12 @@ def _possible(program: Program, device: str) -> None:
 
 
 def _alone(program: Program, device: str) -> list[Fact]:
-    """The facts of a program that runs in a process of its own; that it crashes or hangs is a fact too."""
-    context: Any = multiprocessing.get_context(FRESH if device == "cpu" else "spawn")
+    """The facts of a program that runs in a process of its own; that it crashes or hangs is a fact too.
+
+    On the CPU that is a fork of a process which has imported what it needs, and run nothing.
+    """
+    forks = sys.platform == "linux" and device == "cpu"
+    context: Any = multiprocessing.get_context("forkserver" if forks else "spawn")
     context.set_forkserver_preload([__name__, IMPORTED_LATE])
     answer, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_tell, args=(program.id, device, theirs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import MISSING, fields, is_dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from hookcheck.errors import HookcheckError
@@ -24,16 +24,23 @@ class TopologyError(HookcheckError):
 
 def encode(value: Any) -> Any:
     """A topology, or a part of one, as plain JSON values."""
-    if is_dataclass(value):
-        shown: dict[str, Any] = {"type": type(value).__name__}
-        for f in fields(value):
-            content = getattr(value, f.name)
-            if f.default is MISSING or content != f.default:
-                shown[f.name] = encode(content)
-        return shown
     if isinstance(value, tuple):
         return [encode(item) for item in value]
-    return value
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    part: Any = type(value)
+    shown: dict[str, Any] = {"type": part.__name__}
+    for name, default in _fields(part):
+        content = getattr(value, name)
+        if default is MISSING or content != default:
+            shown[name] = encode(content)
+    return shown
+
+
+@cache
+def _fields(part: Any) -> tuple[tuple[str, Any], ...]:
+    """The names and defaults of the fields of a dataclass."""
+    return tuple((f.name, f.default) for f in fields(part))
 
 
 def canonical(topology: Topology) -> str:
