@@ -89,6 +89,17 @@ def test_what_becomes_of_a_case(
     assert (cause.status, cause.gap, cause.worse) == (status, gap, worse)
 
 
+def test_what_shows_now_and_then_is_no_change() -> None:
+    seldom = replace(WRONG, ledger="seldom")
+    less, more = both(case("aaaa", judged=2)), both(case("aaaa", seldom))
+    for pair in ((less, more), (more, less)):
+        assert compare(*pair).groups
+        assert not compare(*pair, varying=["seldom"]).groups
+    other = both(case("aaaa", seldom, LATE, judged=2))
+    (new,) = compare(more, other, varying=["seldom"]).groups
+    assert (new.cause.status, new.cause.gap) == (CHANGED, LATE.gap)
+
+
 def test_another_subject_of_the_same_case_deviates_newly() -> None:
     other = replace(WRONG, subject="net#2")
     change = group(case("aaaa", WRONG, judged=2), case("aaaa", WRONG, other, judged=2))

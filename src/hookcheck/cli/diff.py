@@ -11,7 +11,7 @@ import click
 
 from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
-from hookcheck.cli.index import index
+from hookcheck.cli.index import index, varying
 from hookcheck.cli.output import Row, fields, line, show, wrapped
 from hookcheck.cli.records import check_kinds, complete_record, corpus_lengths, programs_of
 from hookcheck.contract.verdict import COST_CLASSES
@@ -90,7 +90,7 @@ def diff(earlier: str, later: str, kinds: tuple[str, ...], costs: tuple[str, ...
 
     before, after = complete_record(earlier, reports), complete_record(later, reports)
     check_kinds(kinds, before, after)
-    comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get)
+    comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get, varying())
     if costs:
         comparison = of_cost(comparison, costs)
     verdict = WORSE if comparison.worse else NOT_WORSE if comparison.conclusive else CANNOT_TELL

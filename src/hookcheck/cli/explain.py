@@ -41,6 +41,7 @@ _SCHEMAS = [
         says=("string", "a part of the text of the exception or warning; empty where there is none"),
         why=("string", "the reason"),
         link=("string", "what the reason rests on"),
+        varies=("string", "why it shows now and then; empty where it always shows"),
         reviewed=("string", "the date of the last review"),
     ),
     fields(

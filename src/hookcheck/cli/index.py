@@ -58,6 +58,11 @@ def index() -> NameIndex:
     return built
 
 
+def varying() -> list[str]:
+    """The ids of the entries of the ledger that show now and then."""
+    return [entry["id"] for entry in index()["ledger"] if entry["varies"]]
+
+
 def _path() -> Path:
     """Where the index is kept: by the XDG base directories, or as Windows has it; for each copy of the package one."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or os.path.expanduser("~/.cache")
@@ -143,6 +148,7 @@ def _entry(entry: Any) -> dict[str, Any]:
         "families": list(entry.families) or ["all"],
         "torch": str(entry.torch),
         "when": {key: list(words) for key, words in entry.when},
+        "varies": entry.varies,
         "reviewed": entry.reviewed.isoformat(),
     }
 

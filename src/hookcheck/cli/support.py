@@ -11,7 +11,7 @@ import click
 
 from hookcheck.cli import completing
 from hookcheck.cli.frame import REPORTS, command
-from hookcheck.cli.index import index
+from hookcheck.cli.index import index, varying
 from hookcheck.cli.names import one_of
 from hookcheck.cli.output import Row, entries, fields, show, watched
 from hookcheck.cli.records import programs_of
@@ -180,7 +180,7 @@ def _written(reports: Path) -> list[Path]:
     with paused_until_exit():
         records = [read(path) for path in watched(files, "reading")]
         links = {entry["id"]: entry["link"] for entry in index()["ledger"]}
-        texts = {"support.json": text(support(records)), "changes.md": changes(records, links)}
+        texts = {"support.json": text(support(records)), "changes.md": changes(records, links, varying())}
     try:
         for name, content in texts.items():
             (reports / name).write_text(content, encoding="utf-8", newline="\n")

@@ -12,7 +12,7 @@ import click
 
 from hookcheck.cli import completing
 from hookcheck.cli.frame import DEVIATES, FINE, REPORTS, WRONG_INPUT, command, words
-from hookcheck.cli.index import index
+from hookcheck.cli.index import index, varying
 from hookcheck.cli.names import one_of
 from hookcheck.cli.output import Row, echo, fields, show, watched
 from hookcheck.cli.records import complete_record, corpus_lengths, full_version, programs_of, records_by_version
@@ -141,7 +141,7 @@ def upgrade(
         raise HookcheckError("--with is for the environments of --check: name your model, or leave it out")
     earlier, later = (_provided(name, reports, no_run) for name in (earlier, later))
     before, after = (complete_record(name, reports) for name in watched((earlier, later), "reading"))
-    comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get)
+    comparison = compare(before, after, kinds, programs_of(kinds), corpus_lengths().get, varying())
     facts = Known(
         statements=list(statements(support_data(reports))),
         ledger={entry["id"]: entry for entry in known["ledger"]},

@@ -57,7 +57,8 @@ class Entry:
     ``more`` is how many more calls there may be than are due (0: any number). Of programs the family is ``program`` and
     the chapter stands for the hook kind. ``why`` and ``link`` say what it rests on, ``reviewed`` when that was last
     looked at. Where a run shows now one thing and now another, ``varies`` says why: the verdict on a program is then
-    the set of all gaps ``instead``, or none, and records say that whatever a run saw of it. Networks need not show it.
+    the set of all gaps ``instead``, or none, and records say that whatever a run saw of it. Networks need not show it,
+    and a network that shows it in one of two records alone has not changed.
     """
 
     id: str
@@ -198,6 +199,11 @@ def applying(entries: Iterable[Entry], torch_version: str, device: str) -> Ledge
     """
     version = Version(torch_version).base_version
     return Ledger(tuple(e for e in entries if device in e.devices and e.torch.contains(version)))
+
+
+def varying(entries: Iterable[Entry]) -> frozenset[str]:
+    """The ids of those entries that show now and then."""
+    return frozenset(entry.id for entry in entries if entry.varies)
 
 
 def load(path: Path = PATH) -> tuple[Entry, ...]:

@@ -88,18 +88,21 @@ def compare(
     kinds: Collection[str] = (),
     programs: Collection[str] = (),
     length: Length = lambda topology: None,
+    varying: Collection[str] = (),
 ) -> Comparison:
     """The difference between two records, of the hook kinds ``kinds`` (of all, where none is named).
 
     Where kinds are named, the programs whose ids are in ``programs`` are compared as well; the others are left out, and
     counted. ``length`` is that of the JSON of a network of the corpus, by id: which is the smallest, of those whose
-    content no record holds.
+    content no record holds. ``varying`` are the ids of entries of the ledger that show now and then: a case in which
+    one shows in one record alone has not changed.
     """
     wanted = _wanted(kinds, programs)
     old, new = _by_key(before, wanted), _by_key(after, wanted)
     size = sizes([*before.counterexamples, *after.counterexamples], length)
     rows, was, now = _rows(old, new, size)
-    comparison = compare_rows(rows, was, now, before.header, after.header)
+    known = KnownChanges(rows.results, common_ranks(before.header, after.header), varying)
+    comparison = compare_rows(rows, was, now, before.header, after.header, known)
     return replace(comparison, left_out=(*comparison.left_out, *_programs_left_out(after, wanted)))
 
 
@@ -140,9 +143,9 @@ class KnownChanges:
     Thousands of pairs of results have the same changes; these are there once, in ``distinct``, without any first.
     """
 
-    def __init__(self, results: Sequence[CaseResult], ranks: Mapping[str, str]) -> None:
-        """``ranks`` has the class of each clause that the runs judge."""
-        self._results, self._ranks = results, ranks
+    def __init__(self, results: Sequence[CaseResult], ranks: Mapping[str, str], varying: Collection[str]) -> None:
+        """``ranks`` has the class of each clause that the runs judge; ``varying`` is as `compare` has it."""
+        self._results, self._ranks, self._varying = results, ranks, frozenset(varying)
         self._places: dict[int, int] = {}
         self._numbers: dict[Changes, int] = {(): 0}
         self.distinct: list[Changes] = [()]
@@ -165,6 +168,8 @@ class KnownChanges:
         """Each cause once, with the first of its examples that is in words."""
         if was.deviations == now.deviations and was.judged == now.judged:
             return ()
+        if self._varying & (_entries(was) ^ _entries(now)):  # and what it raises leaves other clauses without a say
+            return ()
         causes: dict[GroupCause, GroupExample] = {}
         for cause, words in changes(was, now, self._ranks):
             cause = _the(cause)
@@ -174,15 +179,17 @@ class KnownChanges:
         return tuple(causes.items())
 
 
-def compare_rows(
-    rows: Rows, was: Array, now: Array, before: Header, after: Header, known: KnownChanges | None = None
-) -> Comparison:
+def _entries(case: CaseResult) -> frozenset[str | None]:
+    """The entries of the ledger that explain what deviates."""
+    return frozenset(deviation.ledger for deviation in case.deviations)
+
+
+def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Header, known: KnownChanges) -> Comparison:
     """The difference between the runs ``before`` and ``after``, in which ``rows`` had the results ``was`` and ``now``:
     their numbers, or -1 of a row that the run lacks.
 
     ``known`` is that of the results of ``rows``, for comparisons of other runs of the same rows.
     """
-    known = known or KnownChanges(rows.results, common_ranks(before, after))
     both = (was >= 0) & (now >= 0) & rows.ran[was] & rows.ran[now]
     sightings: list[_Sighting] = []
     other = np.flatnonzero(both & (was != now))

@@ -125,11 +125,11 @@ class Archive:
         device = self.runs[place].device
         return next((i for i in range(place + 1, len(self.runs)) if self.runs[i].device == device), None)
 
-    def compare(self, before: int, after: int) -> Comparison:
-        """The difference between the runs at two places."""
+    def compare(self, before: int, after: int, varying: Collection[str] = ()) -> Comparison:
+        """The difference between the runs at two places; ``varying`` as in `hookcheck.record.compare.compare`."""
         earlier, later = self.runs[before].header, self.runs[after].header
         ranks = common_ranks(earlier, later)
-        known = self._changes.setdefault(frozenset(ranks.items()), KnownChanges(self.results, ranks))
+        known = self._changes.setdefault(frozenset(ranks.items()), KnownChanges(self.results, ranks, varying))
         was, now = self.histories[:, before], self.histories[:, after]
         return compare_rows(self._rows, was, now, earlier, later, known)
 

@@ -6,7 +6,7 @@ It is a pure function of the records; only the addresses that reasons rest on co
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from packaging.version import Version
@@ -42,8 +42,9 @@ _HEADS = {
 }
 
 
-def changes(records: Sequence[Record], links: Mapping[str, str]) -> str:
-    """The text of ``changes.md``; ``links`` are the addresses of the ledger's entries by id. The newest comes first."""
+def changes(records: Sequence[Record], links: Mapping[str, str], varying: Collection[str] = ()) -> str:
+    """The text of ``changes.md``, the newest release first; ``links`` are the addresses of the ledger's entries by id,
+    ``varying`` those entries that show now and then."""
     by_device: dict[str, list[Record]] = {}
     for record in sorted(records, key=lambda r: (r.header.device, Version(r.header.torch.version))):
         by_device.setdefault(record.header.device, []).append(record)
@@ -56,7 +57,7 @@ def changes(records: Sequence[Record], links: Mapping[str, str]) -> str:
         "",
     ]
     for device, ordered in by_device.items():
-        pairs = [compare(before, after) for before, after in zip(ordered, ordered[1:])]
+        pairs = [compare(before, after, varying=varying) for before, after in zip(ordered, ordered[1:])]
         for comparison in reversed(pairs):
             lines += _release(comparison, device, links)
         first = ordered[0].header

@@ -26,7 +26,7 @@ def _lines(view: SiteView) -> Iterator[str]:
     if not view.archive.runs:
         return
     before = view.archive.previous(0)
-    for line in headlines(view, None if before is None else changes(view.archive.compare(before, 0))):
+    for line in headlines(view, None if before is None else changes(view.archive.compare(before, 0, view.varying))):
         link = f" ([more](site/{line.link}))" if line.link else ""
         yield f"- {_text(line.text)}{link}"
     kinds = [kind for kind in LEADING if kind in view.archive.kinds]

@@ -205,7 +205,7 @@ class _Site:
                 yield address.of_comparison(earlier, run), self.draw("comparison", heading, **facts)
 
     def compared(self, before: int, after: int) -> Changes:
-        return changes(self.view.archive.compare(before, after))
+        return changes(self.view.archive.compare(before, after, self.view.varying))
 
     def befores(self, after: int) -> list[int]:
         """The places of the runs that go before one on its device, the newest first."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookcheck.contract.clause import CLAIM
-from hookcheck.contract.ledger import Entry
+from hookcheck.contract.ledger import Entry, varying
 from hookcheck.contract.verdict import PROGRAM, RAN, VERDICTS
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
@@ -80,6 +80,11 @@ class SiteView:
     archive: Archive
     entries: Mapping[str, Entry]
     reproduce: Reproduce = lambda cause: ""
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """The entries of the ledger that show now and then."""
+        return varying(self.entries.values())
 
     @cached_property
     def standings(self) -> Mapping[tuple[str, str], Sequence[KindStanding]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from hookcheck.collector import paused
+from hookcheck.contract.ledger import load, varying
 from hookcheck.errors import HookcheckError
 from hookcheck.record.changes import MENDED
 from hookcheck.record.compare import Comparison, compare
@@ -56,7 +57,7 @@ def against(path: Path, before: Record, after: Record, written: Path, causes: in
 
     ``path`` is the file of the record before, unless what is after was ``written`` in its place.
     """
-    comparison = compare(before, after)
+    comparison = compare(before, after, varying=varying(load()))
     worse = [group for group in comparison.groups if group.cause.worse]
     mended = sum(group.cause.status == MENDED for group in comparison.groups)
     of = f"torch {before.header.torch.version} ({before.header.started})"
