@@ -213,6 +213,13 @@ FAULTS = (
     ),
     Fault("lazy modules stay lazy", _keeps_lazy, ("HT-05",), kinds=(), since="1.13"),
     Fault(
+        "lazy modules keep the handles of what made them lazy",
+        lambda: edited(LazyModuleMixin, "_infer_parameters", ("delattr(", "(lambda *_: None)(")),
+        ("HT-05",),
+        kinds=(),
+        since="2.2",
+    ),
+    Fault(
         "lazy modules load no sizes",
         lambda: _inert(LazyModuleMixin, "_lazy_load_hook"),
         ("HT-05",),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from functools import partial
 
+import torch
+
 from ..branches import ALWAYS, NEVER, SKIPPED, branches
 from ..engine import Fault
+from ..registering import edited
 
 HOOKS, MODULE, TRACKER, GRAPH, TENSOR = (
     "torch.utils.hooks", "torch.nn.modules.module", "torch.utils.module_tracker", "torch.autograd.graph",
     "torch._tensor",
 )  # fmt: skip
+ALL_OF_LOADING = "module._load_state_dict_post_hooks.values()"
 
 
 def _taken(module: str, function: str, forced: str, text: str) -> AbstractContextManager[None]:
@@ -58,5 +62,12 @@ FAULTS = (
     *(
         _fault("RB-17", TENSOR, f"Tensor.{name}", NEVER, "self.is_quantized")
         for name in ("__deepcopy__", "_reduce_ex_internal")
+    ),
+    Fault(
+        "rare branches: hooks on loading are left out where a tensor does not fit",
+        lambda: edited(torch.nn.Module, "load_state_dict", (ALL_OF_LOADING, f"() if error_msgs else {ALL_OF_LOADING}")),
+        ("RB-18",),
+        kinds=(),
+        since="2.13",
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -79,6 +80,20 @@ def _while_dispatching(module: Any) -> None:
         _cleared("_forward_hooks")(module)
 
 
+def _staying_in_a_backward(original: Any) -> Any:
+    """A handle of a hook on calls does nothing in a backward."""
+
+    def remove(handle: Any) -> None:
+        table = handle.hooks_dict_ref()
+        owners = (each for each in gc.get_referrers(table) if isinstance(each, dict))
+        names = ("_forward_hooks", "_forward_pre_hooks")
+        on_calls = any(table is owner.get(name) for owner in owners for name in names)
+        if not on_calls or torch._C._current_graph_task_id() < 0:
+            original(handle)
+
+    return remove
+
+
 def _lost_by_copies() -> AbstractContextManager[None]:
     """A copy of a module that was called is without its forward hooks."""
     stack = ExitStack()
@@ -147,5 +162,9 @@ FAULTS = (
         lambda: _tensor(lambda tensor, hook: lambda *given: _swallowed(hook, *given)),
     ),
     _fault("a copy of a module that was called is without forward hooks", _lost_by_copies),
+    _fault(
+        "a hook that is called in a backward removes none of those on calls",
+        lambda: replaced(HANDLE, "remove", _staying_in_a_backward),
+    ),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
 )

@@ -201,6 +201,7 @@ def a_lazy_module_becomes_an_ordinary_one(check: Check) -> None:
         check.equal(f"{name}: shape of the weight", tuple(net.weight.shape), (1, 2))
         counts = [len(net._forward_pre_hooks), len(net._forward_hooks), len(net._load_state_dict_pre_hooks)]
         check.equal(f"{name}: pre-hooks, forward hooks, load pre-hooks", counts, [1, 1, 0])
+        check.equal(f"{name}: attributes beside those of a Linear", sorted(vars(net).keys() - vars(linear(1.0))), [])
         if loaded:
             check.equal(f"{name}: output: 3 + 4", output, [[7]])
 

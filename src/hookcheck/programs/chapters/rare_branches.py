@@ -350,3 +350,20 @@ def modules_with_quantised_buffers(check: Check) -> None:
             check.equal(f"{way}: numbers", other.held.dequantize(), [1.0, 2.5])
             other(1)
             check.order(f"{way}: hooks", noted(other), ["after"])
+
+
+@program("RB-18", PIN, since="1.13", source="torch.nn.Module.load_state_dict, register_load_state_dict_post_hook")
+def hooks_on_loading_run_where_a_tensor_does_not_fit(check: Check) -> None:
+    """Where a tensor of a state does not fit, what fits is loaded and the load post-hooks of all modules run, children
+    first; then the error comes."""
+    log: list[str] = []
+    module = nn.Sequential(nn.Linear(1, 1))
+    for each in (module, module[0]):
+        each.register_load_state_dict_post_hook(lambda owner, keys: log.append(type(owner).__name__))
+    unfit = {"0.weight": torch.ones(2, 2), "0.bias": torch.tensor([7.0])}
+    for strict in (True, False):
+        log.clear()
+        load = partial(module.load_state_dict, unfit, strict=strict)
+        check.raises(f"strict={strict}: the error", RuntimeError, load, "size mismatch for 0.weight")
+        check.order(f"strict={strict}: hooks before it", log, ["Linear", "Sequential"])
+        check.equal(f"strict={strict}: the bias, which fits", module[0].bias, [7.0])
