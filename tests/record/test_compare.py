@@ -95,9 +95,9 @@ def test_what_shows_now_and_then_is_no_change() -> None:
     for pair in ((less, more), (more, less)):
         assert compare(*pair).groups
         assert not compare(*pair, varying=["seldom"]).groups
-    other = both(case("aaaa", seldom, LATE, judged=2))
-    (new,) = compare(more, other, varying=["seldom"]).groups
-    assert (new.cause.status, new.cause.gap) == (CHANGED, LATE.gap)
+    for other in (case("aaaa", seldom, LATE, judged=2), case("aaaa", replace(LATE, ledger="another"), judged=2)):
+        (new,) = compare(more, both(other), varying=["seldom"]).groups
+        assert (new.cause.status, new.cause.gap) == (CHANGED, LATE.gap)
 
 
 def test_another_subject_of_the_same_case_deviates_newly() -> None:

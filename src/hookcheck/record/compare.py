@@ -94,8 +94,8 @@ def compare(
 
     Where kinds are named, the programs whose ids are in ``programs`` are compared as well; the others are left out, and
     counted. ``length`` is that of the JSON of a network of the corpus, by id: which is the smallest, of those whose
-    content no record holds. ``varying`` are the ids of entries of the ledger that show now and then: a case in which
-    one shows in one record alone has not changed.
+    content no record holds. ``varying`` are the ids of entries of the ledger that show now and then: a case has not
+    changed where one of them, and no other entry, shows in one record alone.
     """
     wanted = _wanted(kinds, programs)
     old, new = _by_key(before, wanted), _by_key(after, wanted)
@@ -168,7 +168,8 @@ class KnownChanges:
         """Each cause once, with the first of its examples that is in words."""
         if was.deviations == now.deviations and was.judged == now.judged:
             return ()
-        if self._varying & (_entries(was) ^ _entries(now)):  # and what it raises leaves other clauses without a say
+        differing = _entries(was) ^ _entries(now)
+        if differing and differing <= self._varying:  # and what it raises leaves other clauses without a say
             return ()
         causes: dict[GroupCause, GroupExample] = {}
         for cause, words in changes(was, now, self._ranks):
