@@ -26,6 +26,8 @@ from hookcheck.suite import conformance_folder
 
 from .test_agreement import RECORD, is_right, record
 
+ROUNDED = "other rounding"
+
 
 @lru_cache(maxsize=1)
 def recorded() -> Mapping[str, list[Cause]]:
@@ -88,8 +90,11 @@ def test_the_script_of_a_cause(name: str, tmp_path_factory: pytest.TempPathFacto
     try:
         text = reduced_script(cause, conformance_folder() / "corpus")
     except HookcheckError as error:
-        if cause.example.family == "compiled" and "there is nothing to reproduce" in str(error):
-            pytest.skip("what was compiled before hides it")
+        hidden = {"compiled": "what was compiled before hides it"}.get(cause.example.family, "")
+        if cause.gaps == (ROUNDED,):
+            hidden = "the machine of the record rounds otherwise, and this one need not"
+        if hidden and "there is nothing to reproduce" in str(error):
+            pytest.skip(hidden)
         raise
     is_right(text)
     number = [*one_an_entry()].index(name)

@@ -201,10 +201,9 @@ class Walk:
         return act.what == "removes itself" or self._removable(site.name, self.sites.get(act.other))
 
     def _removable(self, site: str, other: str | None) -> bool:
-        """Whether it is known what follows where a hook on one site removes one on the ``other``."""
-        if other is None or other == site:
-            return other == site
-        return not why_not(Situation(site, partner=other, trouble="removes its partner"))
+        """Whether it is known what follows where a hook on one site removes one on the ``other``, if there is one."""
+        apart = Situation(site, partner=other or "", trouble="removes its partner")
+        return other == site or not why_not(apart)
 
     def _raising(self, act: Trouble) -> bool:
         """Whether it is known what comes out, and which hooks are called nevertheless."""
