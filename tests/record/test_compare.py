@@ -22,7 +22,7 @@ from hookcheck.contract.verdict import (
     Deviation,
 )
 from hookcheck.record.changes import CHANGED, DISAPPEARED, MENDED, NEW, NEWLY_OFFERED, NO_LONGER_OFFERED, PIN_CHANGED
-from hookcheck.record.compare import Comparison, Group, compare, of_cost
+from hookcheck.record.compare import ROUNDED, Comparison, Group, compare, of_cost
 from hookcheck.record.model import CorpusFile, Counterexample, PlannedClause, Record
 from hookcheck.record.reading import read
 from hookcheck.topology.codec import encode, identify
@@ -98,6 +98,26 @@ def test_what_shows_now_and_then_is_no_change() -> None:
     for other in (case("aaaa", seldom, LATE, judged=2), case("aaaa", replace(LATE, ledger="another"), judged=2)):
         (new,) = compare(more, both(other), varying=["seldom"]).groups
         assert (new.cause.status, new.cause.gap) == (CHANGED, LATE.gap)
+
+
+@pytest.mark.parametrize("name", ["processor", "aten", "threads"])
+def test_how_another_processor_rounds_is_no_change(name: str) -> None:
+    def on(what: str, *deviations: Deviation) -> Record:
+        run = both(case("aaaa", *deviations))
+        return replace(run, header=replace(run.header, environment={name: what}))
+
+    known = replace(WRONG, gap="other rounding", ledger="rounds")
+    for pair in ((on("one"), on("other", known)), (on("one", known), on("other"))):
+        comparison = compare(*pair)
+        assert (comparison.groups, comparison.conclusive) == ((), True)
+        assert [(item.why, item.cases) for item in comparison.left_out] == [(ROUNDED, 1)]
+    for pair in (
+        (on("one"), on("one", known)),
+        (on("one"), on("unknown", known)),
+        (on("one"), on("other", replace(known, ledger=None))),
+        (on("one"), on("other", replace(known, gap="wrong values"))),
+    ):
+        assert [group.cause.status for group in compare(*pair).groups] == [NEW]
 
 
 def test_another_subject_of_the_same_case_deviates_newly() -> None:

@@ -46,6 +46,9 @@ class Group:
     example: GroupExample
 
 
+UNKNOWN = "unknown"
+"""What a record says where torch did not tell what it computes on."""
+
 Size = Callable[[str], tuple[Any, ...]]
 Length = Callable[[str], Optional[int]]
 _Wanted = Callable[[CaseResult], bool]
@@ -197,6 +200,11 @@ def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Head
     for place, group in rows.groups(other, known.places(was[other], now[other])):
         sightings += [(cause, words, group) for cause, words in known.distinct[place]]
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
+    if _compute_otherwise(before, after):
+        rounding = [sighting for sighting in sightings if _is_of_rounding(sighting[0])]
+        sightings = [sighting for sighting in sightings if not _is_of_rounding(sighting[0])]
+        if rounding:
+            _put_aside(aside, (ROUNDED, False), rows, np.unique(np.concatenate([group for *_, group in rounding])))
     some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
     # Whether a run should have a case that it lacks is a matter of the family, the hook kind and the program.
     lacking = np.where((was[some] < 0) | (now[some] < 0), rows.places[some] + 1, 0)
@@ -206,15 +214,34 @@ def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Head
         if change := _availability(*first, before, after):
             sightings.append((_the(change[0]), change[1], group))
         if why := _left_out(*first, before, after):
-            families, cases = aside.get(why, (set(), 0))
-            places = np.unique(rows.places[group]).tolist()
-            all_families = families.union(rows.families_and_kinds(tuple(places))[0])
-            aside[why] = all_families, cases + int(rows.cases[group].sum())
+            _put_aside(aside, why, rows, group)
     left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
     left_out.sort(key=lambda item: (not item.lost, -item.cases, item.why))
     clauses = _clauses_left_out(before, after)
     compared = int(rows.cases[both].sum())
     return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *left_out))
+
+
+def _put_aside(
+    aside: dict[tuple[str, bool], tuple[set[str], int]], why: tuple[str, bool], rows: Rows, group: Array
+) -> None:
+    families, cases = aside.get(why, (set(), 0))
+    places = np.unique(rows.places[group]).tolist()
+    aside[why] = families.union(rows.families_and_kinds(tuple(places))[0]), cases + int(rows.cases[group].sum())
+
+
+ROUNDED = "how a known deviation rounds, on processors that compute otherwise"
+
+
+def _compute_otherwise(before: Header, after: Header) -> bool:
+    """Whether torch had other instructions or threads to compute on, as far as both records say."""
+    both = ((h.environment.get(name, UNKNOWN) for h in (before, after)) for name in ("processor", "aten", "threads"))
+    return any(UNKNOWN not in (one, other) and one != other for one, other in both)
+
+
+def _is_of_rounding(cause: GroupCause) -> bool:
+    """Whether a known deviation is one of rounding alone, in the runs in which it shows."""
+    return cause.cost == "rounding" and cause.ledger is not None and cause.status != DISAPPEARED
 
 
 def common_ranks(before: Header, after: Header) -> dict[str, str]:
