@@ -22,9 +22,10 @@ from hookcheck.contract.verdict import (
     Deviation,
 )
 from hookcheck.record.changes import CHANGED, DISAPPEARED, MENDED, NEW, NEWLY_OFFERED, NO_LONGER_OFFERED, PIN_CHANGED
-from hookcheck.record.compare import ROUNDED, Comparison, Group, compare, of_cost
+from hookcheck.record.compare import Comparison, Group, compare, of_cost
 from hookcheck.record.model import CorpusFile, Counterexample, PlannedClause, Record
 from hookcheck.record.reading import read
+from hookcheck.record.uncompared import ROUNDED
 from hookcheck.topology.codec import encode, identify
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Backward, Call, Input, Sequential, Topology

@@ -6,7 +6,7 @@ is a hash of its content, so equal ids are one network even where the corpora di
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Optional
@@ -27,6 +27,15 @@ from hookcheck.record.changes import (
 )
 from hookcheck.record.model import CORPUS, Counterexample, Header, Record
 from hookcheck.record.rows import Key, Rows, name_of
+from hookcheck.record.uncompared import (
+    ROUNDED,
+    LeftOut,
+    clauses_left_out,
+    compute_otherwise,
+    is_of_rounding,
+    left_out,
+    unlike,
+)
 from hookcheck.topology.codec import TopologyError, decode
 from hookcheck.topology.primitive import Array
 
@@ -46,22 +55,9 @@ class Group:
     example: GroupExample
 
 
-UNKNOWN = "unknown"
-"""What a record says where torch did not tell what it computes on."""
-
 Size = Callable[[str], tuple[Any, ...]]
 Length = Callable[[str], Optional[int]]
 _Wanted = Callable[[CaseResult], bool]
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Cases that cannot be compared; ``lost`` where the earlier record answers for them and the later one cannot."""
-
-    why: str
-    families: tuple[str, ...]
-    cases: int
-    lost: bool
 
 
 @dataclass(frozen=True)
@@ -200,9 +196,9 @@ def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Head
     for place, group in rows.groups(other, known.places(was[other], now[other])):
         sightings += [(cause, words, group) for cause, words in known.distinct[place]]
     aside: dict[tuple[str, bool], tuple[set[str], int]] = {}
-    if _compute_otherwise(before, after):
-        rounding = [sighting for sighting in sightings if _is_of_rounding(sighting[0])]
-        sightings = [sighting for sighting in sightings if not _is_of_rounding(sighting[0])]
+    if compute_otherwise(before, after):
+        rounding = [sighting for sighting in sightings if is_of_rounding(sighting[0])]
+        sightings = [sighting for sighting in sightings if not is_of_rounding(sighting[0])]
         if rounding:
             _put_aside(aside, (ROUNDED, False), rows, np.unique(np.concatenate([group for *_, group in rounding])))
     some = np.flatnonzero(~both & ((was >= 0) | (now >= 0)))
@@ -213,13 +209,13 @@ def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Head
         first = rows.keys[group[0]], rows.result(was[group[0]]), rows.result(now[group[0]])
         if change := _availability(*first, before, after):
             sightings.append((_the(change[0]), change[1], group))
-        if why := _left_out(*first, before, after):
+        if why := left_out(*first, before, after):
             _put_aside(aside, why, rows, group)
-    left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
-    left_out.sort(key=lambda item: (not item.lost, -item.cases, item.why))
-    clauses = _clauses_left_out(before, after)
+    aside_of = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
+    aside_of.sort(key=lambda item: (not item.lost, -item.cases, item.why))
+    clauses = clauses_left_out(before, after)
     compared = int(rows.cases[both].sum())
-    return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *left_out))
+    return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *aside_of))
 
 
 def _put_aside(
@@ -228,20 +224,6 @@ def _put_aside(
     families, cases = aside.get(why, (set(), 0))
     places = np.unique(rows.places[group]).tolist()
     aside[why] = families.union(rows.families_and_kinds(tuple(places))[0]), cases + int(rows.cases[group].sum())
-
-
-ROUNDED = "how a known deviation rounds, on processors that compute otherwise"
-
-
-def _compute_otherwise(before: Header, after: Header) -> bool:
-    """Whether torch had other instructions or threads to compute on, as far as both records say."""
-    both = ((h.environment.get(name, UNKNOWN) for h in (before, after)) for name in ("processor", "aten", "threads"))
-    return any(UNKNOWN not in (one, other) and one != other for one, other in both)
-
-
-def _is_of_rounding(cause: GroupCause) -> bool:
-    """Whether a known deviation is one of rounding alone, in the runs in which it shows."""
-    return cause.cost == "rounding" and cause.ledger is not None and cause.status != DISAPPEARED
 
 
 def common_ranks(before: Header, after: Header) -> dict[str, str]:
@@ -274,7 +256,7 @@ def _availability(
     """What has changed where a case ran in one record alone; None where that says nothing."""
     if was is not None and was.outcome == RAN:
         if now is None:
-            if _unlike(key, was, before, after):
+            if unlike(key, was, before, after):
                 return None
             return GroupCause(DISAPPEARED, True, reason="not in the record"), GroupExample(*key, before=RAN)
         cause = GroupCause(NO_LONGER_OFFERED if now.outcome == NOT_OFFERED else DISAPPEARED, True, reason=_outcome(now))
@@ -350,60 +332,7 @@ def sizes(counterexamples: Iterable[Counterexample], length: Length = lambda top
     return size
 
 
-def _clauses_left_out(before: Header, after: Header) -> Iterator[LeftOut]:
-    old, new = ({clause.id for clause in header.plan.clauses} for header in (before, after))
-    for ids, which, lost in ((old - new, "earlier", True), (new - old, "later", False)):
-        if ids:
-            yield LeftOut(f"only the {which} run judged {', '.join(sorted(ids))}", (), 0, lost)
-
-
 def _programs_left_out(record: Record, wanted: _Wanted) -> list[LeftOut]:
     count = sum(case.family == PROGRAM and not wanted(case) for case in record.cases)
     why = "programs that register none of the hook kinds that were named"
     return [LeftOut(why, (PROGRAM,), count, False)] if count else []
-
-
-def _left_out(
-    key: Key, was: CaseResult | None, now: CaseResult | None, before: Header, after: Header
-) -> tuple[str, bool] | None:
-    """Why a case cannot be compared, and whether the earlier record alone answers for it; None where it can."""
-    lost = False
-    if was is not None and now is not None:
-        why = _not_compared(was, now)
-    elif was is not None:
-        why = _unlike(key, was, before, after)
-        lost = was.origin == CORPUS and was.outcome == RAN and why != _OTHER_CORPUS
-        why = why.format("earlier", "later")
-    elif now is not None:
-        why = (_unlike(key, now, after, before) or _ABSENT).format("later", "earlier")
-    return (why, lost) if why else None
-
-
-_OTHER_CORPUS = "only the corpus of the {0} run has these networks"
-_ABSENT = "the {1} record lacks them"
-
-
-def _unlike(key: Key, case: CaseResult, here: Header, there: Header) -> str:
-    """Why the run ``there`` never set out to run a case of the run ``here``; empty where it did."""
-    family, topology, kind = key
-    mine, other = here.plan, there.plan
-    if case.origin != CORPUS:
-        return "only the {0} run came upon these new networks"
-    if family not in other.families:
-        return "the {1} run leaves out the family"
-    if kind not in other.kinds:
-        return "the {1} run leaves out the hook kind"
-    if family == PROGRAM:
-        return "" if topology in {clause.id for clause in other.clauses} else "the {1} run lacks the program"
-    if mine.corpus.get(family) != other.corpus.get(family):
-        return _OTHER_CORPUS
-    return ""
-
-
-def _not_compared(was: CaseResult, now: CaseResult) -> str:
-    """Why a case that is in both records is not compared; empty where it is."""
-    if was.outcome == RAN or (was.outcome == NOT_OFFERED and now.outcome == RAN):
-        return ""
-    if was.outcome == now.outcome:
-        return f"{now.outcome} in both"
-    return f"{was.outcome} in the earlier run, {now.outcome} in the later"

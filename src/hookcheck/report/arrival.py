@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hookcheck.record.compare import Group, LeftOut, cost_order
+from hookcheck.record.compare import Group, cost_order
+from hookcheck.record.uncompared import LeftOut
 from hookcheck.report.view import Changes
 
 
