@@ -89,6 +89,10 @@ def test_what_meets_in_a_sequence() -> None:
     )
     assert reached(acts) == {("input", "with"), ("parameter", "eval"), ("parameter", "save")}
     assert ("input", "parameter") in reached((*acts[:2], Trigger("save")))
+    elsewhere = {("input", "removes elsewhere"), ("forward of net", "removed from elsewhere")}
+    once = (*acts[:1], Register("h01", "forward of net"), Trouble("removes another", "h00", "h01"))
+    assert not elsewhere & reached((*once, Trigger("forward"), Trigger("backward")))
+    assert elsewhere <= reached((*once, Trigger("forward"), Trigger("backward"), Trigger("forward")))
     assert len(frozenset[object]().union(*map(reached, held(NEWEST)))) > 3000
 
 

@@ -18,8 +18,8 @@ from hookcheck.programs.check import Check
 Act = Callable[[Check], None]
 
 ALONE_LIMIT = 50
-"""Seconds of processor time that a program may take in a process of its own, importing torch included; the slowest
-takes some 15."""
+"""Seconds of processor time that a program may take in a process of its own, importing torch included where that is no
+fork; the slowest takes some 15."""
 
 ALONE_HANG_LIMIT = 240
 """Seconds that it may take by the clock: a program that waits takes no processor time."""

@@ -211,11 +211,11 @@ def compare_rows(rows: Rows, was: Array, now: Array, before: Header, after: Head
             sightings.append((_the(change[0]), change[1], group))
         if why := left_out(*first, before, after):
             _put_aside(aside, why, rows, group)
-    aside_of = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
-    aside_of.sort(key=lambda item: (not item.lost, -item.cases, item.why))
+    all_left_out = [LeftOut(why, tuple(sorted(names)), count, lost) for (why, lost), (names, count) in aside.items()]
+    all_left_out.sort(key=lambda item: (not item.lost, -item.cases, item.why))
     clauses = clauses_left_out(before, after)
     compared = int(rows.cases[both].sum())
-    return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *aside_of))
+    return Comparison(before, after, compared, _grouped(sightings, rows), (*clauses, *all_left_out))
 
 
 def _put_aside(

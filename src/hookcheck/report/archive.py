@@ -99,7 +99,7 @@ class Archive:
     histories: Array = field(repr=False, compare=False)
     networks: Mapping[str, Counterexample]
     faults: tuple[UnreadableFile, ...] = ()
-    _changes: dict[frozenset[tuple[str, str]], KnownChanges] = field(default_factory=dict, repr=False)
+    _changes: dict[tuple[frozenset[Any], ...], KnownChanges] = field(default_factory=dict, repr=False)
 
     @cached_property
     def clauses(self) -> dict[str, PlannedClause]:
@@ -129,7 +129,8 @@ class Archive:
         """The difference between the runs at two places; ``varying`` as in `hookcheck.record.compare.compare`."""
         earlier, later = self.runs[before].header, self.runs[after].header
         ranks = common_ranks(earlier, later)
-        known = self._changes.setdefault(frozenset(ranks.items()), KnownChanges(self.results, ranks, varying))
+        key = frozenset(ranks.items()), frozenset(varying)
+        known = self._changes.setdefault(key, KnownChanges(self.results, ranks, varying))
         was, now = self.histories[:, before], self.histories[:, after]
         return compare_rows(self._rows, was, now, earlier, later, known)
 

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from hookcheck.collector import eased, settle
+from hookcheck.collector import eased, paused, settle
 from hookcheck.contract.verdict import CRASHED, TIMED_OUT, CaseResult
 from hookcheck.probe.cuda import compute_exactly
 from hookcheck.probe.run import IMPORTED_LATE, available_devices
@@ -144,7 +144,8 @@ class Child:
             arguments = (self._connection, theirs, self._shared, self._examiner, self._scratch)
             # As a daemon, it is ended where this process ends without a word to it.
             self._process = context.Process(target=_serve, args=arguments, daemon=True)
-            self._process.start()
+            with paused():  # until the process has set aside what is there
+                self._process.start()
             theirs.close()
         return self._connection
 
@@ -178,6 +179,7 @@ def _serve(ours: Connection, theirs: Connection, shared: Any, examiner: Examiner
     A case that lets an exception out takes the process along: nobody knows what state it has left.
     """
     gc.freeze()  # what the other process left to collect may need threads to end that a fork does not have
+    gc.enable()
     ours.close()  # or this process would be the one that keeps its own connection open
     _settle(scratch, examiner.threads)
     opened = _file(theirs)
