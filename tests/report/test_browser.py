@@ -241,7 +241,7 @@ def test_two_releases_are_chosen_and_compared(site: Path, visit: Any) -> None:
     chosen = shown(page)
     assert 0 < chosen < page.locator("[data-row]").count()
     assert page.locator("[data-pair]:visible").count() == 1
-    assert not page.locator(".cases:visible", has_text="coming from").count()
+    assert not page.locator("[data-row] small > span:visible", has_text="coming from").count()
     page.get_by_label("Cost").select_option("silent")
     assert 0 < shown(page) < chosen
     assert page.url.endswith("?from=2.0.1-cpu&cost=silent")
