@@ -7,6 +7,7 @@ parameters, which live outside the graph, run as in eager.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -181,3 +182,156 @@ def post_accumulate_hooks_work_under_compile(check: Check) -> None:
 def _noting_grad(log: list[Any], name: str) -> Callable[[Any], None]:
     """A post-accumulate-grad hook that notes its name and the gradient."""
     return lambda parameter: log.append((name, parameter.grad.item()))
+
+
+ORDER = "Autograd mechanics, 'Backward Hooks execution'"
+PLAIN = "without torch.compile"
+
+
+def compiled(function: Callable[..., Any], way: str) -> Callable[..., Any]:
+    """The function, compiled for a backend, or as it is."""
+    return function if way == PLAIN else torch.compile(function, backend=way)
+
+
+@program("TC-17", PROMISE, since="2.11", source="torch.Tensor.register_hook; pytorch#172126")
+@fresh()
+def compiled_code_registers_hooks(check: Check) -> None:
+    """Hooks that compiled code registers, on what it is given and on what it computes, act as they do in eager."""
+    for way in (PLAIN, *BACKENDS):
+        log: list[Any] = []
+        factor = [10.0]
+        call = compiled(_registering(log, factor), way)
+        for factor[0], expected in ((10.0, 265.0), (100.0, 2605.0)):
+            x, w = (torch.tensor(value, requires_grad=True) for value in (3.0, 2.0))
+            result, early = call(x, w)
+            (4 * result + early).backward()
+            # 4 arrives at the result, 4 + 1 leaves it: (4 + 1)·w + 3 at the inner one, by the factor, twice, and 5.
+            check.equal(f"{way}: gradient of x with a factor of {factor[0]}", x.grad, expected)
+        check.order(f"{way}: gradients of w, as hooks see them", log, 2 * [30.0])  # 5·2x
+        act = partial(derivative, compiled(_raising, way), 1.0)
+        check.raises(f"{way}: a hook that raises", ValueError, act, "raised by it")
+
+
+def _registering(log: list[Any], factor: list[float]) -> Callable[[Any, Any], Any]:
+    """A function that registers hooks, one of which it takes off again."""
+
+    def function(x: Any, w: Any) -> Any:
+        x.register_hook(lambda grad: grad + 5)
+        w.register_hook(lambda grad: 7 * grad).remove()
+        w.register_post_accumulate_grad_hook(lambda leaf: log.append(leaf.grad.item()))
+        inner = 2 * x
+        early = 3 * inner
+        inner.register_hook(lambda grad: factor[0] * grad)
+        result = inner * w
+        result.register_hook(lambda grad: grad + 1)
+        result.register_hook(lambda grad: None)
+        return result, early
+
+    return function
+
+
+def _raising(x: Any) -> Any:
+    """2x, with a hook that raises."""
+
+    def hook(grad: Any) -> None:
+        raise ValueError("raised by it")
+
+    y = 2 * x
+    y.register_hook(hook)
+    return y
+
+
+def _adding(x: Any) -> Any:
+    """2x, with a hook that adds 1 to the gradient of that."""
+    y = 2 * x
+    y.register_hook(lambda grad: grad + 1)
+    return y
+
+
+@program("TC-18", PROMISE, since="2.11", source=f"torch.Tensor.register_hook; {ORDER}")
+@fresh()
+def later_hooks_run_later(check: Check) -> None:
+    """A hook on the result of a compiled function runs after those that the function registered on it."""
+    for way in (PLAIN, "aot_eager"):
+        x = torch.tensor(1.0, requires_grad=True)
+        y = compiled(_adding, way)(x)
+        y.register_hook(lambda grad: 10 * grad)
+        (3 * y).backward()
+        check.equal(f"{way}: gradient", x.grad, 80.0)  # (3 + 1)·10·2
+
+
+@program(
+    "TC-19", PROMISE, since="2.11", source="torch.Tensor.retain_grad; Autograd mechanics, 'Backward Hooks execution'"
+)
+@fresh()
+def gradients_come_from_after_hooks(check: Check) -> None:
+    """A result's gradient that is retained or asked for is what the hooks that compiled code registered made of it."""
+
+    def retaining(x: Any) -> Any:
+        y = _adding(x)
+        y.retain_grad()
+        return y
+
+    for way in (PLAIN, "aot_eager"):
+        call = compiled(_adding, way)
+        x = torch.tensor(1.0, requires_grad=True)
+        y = call(x)
+        y.retain_grad()
+        (3 * y).backward()
+        check.equal(f"{way}: gradient of x", x.grad, 8.0)
+        check.equal(f"{way}: retained", y.grad, 4.0)  # 3 + 1
+        y = call(x)
+        check.equal(f"{way}: asked for", torch.autograd.grad(3 * y, y)[0], 4.0)
+        y = compiled(retaining, way)(x)
+        (3 * y).backward()
+        check.equal(f"{way}: retained by compiled code", y.grad, 4.0)
+
+
+@program("TC-20", PIN, since="2.11", source="torch.Tensor.register_hook, 'called every time a gradient is computed'")
+@fresh()
+def hooks_see_the_state_of_backward(check: Check) -> None:
+    """A hook that compiled code registers sees what is there when backward runs, not what was there in forward."""
+    for way in (PLAIN, *BACKENDS):
+        state = {"factor": 10.0}
+
+        def function(x: Any, state: dict[str, float] = state) -> Any:
+            y = 2 * x
+            y.register_hook(lambda grad: state["factor"] * grad)
+            return y
+
+        x = torch.tensor(1.0, requires_grad=True)
+        y = compiled(function, way)(x)
+        state["factor"] = 100.0
+        y.backward()
+        check.equal(f"{way}: gradient", x.grad, 200.0)
+
+
+@program("TC-21", PROMISE, since="2.11", source="torch.utils.hooks.RemovableHandle; torch.Tensor.register_hook")
+@fresh()
+def compiled_code_removes_hooks(check: Check) -> None:
+    """Compiled code can remove a hook that it registered on what it computes; what is left acts."""
+
+    def function(x: Any) -> Any:
+        y = _adding(x)
+        y.register_hook(lambda grad: 10 * grad).remove()
+        return y
+
+    for way in (PLAIN, *BACKENDS):
+        result = check.works(f"{way}: it runs", lambda way=way: derivative(compiled(function, way), 1.0))
+        if result is not None:
+            check.equal(f"{way}: gradient", result, 4.0)  # (1 + 1)·2
+
+
+@program("TC-22", PROMISE, since="2.11", source="torch.Tensor.register_post_accumulate_grad_hook, 'leaf tensor'")
+@fresh()
+def only_leaves_have_post_accumulate_hooks(check: Check) -> None:
+    """Compiled code cannot register a post-accumulate-grad hook on what it computes: only leaves have such hooks."""
+
+    def function(x: Any) -> Any:
+        y = 2 * x
+        y.register_post_accumulate_grad_hook(lambda leaf: None)
+        return y
+
+    for way in (PLAIN, *BACKENDS):
+        act = partial(compiled(function, way), torch.ones(1, requires_grad=True))
+        check.raises(f"{way}: registering", RuntimeError, act, "non-leaf")
