@@ -167,12 +167,13 @@ def saved_tensor_hooks(check: Check) -> None:
         x, w = leaf(1.0, 2.0), leaf(3.0, 4.0)
         with torch.autograd.graph.saved_tensors_hooks(lambda saved: ("a pair", saved), unpack):
             y = x * w
+        y.register_hook(lambda grad, log=unpacked: log.append("hook"))
         with torch.autograd.graph.saved_tensors_hooks(lambda saved: ("unused", saved), unpack):
             x.exp()
         with backward(way):
             y.sum().backward(retain_graph=True)
             y.sum().backward()
-        check.order(f"{way}: what is unpacked", unpacked, 4 * ["a pair"])
+        check.order(f"{way}: what is unpacked, and a hook before it", unpacked, 2 * ["hook", "a pair", "a pair"])
         check.equal(f"{way}: gradients", [x.grad.tolist(), w.grad.tolist()], [[60, 80], [20, 40]])  # 2·10·w and 2·10·x
 
 
@@ -340,18 +341,19 @@ def one_graph_for_like_hooks(check: Check) -> None:
     def run(kind: str, factor: float) -> None:
         hooked(kind, lambda grad: factor * grad)[1].sum().backward()
 
+    clear = torch._C._dynamo.compiled_autograd.clear_cache
     for kind in KINDS:
         graphs.clear()
-        captures().reset()
+        clear()
         with capture(compile):
             run(kind, 2.0)
             run(kind, 3.0)
         check.calls(f"{kind}: graphs of two", len(graphs), 1)
+        check.true(f"{kind}: it is off", not captures().compiled_autograd_enabled)
     graphs.clear()
-    captures().reset()
+    clear()
     run(KINDS[0], 2.0)
     check.calls("graphs of one afterwards", len(graphs), 0)
-    check.true("it is off", not captures().compiled_autograd_enabled)
 
 
 @program("CA-17", PROMISE, since="2.9", source="torch.autograd.graph.Node.register_hook, register_prehook")
@@ -366,3 +368,33 @@ def node_hooks_are_given_tuples(check: Check) -> None:
         with backward(way):
             y.backward()
         check.equal(f"{way}: types of arguments", kinds, 3 * ["tuple"])
+
+
+@program("CA-18", PIN, since="2.9", source="pytorch#138538; pytorch#138553")
+@fresh()
+def hooks_as_soon_as_possible(check: Check) -> None:
+    """Where forward is compiled as well, hooks of a leaf run as soon as its gradient is there, and not at the end."""
+    log: list[str] = []
+
+    class Noting(torch.fx.Interpreter):
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            if "cos" in str(target):
+                log.append("step of backward")  # the derivative of a sine
+            return super().call_function(target, args, kwargs)
+
+    leaves = [leaf(2.0), leaf(3.0), leaf(5.0)]
+    nodes = [torch.autograd.graph.get_gradient_edge(x).node for x in leaves]
+    for x, node in zip(leaves, nodes):
+        x.register_hook(lambda grad: log.append("tensor"))
+        node.register_prehook(lambda grads: log.append("pre"))
+        x.register_post_accumulate_grad_hook(lambda x: log.append("post"))
+        node.register_hook(lambda *grads: log.append("node"))
+
+    def function(x: Any) -> Any:
+        for factor in leaves:
+            x = (factor * x).sin()
+        return x
+
+    with capture(lambda graph: lambda *given: [*Noting(graph).run(*given)]):
+        torch.compile(function, backend="aot_eager")(torch.ones(1)).backward()
+    check.order("steps and hooks", log, 3 * ["step of backward", "tensor", "pre", "post", "node"])
