@@ -27,20 +27,20 @@ def _since_on_the_cpu(major: int, minor: int, what: str) -> None:
         raise NotOffered(f"{what} runs on the CPU since torch {major}.{minor}")
 
 
-def _wrapped(module: Any) -> Any:
+def wrapped(module: Any, **options: Any) -> Any:
     """A module under FSDP that keeps its parameters whole, since there is one process only."""
     _since_on_the_cpu(2, 2, "FullyShardedDataParallel")
     fsdp = import_module("torch.distributed.fsdp")
-    whole, cpu = fsdp.ShardingStrategy.NO_SHARD, torch.device("cpu")
-    return fsdp.FullyShardedDataParallel(module, sharding_strategy=whole, device_id=cpu, use_orig_params=True)
+    options = {"sharding_strategy": fsdp.ShardingStrategy.NO_SHARD, "device_id": torch.device("cpu"), **options}
+    return fsdp.FullyShardedDataParallel(module, use_orig_params=True, **options)
 
 
-def _sharded(module: Any, processes: int = 1) -> Any:
+def sharded(module: Any, processes: int = 1, **options: Any) -> Any:
     """A module under fully_shard, on a mesh of so many processes; it gets DTensors for parameters."""
     _since_on_the_cpu(2, 7, "fully_shard")
     mesh = import_module("torch.distributed.device_mesh").init_device_mesh("cpu", (processes,))
     fsdp = import_module("torch.distributed.fsdp")
-    fsdp.fully_shard(module, mesh=mesh, reshard_after_forward=True)
+    fsdp.fully_shard(module, mesh=mesh, **{"reshard_after_forward": True, **options})
     return module
 
 
@@ -54,7 +54,7 @@ def a_comm_hook_of_fsdp(check: Check) -> None:
             return lambda state, grad: (log.append((state, grad.tolist())), grad.mul_(factor))[0]
 
         net = scale()
-        wrapper = _wrapped(net)
+        wrapper = wrapped(net)
         wrapper.register_comm_hook("a state", times(10))
         again = lambda: wrapper.register_comm_hook("another", times(100))  # noqa: E731
         check.raises("a second registration", AssertionError, again, "already registered")
@@ -62,7 +62,7 @@ def a_comm_hook_of_fsdp(check: Check) -> None:
         check.order("state and gradients", log, [("a state", [3.0])])
         check.equal("gradient", net.w.grad, [30])
 
-        root = _wrapped(nn.Sequential(_wrapped(scale())))
+        root = wrapped(nn.Sequential(wrapped(scale())))
         root(torch.tensor([3.0]))
         child = root.module[0]
         not_root = lambda: child.register_comm_hook(None, times(10))  # noqa: E731
@@ -74,7 +74,7 @@ def double_backward_under_fsdp(check: Check) -> None:
     """FSDP does not support double backward, because of how it registers its backward hooks."""
     with process_group(check):
         net = scale()
-        wrapper = _wrapped(net)
+        wrapper = wrapped(net)
         x = torch.tensor([3.0], requires_grad=True)
         (first,) = torch.autograd.grad((wrapper(x) ** 3).sum(), x, create_graph=True)
         check.equal("first derivative", first.detach(), [216])  # (wx)³: 3·w³·x²
@@ -89,7 +89,7 @@ def fully_shard_works_by_hooks(check: Check) -> None:
     with process_group(check):
         net = scale()
         before = len(net._forward_pre_hooks), len(net._forward_hooks)
-        _sharded(net)
+        sharded(net)
         after = len(net._forward_pre_hooks), len(net._forward_hooks)
         check.equal("pre-hooks and hooks that it adds", [b - a for a, b in zip(before, after)], [1, 1])
         log: list[Any] = []
@@ -112,8 +112,8 @@ def other_entry_points_pass_by_the_hooks(check: Check) -> None:
     """A method other than forward passes by the hooks of fully_shard, unless it is registered as a forward method."""
     with process_group(check):
         x = torch.tensor([3.0])
-        check.equal("weight in an unregistered method", type(_sharded(scale()).tenfold(x)).__name__, "DTensor")
-        net = _sharded(scale())
+        check.equal("weight in an unregistered method", type(sharded(scale()).tenfold(x)).__name__, "DTensor")
+        net = sharded(scale())
         import_module("torch.distributed.fsdp").register_fsdp_forward_method(net, "tenfold")
         output = net.tenfold(x)
         check.equal("output of a registered method", [type(output).__name__, output], ["Tensor", [60.0]])
@@ -129,7 +129,7 @@ def _weighted() -> Any:
 
 def _step_sharded(rank: int) -> tuple[dict[str, Any], list[Any]]:
     """What hooks of a sharded module see in one of two processes; what the process holds, and its gradients."""
-    net, log = _sharded(_weighted(), 2), {"calls": []}  # type: tuple[Any, dict[str, Any]]
+    net, log = sharded(_weighted(), 2), {"calls": []}  # type: tuple[Any, dict[str, Any]]
     held = net.w.to_local().tolist()
     net.register_forward_pre_hook(lambda module, args: log.update({"weight in the pre-hook": module.w.tolist()}))
     net.register_forward_hook(lambda module, args, output: log.update(output=output.tolist()))
@@ -185,7 +185,7 @@ def hooks_before_and_after_those_of_fully_shard(check: Check) -> None:
     with process_group(check):
         net, log = scale(), {}  # type: tuple[Any, dict[str, list[Any]]]
         _look_on(net, "before", log)
-        _sharded(net)
+        sharded(net)
         _look_on(net, "after", log)
         x = torch.tensor([3.0], requires_grad=True)
         output = net(x)
@@ -203,7 +203,7 @@ def states_are_of_shards(check: Check) -> None:
     parameters are gathered; a user's hooks on either run once each."""
     with process_group(check):
         for when in ("sharded", "gathered"):
-            net, log = _sharded(scale()), []  # type: tuple[Any, list[str]]
+            net, log = sharded(scale()), []  # type: tuple[Any, list[str]]
             net(torch.tensor([3.0]))
             net.register_state_dict_pre_hook(lambda *args, log=log: log.append("before saving"))
             net._register_state_dict_hook(lambda *args, log=log: log.append("after saving"))
@@ -233,7 +233,7 @@ def hooks_of_a_shard_meet_its_gradient(check: Check) -> None:
     """A post-accumulate-grad hook of a sharded parameter is called once a backward, when the gradient is complete; an
     all-reduce hook of fully_shard gets what was reduced before that, and what it changes in place counts."""
     with process_group(check):
-        net, log = _sharded(scale()), []  # type: tuple[Any, list[Any]]
+        net, log = sharded(scale()), []  # type: tuple[Any, list[Any]]
 
         def reduced(gradient: Any) -> None:
             log.append(("reduced", gradient.tolist()))
@@ -256,7 +256,7 @@ def a_weight_keeps_its_hooks_under_fully_shard(check: Check) -> None:
     """Hooks on a parameter that were registered before or after fully_shard are called once in a backward, or they are
     refused aloud: none is lost without a word."""
     with process_group(check):
-        state_hooks_of_a_weight(check, "fully_shard", _sharded)
+        state_hooks_of_a_weight(check, "fully_shard", sharded)
 
 
 @program("DS-28", PIN, since="1.13", source=f"{FSDP1}, 'use_orig_params'")
@@ -264,4 +264,4 @@ def a_weight_keeps_its_hooks_in_fsdp(check: Check) -> None:
     """Hooks on a parameter that were registered before or after FullyShardedDataParallel, which keeps the parameters
     that there were, are called once in a backward, or they are refused aloud: none is lost without a word."""
     with process_group(check):
-        state_hooks_of_a_weight(check, "FullyShardedDataParallel", _wrapped)
+        state_hooks_of_a_weight(check, "FullyShardedDataParallel", wrapped)
