@@ -77,44 +77,38 @@ def _whole(name: str) -> Any:
 
 
 _OF_FULLY_SHARD = (
-    ("outputs in dicts start no backward", _outputs_in_dicts_are_missed, "DS-29", "2.13"),
+    ("outputs in dicts start no backward", _outputs_in_dicts_are_missed, "DS-29"),
     (
         "outputs start no backward in evaluation",
         lambda: _state("_post_forward", (REGISTERS, f"{REGISTERS} if module.training else output")),
         "DS-29",
-        "2.7",
     ),
     (
         "the first output alone starts a backward",
         lambda: _state("_register_pre_backward_hook", ("for t in tensors:", "for t in tensors[:1]:")),
         "DS-29",
-        "2.13",
     ),
     (
         "nothing is gathered in a backward",
         lambda: _state("_pre_backward", ("fsdp_param_group.pre_backward(default_prefetch)", "pass")),
         "DS-29 DS-32",
-        "2.13",
     ),
     (
         "the parameters stay gathered after a backward",
         lambda: _group("post_backward", ("self.reshard()", "pass")),
         "DS-29",
-        "2.7",
     ),
-    ("inputs by keyword do not end a backward", _keywords_are_missed, "DS-31", "2.13"),
-    ("a second gradient replaces the first", _shard, "DS-25 DS-32 DS-34", "2.7"),
+    ("inputs by keyword do not end a backward", _keywords_are_missed, "DS-31"),
+    ("a second gradient replaces the first", _shard, "DS-25 DS-32 DS-34"),
     (
         "a backward ends with no reduction where no input requires grad",
         lambda: _state(FINAL, ("fsdp_param_group.post_backward()", "pass")),
         "DS-32",
-        "2.13",
     ),
     (
         "a second backward gathers nothing",
         lambda: _group("finalize_backward", ("self._post_reduce_event = None", "self.unshard_in_backward = False")),
         "DS-32",
-        "2.7",
     ),
     (
         "what is not to be reduced is reduced",
@@ -122,7 +116,6 @@ _OF_FULLY_SHARD = (
             "set_requires_gradient_sync", (".reduce_grads = requires_gradient_sync", ".reduce_grads = True")
         ),
         "DS-34",
-        "2.7",
     ),
     (
         "gradients that were not reduced are forgotten",
@@ -130,13 +123,11 @@ _OF_FULLY_SHARD = (
             "post_backward", ("fsdp_param.to_accumulated_grad_if_needed()", "fsdp_param._unsharded_param.grad = None")
         ),
         "DS-34",
-        "2.7",
     ),
     (
         "of gradients in another dtype the last alone is reduced",
         lambda: _parameter("accumulate_unsharded_grad_if_needed", ("_grad += self", "_grad = self")),
         "DS-34",
-        "2.7",
     ),
     (
         "a parameter that is frozen or thawed stays what it was",
@@ -144,7 +135,6 @@ _OF_FULLY_SHARD = (
             _of_fully_shard("_fsdp_param"), "set_requires_grad_if_needed", lambda original: lambda *two: None
         ),
         "DS-36",
-        "2.7",
     ),
     (
         "reset_iter_state leaves the end of the backward queued",
@@ -152,13 +142,11 @@ _OF_FULLY_SHARD = (
             "_reset_iter_state", (".post_backward_final_callback_queued = False", ".is_last_backward = True")
         ),
         "DS-37",
-        "2.13",
     ),
     (
         "reset_iter_state leaves the parameters gathered",
         lambda: _group("_reset_iter_state", ("self._to_sharded()", "pass")),
         "DS-37",
-        "2.13",
     ),
 )
 
@@ -203,8 +191,8 @@ _OF_FSDP = (
 
 FAULTS = (
     *(
-        Fault(f"fully_shard: {what}", patch, tuple(clauses.split()), kinds=(), since=since)
-        for what, patch, clauses, since in _OF_FULLY_SHARD
+        Fault(f"fully_shard: {what}", patch, tuple(clauses.split()), kinds=(), since="2.13")
+        for what, patch, clauses in _OF_FULLY_SHARD
     ),
     *(
         Fault(f"FullyShardedDataParallel: {what}", patch, (clause,), kinds=(), since="2.13")

@@ -121,18 +121,23 @@ def inputs_get_gradients_after_the_shard(check: Check) -> None:
             check.equal(f"{name}: gradient of an input that is not used", unused.grad, None)
 
 
+def _twice(output: Any) -> None:
+    output.backward(retain_graph=True)
+    output.backward()
+
+
+def _two_steps(root: Any, x: Any) -> None:
+    root(x).backward()
+    root(x).backward()
+
+
 WAYS: dict[str, tuple[Callable[[Any, Any], None], list[float], list[float]]] = {
     "two forwards, one backward": (lambda root, x: (root(x) + root(2 * x)).backward(), [6.0], [9.0]),
     "one forward, two backwards": (lambda root, x: _twice(root(x)), [3.0, 6.0], [6.0]),
     "a forward of a forward": (lambda root, x: root(root(x)).backward(), [12.0], [9.0]),  # 3(w + 3(w + x))
-    "two steps": (lambda root, x: [root(x).backward() for _ in range(2)] and None, [3.0, 6.0], [6.0]),
+    "two steps": (_two_steps, [3.0, 6.0], [6.0]),
 }
 """What may be done with 3·(w + x), which gradients of w a hook must meet, and which gradient x has in the end."""
-
-
-def _twice(output: Any) -> None:
-    output.backward(retain_graph=True)
-    output.backward()
 
 
 @program("DS-32", PROMISE, since="2.6", source=f"{FSDP2}; FSDPState, FSDPParamGroup")
