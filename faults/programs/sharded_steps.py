@@ -91,7 +91,7 @@ _OF_FULLY_SHARD = (
     (
         "nothing is gathered in a backward",
         lambda: _state("_pre_backward", ("fsdp_param_group.pre_backward(default_prefetch)", "pass")),
-        "DS-29 DS-32",
+        "DS-29 DS-32 DS-41",
     ),
     (
         "the parameters stay gathered after a backward",
