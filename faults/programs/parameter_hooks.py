@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.nn import Module, Parameter
+from torch.utils.hooks import RemovableHandle
 
 from ..engine import Fault, added, replaced
 from .state_dict_hooks import Patch
@@ -93,8 +94,8 @@ FAULTS = (
     Fault("swapping parameters keeps hooks", _swapping_keeps_hooks, ("PH-06",), kinds=(), since="2.3"),
     Fault(
         "parameters have hooks that are not called",
-        lambda: added(Parameter, "register_hook", lambda self, hook: None),
-        ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "PH-08"),
+        lambda: added(Parameter, "register_hook", lambda self, hook: RemovableHandle({})),
+        ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "PH-08", "PH-09", "PH-10"),
         kinds=(),
     ),
 )

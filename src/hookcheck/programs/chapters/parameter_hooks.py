@@ -1,18 +1,22 @@
 """What becomes of hooks on parameters where a module is converted, loaded, moved, frozen or shared?
 
 A hook belongs to the tensor that it was registered on. So it stays where a module is converted, moved, frozen or loaded
-by copying, all of which keep its parameters, and is gone where another parameter takes the place.
+by copying, all of which keep its parameters, and is gone where another parameter takes the place. Nor does it leave a
+leaf that is handed to an operation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 TENSOR = "torch.Tensor.register_hook"
 POST = "torch.Tensor.register_post_accumulate_grad_hook"
@@ -197,3 +201,88 @@ def assignment_keeps_hooks(check: Check) -> None:
     net.load_state_dict({"weight": torch.full((1, 1), 5.0)}, assign=True)
     _step(net)
     check.order("hooks after loading", log, _due([[2.0]]))
+
+
+def _register(kind: str, x: Any, node: Any, hook: Callable[..., None]) -> Any:
+    """Registers a hook of one kind on a leaf, or on the Node that accumulates its gradient."""
+    register: Any = {
+        "tensor hook": x.register_hook,
+        "multi-grad hook": partial(getattr(torch.autograd.graph, "register_multi_grad_hook", print), (x,)),
+        "post-accumulate-grad hook": getattr(x, "register_post_accumulate_grad_hook", None),
+        "Node hook": node.register_hook,
+        "Node pre-hook": getattr(node, "register_prehook", None),
+    }[kind]
+    return register(hook)
+
+
+def _leaf_kinds() -> list[str]:
+    """The kinds of `_register` that this torch has."""
+    kinds = ["tensor hook", "Node hook", "Node pre-hook"]
+    if hasattr(torch.autograd.graph, "register_multi_grad_hook"):
+        kinds.append("multi-grad hook")
+    if hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
+        kinds.append("post-accumulate-grad hook")
+    return kinds
+
+
+def _leaf_keeps_hooks(check: Check, operations: dict[str, Callable[[Any], Any]]) -> None:
+    """States that hooks on a leaf are called after each of ``operations`` took it, until they are removed: those that
+    were there before, and those that are registered then."""
+    for name, operation in operations.items():
+        for mode in ("grad mode", "no grad mode"):
+            for kind in _leaf_kinds():
+                x, log = nn.Parameter(torch.ones(1)), list[str]()
+                node = x.view_as(x).grad_fn.next_functions[0][0]  # hooks on it go with it: it stays until the end
+                handle = _register(kind, x, node, noting(log, "before"))
+                with torch.set_grad_enabled(mode == "grad mode"):
+                    operation(x)
+                what = f"{kind}, {name} in {mode}"
+                (2 * x).sum().backward()
+                _register(kind, x, node, noting(log, "after"))
+                (2 * x).sum().backward()
+                handle.remove()
+                (2 * x).sum().backward()
+                # one alone, then both, then the other alone
+                check.order(f"{what}: calls", log, ["before", "before", "after", "after"])
+                check.equal(f"{what}: gradient", x.grad, [6])  # 2 of each backward
+
+
+@lru_cache(maxsize=None)
+def _unknown_to_autograd() -> tuple[Any, dict[str, Callable[[Any], Any]]]:
+    """Operations of one's own of which autograd has no formula, and the library that they go with."""
+    library = torch.library.Library("hookcheck_unknown", "DEF")
+    acts: dict[str, tuple[str, Callable[[Any], Any]]] = {
+        "an operation that gives another tensor": ("another(Tensor x) -> Tensor", lambda x: x.detach() * 2),
+        "an operation that gives nothing": ("nothing(Tensor x) -> ()", lambda x: None),
+        "an operation that gives its input": ("same(Tensor(a) x) -> Tensor(a)", lambda x: x),
+        "an operation that writes to its input": ("write_(Tensor(a!) x) -> Tensor(a!)", lambda x: x),
+    }
+    operations = {}
+    for name, (schema, act) in acts.items():
+        library.define(schema)
+        short = schema[: schema.index("(")]
+        library.impl(short, act, "CompositeExplicitAutograd")
+        operations[name] = getattr(torch.ops.hookcheck_unknown, short)
+    return library, operations
+
+
+@program("PH-09", PROMISE, since="1.13", source=f"{TENSOR}, {POST}, 'called every time'; pytorch#134945")
+def an_operation_without_a_formula_keeps_hooks(check: Check) -> None:
+    """Hooks on a leaf and on its Node go on being called after an operation of which autograd has no formula took the
+    leaf, those that are registered then as well: in grad mode and without, whatever the operation gives."""
+    _leaf_keeps_hooks(check, _unknown_to_autograd()[1])
+
+
+@program("PH-10", PROMISE, since="1.8", source=f"torch.distributed.broadcast; {TENSOR}, {POST}; pytorch#134945")
+def a_collective_keeps_hooks(check: Check) -> None:
+    """Hooks on a leaf and on its Node go on being called after processes exchanged the leaf, in grad mode and without,
+    those that are registered then as well."""
+    distributed: Any = torch.distributed
+    with process_group(check):
+        others = [torch.empty(1)]
+        exchanges: dict[str, Callable[[Any], Any]] = {
+            "broadcast": lambda x: distributed.broadcast(x, src=0),
+            "all_reduce": distributed.all_reduce,
+            "all_gather": lambda x: distributed.all_gather(others, x),
+        }
+        _leaf_keeps_hooks(check, exchanges)
