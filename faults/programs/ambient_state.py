@@ -12,6 +12,7 @@ import torch
 import torch.utils.checkpoint
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 Patch = AbstractContextManager[None]
 
@@ -85,6 +86,11 @@ def _contexts(change: Callable[[Any, Any], tuple[Any, Any]]) -> Patch:
     return replaced(torch.utils.checkpoint, "checkpoint", make)
 
 
+def _numbers_go_on(name: str, owner: Any) -> Patch:
+    """The second pass of a checkpoint leaves the random numbers where it came to."""
+    return edited(owner, name, ("devices=rng_devices, enabled=", "devices=rng_devices, enabled=False and "))
+
+
 FAULTS = (
     Fault(
         "ambient state: tensor hooks run in a thread of their own",
@@ -118,5 +124,30 @@ FAULTS = (
         ("AB-04",),
         kinds=(),
         since="2.1",
+    ),
+    Fault(
+        "checkpoint: random numbers go on from the second pass",
+        lambda: _numbers_go_on("_checkpoint_without_reentrant_generator", torch.utils.checkpoint),
+        ("AB-05",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "reentrant checkpoint: random numbers go on from the second pass",
+        lambda: _numbers_go_on("backward", torch.utils.checkpoint.CheckpointFunction),
+        ("AB-05",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "checkpoint: random numbers are preserved whatever is asked",
+        lambda: edited(
+            torch.utils.checkpoint,
+            "checkpoint",
+            ('kwargs.pop("preserve_rng_state", True)', 'kwargs.pop("preserve_rng_state", True) or True'),
+        ),
+        ("AB-05",),
+        kinds=(),
+        since="2.13",
     ),
 )

@@ -19,7 +19,8 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
-from hookcheck.programs.checkpoints import CHECKPOINT, NON_REENTRANT, tool, variants
+from hookcheck.programs.checkpoints import CHECKPOINT, NON_REENTRANT, REENTRANT, tool, variants
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf
 from hookcheck.programs.program import program
 
@@ -222,3 +223,27 @@ def each_pass_has_a_context(check: Check) -> None:
     check.equal("context and keyword arguments of each pass", log, [(n, {"factor": 3.0}) for n in ("first", "second")])
     check.equal("gradient: 3 * 2 * 2", x.grad, [12])
     check.equal("the context afterwards", NOTE.get(), "not set")
+
+
+@program("AB-05", PROMISE, since="1.8", source=f"{CHECKPOINT}, preserve_rng_state")
+def random_numbers_between_the_passes(check: Check) -> None:
+    """Where random numbers are drawn between the passes of a checkpoint, hooks of the second pass draw those of the
+    first, and the numbers after it go on where they were; with ``preserve_rng_state=False`` those hooks draw the next
+    ones."""
+    forms = {name: (checkpoint, True) for name, checkpoint in variants().items()}
+    for name in ({REENTRANT, NON_REENTRANT} & {*forms}) if offered((1, 11)) else ():
+        forms[f"{name}, not preserved"] = partial(forms[name][0], preserve_rng_state=False), False
+    for name, (checkpoint, preserved) in forms.items():
+        log: list[Any] = []
+        net, x = nn.Identity(), leaf(2.0)
+        net.register_forward_pre_hook(lambda module, args, log=log: log.append(torch.rand(1, device="cpu").item()))
+        y = checkpoint(lambda x, net=net: net(x) * x, x)
+        torch.rand(1, device="cpu")
+        before = torch.get_rng_state()
+        generator = torch.Generator()
+        generator.set_state(before)
+        upcoming = torch.rand(1, generator=generator, device="cpu").item()
+        y.backward()
+        after = before if preserved else generator.get_state()
+        check.equal(f"{name}: the second pass", log[1:], [log[0] if preserved else upcoming])
+        check.equal(f"{name}: afterwards", torch.get_rng_state(), after)

@@ -8,7 +8,7 @@ leaf that is handed to an operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -205,24 +205,25 @@ def assignment_keeps_hooks(check: Check) -> None:
 
 def _register(kind: str, x: Any, node: Any, hook: Callable[..., None]) -> Any:
     """Registers a hook of one kind on a leaf, or on the Node that accumulates its gradient."""
-    register: Any = {
-        "tensor hook": x.register_hook,
-        "multi-grad hook": partial(getattr(torch.autograd.graph, "register_multi_grad_hook", print), (x,)),
-        "post-accumulate-grad hook": getattr(x, "register_post_accumulate_grad_hook", None),
-        "Node hook": node.register_hook,
-        "Node pre-hook": getattr(node, "register_prehook", None),
+    if kind == "multi-grad hook":
+        return torch.autograd.graph.register_multi_grad_hook((x,), hook)
+    owner, name = {
+        "tensor hook": (x, "register_hook"),
+        "post-accumulate-grad hook": (x, "register_post_accumulate_grad_hook"),
+        "Node hook": (node, "register_hook"),
+        "Node pre-hook": (node, "register_prehook"),
     }[kind]
-    return register(hook)
+    return getattr(owner, name)(hook)
 
 
 def _leaf_kinds() -> list[str]:
     """The kinds of `_register` that this torch has."""
-    kinds = ["tensor hook", "Node hook", "Node pre-hook"]
-    if hasattr(torch.autograd.graph, "register_multi_grad_hook"):
-        kinds.append("multi-grad hook")
-    if hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
-        kinds.append("post-accumulate-grad hook")
-    return kinds
+    later = {
+        "Node pre-hook": (type((torch.ones(1, requires_grad=True) * 2).grad_fn), "register_prehook"),
+        "multi-grad hook": (getattr(torch.autograd, "graph", None), "register_multi_grad_hook"),
+        "post-accumulate-grad hook": (torch.Tensor, "register_post_accumulate_grad_hook"),
+    }
+    return ["tensor hook", "Node hook", *(kind for kind, (owner, name) in later.items() if hasattr(owner, name))]
 
 
 def _leaf_keeps_hooks(check: Check, operations: dict[str, Callable[[Any], Any]]) -> None:
@@ -247,7 +248,7 @@ def _leaf_keeps_hooks(check: Check, operations: dict[str, Callable[[Any], Any]])
                 check.equal(f"{what}: gradient", x.grad, [6])  # 2 of each backward
 
 
-@lru_cache(maxsize=None)
+@cache
 def _unknown_to_autograd() -> tuple[Any, dict[str, Callable[[Any], Any]]]:
     """Operations of one's own of which autograd has no formula, and the library that they go with."""
     library = torch.library.Library("hookcheck_unknown", "DEF")
