@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 FUNCTION = torch.autograd.function
 
@@ -48,6 +51,30 @@ def _in_no_grad_mode(original: Any) -> Any:
     return apply
 
 
+def _ignored(mark: str, change: tuple[str, str]) -> AbstractContextManager[None]:
+    """Edits one of the methods by which a Function marks its ctx."""
+    return edited(FUNCTION.FunctionCtx, mark, change)
+
+
+def _under_transforms(owner: str, name: str, change: tuple[str, str]) -> AbstractContextManager[None]:
+    """Edits how a Function meets the transforms of torch.func."""
+    module = import_module("torch._functorch.autograd_function")
+    return edited(getattr(module, owner) if owner else module, name, change)
+
+
+def _defaults_left_out(original: Any) -> Any:
+    """A Function is called without those of its inputs that are left at their defaults."""
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch._C._are_functorch_transforms_active():
+            return original.__func__(cls, *args, **kwargs)
+        return super(FUNCTION.Function, cls).apply(*args, **kwargs)
+
+    return classmethod(apply)
+
+
+fault = partial(Fault, kinds=(), since="2.13")
+
 FAULTS = (
     Fault(
         "what is once differentiable is silently so",
@@ -69,5 +96,41 @@ FAULTS = (
         lambda: replaced(FUNCTION.BackwardCFunction, "apply", _in_no_grad_mode),
         ("AF-01",),
         kinds=(),
+    ),
+    fault(
+        "what is marked as non-differentiable is differentiable",
+        lambda: _ignored("mark_non_differentiable", ("self.non_differentiable = args", "pass")),
+        ("AF-03",),
+    ),
+    fault(
+        "gradients are materialized whatever is asked",
+        lambda: _ignored("set_materialize_grads", ("self.materialize_grads = value", "pass")),
+        ("AF-03",),
+    ),
+    fault(
+        "what a Function wrote to is not marked",
+        lambda: _ignored("mark_dirty", ("self.dirty_tensors = args", "pass")),
+        ("AF-04",),
+    ),
+    fault(
+        "setup_context is not given inputs that are left out",
+        lambda: replaced(FUNCTION.Function, "apply", _defaults_left_out),
+        ("AF-05",),
+    ),
+    fault(
+        "torch.func.vmap: what is saved of a Function is not known to be batched",
+        lambda: _under_transforms(
+            "CtxCustomSave",
+            "save_for_backward",
+            ("self._pt_saved_tensors_bdims = bdims", "self._pt_saved_tensors_bdims = (None,) * len(bdims)"),
+        ),
+        ("AF-06",),
+    ),
+    fault(
+        "torch.func.vmap: what samples share has the gradient of the first",
+        lambda: _under_transforms(
+            "", "reductify_leaf", ("grad_input.sum(grad_input_bdim)", "grad_input.select(grad_input_bdim, 0)")
+        ),
+        ("AF-06",),
     ),
 )
