@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .torch_func import never_removed, past_hooks
 
 
@@ -45,6 +46,13 @@ def _without_node_hooks(original: Any) -> Any:
 
     return copy
 
+
+def _scripting(name: str, change: tuple[str, str]) -> AbstractContextManager[None]:
+    """Edits how a module is scripted, hooks and all."""
+    return edited(import_module("torch.jit._recursive"), name, change)
+
+
+CALLED = "enumerate(script_module._c._get_forward_hooks())"
 
 FAULTS = (
     Fault(
@@ -101,5 +109,26 @@ FAULTS = (
         ("TR-09",),
         kinds=(),
         since="2.4",
+    ),
+    Fault(
+        "torch.jit.script: hooks run from the last to the first",
+        lambda: _scripting("create_script_module_impl", (CALLED, f"{CALLED[:-1]}[::-1])")),
+        ("TR-15",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "torch.jit.script: one type for all of a class, whatever hooks they have",
+        lambda: _scripting("infer_concrete_type_builder", ("concrete_type_builder.add_forward_hook(hook)", "pass")),
+        ("TR-01", "TR-10", "TR-15"),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "torch.jit.script: two hooks of one name are one",
+        lambda: _scripting("get_hook_stubs", ("id(hook) != id(hook_map[hook.__name__])", "False")),
+        ("TR-15",),
+        kinds=(),
+        since="2.13",
     ),
 )

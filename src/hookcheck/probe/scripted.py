@@ -37,6 +37,11 @@ def adds_one(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  
     return output + 1
 
 
+def doubles(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
+    """A forward hook that doubles the output."""
+    return output * 2
+
+
 def triples(self: nn.Module, input: Tuple[Tensor]) -> Tuple[Tensor]:  # noqa: UP006
     """A forward pre-hook that triples the input."""
     return (3 * input[0],)

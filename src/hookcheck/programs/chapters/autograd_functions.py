@@ -157,7 +157,7 @@ def a_gradient_that_is_no_constant(check: Check) -> None:
 
 
 def two_results(given: list[Any], mark: Callable[[Any, Any], None], sets_up: bool) -> Any:
-    """A Function that gives 2x and 3x, and notes what its backward is given; ``mark`` marks its ctx or second result."""
+    """A Function that gives 2x and 3x, and notes what backward is given; ``mark`` marks its ctx or second result."""
 
     def forward(ctx: Any, x: Any) -> Any:
         results = 2 * x, 3 * x

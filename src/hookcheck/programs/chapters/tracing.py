@@ -252,3 +252,45 @@ def hooks_on_what_becomes_of_a_graph(check: Check) -> None:
         log.clear()
         act(of)
         check.equal(f"{kind}, unregistered: what the hook is called with", log, [])
+
+
+def _namesake(module: Any, input: Any, output: Any) -> Any:
+    return output
+
+
+_namesake.__name__ = "adds_one"
+
+
+@program("TR-15", PIN, since="1.8", source="torch.jit.script; its hooks are not documented; pytorch#49544")
+def hooks_belong_to_one_script(check: Check) -> None:
+    """A script runs several hooks in the order in which they are in eager, and those of the very module that was
+    scripted: not those of another one of its class, and not those that came or went later, which it refuses to take
+    itself; two hooks of one name are refused."""
+    scripted: Any = import_module("hookcheck.probe.scripted")
+    x = torch.tensor([3.0])
+    adds_one, doubles = scripted.adds_one, scripted.doubles
+    for names, hooks, due in (
+        ("add, double", [adds_one, doubles], 14),
+        ("double, add", [doubles, adds_one], 13),
+        ("double, double, add", [doubles, doubles, adds_one], 25),
+    ):
+        for place in ("root", "child"):
+            net = _outer()
+            for hook in hooks:
+                (net if place == "root" else net.inner).register_forward_hook(hook)
+            check.equal(f"{names}, {place}: output in eager", net(x), [due])
+            check.equal(f"{names}, {place}: output of the script", torch.jit.script(net)(x), [due])
+    first, second = _outer(), _outer()
+    handle = first.inner.register_forward_hook(adds_one)
+    script = torch.jit.script(first)
+    check.equal("another one of the class", torch.jit.script(second)(x), [6])
+    check.equal("the one with a hook, once more", torch.jit.script(first)(x), [7])
+    handle.remove()
+    check.equal("a script of it once the hook is removed", torch.jit.script(first)(x), [6])
+    check.equal("the script that had been made", script(x), [7])
+    for name in ("register_forward_hook", "register_forward_pre_hook"):
+        check.raises(f"{name} on a script", RuntimeError, partial(getattr(script, name), adds_one), "not supported")
+    net = _outer()
+    net.register_forward_hook(adds_one)
+    net.register_forward_hook(_namesake)
+    check.raises("two of one name", RuntimeError, partial(torch.jit.script, net), "unique names")
