@@ -62,4 +62,10 @@ FAULTS = (
         ("FW-17",),
         since="2.13",
     ),
+    Fault(
+        "always_call drops what a hook with keyword arguments returns after an error",
+        lambda: call(("hook_result = hook(self, args, kwargs, result)  #", "hook(self, args, kwargs, result)  #")),
+        ("FW-23",),
+        since="2.13",
+    ),
 )

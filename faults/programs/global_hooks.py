@@ -93,6 +93,14 @@ FAULTS = (
         ),
         ("GL-10", "RG-04", "HD-01", "HD-03"),
     ),
+    Fault(
+        "a global hook with keyword arguments is not called after an error",
+        lambda: edited(
+            torch_module, "register_module_forward_hook", ("if always_call:", "if always_call and not with_kwargs:")
+        ),
+        ("GL-11",),
+        since="2.6",
+    ),
 )
 
 

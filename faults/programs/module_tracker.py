@@ -28,6 +28,21 @@ def naming_children() -> AbstractContextManager[None]:
     return edited(ModuleTracker, "_get_mod_name", ("self._get_mod_name(submod)", "pass"))
 
 
+def tracking(name: str, what: str) -> AbstractContextManager[None]:
+    """Looks for tensors at the top alone."""
+    from torch.utils.module_tracker import ModuleTracker
+
+    at_the_top = f"args = {what} if isinstance({what}, tuple) else ({what},)"
+    return edited(ModuleTracker, name, (f"args, _ = tree_flatten({what})", at_the_top))
+
+
+def one_stays() -> AbstractContextManager[None]:
+    """Leaves without removing the last hook for backward."""
+    from torch.utils.module_tracker import ModuleTracker
+
+    return edited(ModuleTracker, "__exit__", ("in self._hooks:", "in self._hooks[:-1]:"))
+
+
 FAULTS = (
     Fault(
         "module tracker: modules are not left",
@@ -46,4 +61,13 @@ FAULTS = (
     ),
     Fault("module tracker: hooks for backward stay", lambda: method("__exit__", leaving_hooks), ("MT-02",)),
     Fault("module tracker: is never left", lambda: method("__exit__", lambda _: lambda self, *error: None), ("MT-02",)),
+    *(
+        Fault(
+            f"module tracker: looks into no container that a module is {what}",
+            lambda name=name, kind=kind: tracking(name, kind),
+            ("MT-01",),
+        )
+        for what, name, kind in (("given", "_fw_pre_hook", "input"), ("left with", "_fw_post_hook", "output"))
+    ),
+    Fault("module tracker: the last hook for backward stays", one_stays, ("MT-02",)),
 )

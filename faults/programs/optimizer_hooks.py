@@ -11,6 +11,7 @@ import torch
 from torch.optim import Optimizer, swa_utils
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch, registering, removing, silenced
 
 GLOBAL = sys.modules["torch.optim.optimizer"]
@@ -209,5 +210,14 @@ FAULTS = (
             ("SequentialLR", "steps go past hooks", _past_hooks),
             ("SWALR", "steps go past hooks", _past_hooks),
         )
+    ),
+    Fault(
+        "loading drops an optimizer's step post-hooks",
+        lambda: edited(
+            Optimizer, "__setstate__", ('if "_optimizer_step_post_hooks" not in self.__dict__:', "if True:")
+        ),
+        ("OP-19",),
+        kinds=(),
+        since="2.0",
     ),
 )

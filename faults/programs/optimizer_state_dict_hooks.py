@@ -8,6 +8,7 @@ from typing import Any
 from torch.optim import Optimizer
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch, registering, removing, silenced, together
 
 SAVE_PRE, SAVE_POST = "register_state_dict_pre_hook", "register_state_dict_post_hook"
@@ -106,6 +107,13 @@ FAULTS = (
         "optimizer's state_dict hooks cannot be removed",
         lambda: removing(lambda handle, table: None),
         ("OP-05", "OP-06", "OP-08", "OP-09"),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault(
+        "optimizer's load pre-hooks replace by a plain dict alone",
+        lambda: edited(Optimizer, "load_state_dict", ("if hook_result is not None:", "if type(hook_result) is dict:")),
+        ("OP-08",),
         kinds=(),
         since="2.1",
     ),

@@ -8,7 +8,7 @@ import torch
 
 from ..autograd import Hook, Patch, after_accumulation, copied, doubled, first, ignored, late, on_tensors, removing
 from ..engine import Fault, added, replaced
-from ..registering import dropped, every_second
+from ..registering import dropped, edited, every_second
 
 NAME = "register_post_accumulate_grad_hook"
 
@@ -100,4 +100,14 @@ FAULTS = (
         ("PA-09",),
     ),
     Fault("post-accumulate hooks: set_ drops them", _set_drops_them, ("PA-12",)),
+    Fault(
+        "post-accumulate hooks: any tensor of no dimension takes them",
+        lambda: edited(
+            torch.Tensor,
+            "register_post_accumulate_grad_hook",
+            ("if not self.requires_grad:", "if not self.requires_grad and self.dim():"),
+        ),
+        ("PA-02",),
+        since="2.1",
+    ),
 )

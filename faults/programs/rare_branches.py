@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 import torch
+from torch.nn.modules import module as torch_module
 
 from ..branches import ALWAYS, NEVER, SKIPPED, branches
 from ..engine import Fault
@@ -69,5 +70,16 @@ FAULTS = (
         ("RB-18",),
         kinds=(),
         since="2.13",
+    ),
+    Fault(
+        "rare branches: a hook on loading holds the copy that it is of",
+        lambda: edited(
+            torch_module._WrappedHook,
+            "__setstate__",
+            ('weakref.ref(state["module"])', 'lambda module=state["module"]: module'),
+        ),
+        ("RB-14",),
+        kinds=(),
+        since="1.13",
     ),
 )

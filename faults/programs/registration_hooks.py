@@ -57,4 +57,14 @@ FAULTS = (
         ("RG-03",),
         since="2.0",
     ),
+    Fault(
+        "a buffer that a registration hook returns is not saved",
+        lambda: edited(
+            torch.nn.Module,
+            "register_buffer",
+            ("tensor = output", "tensor, persistent = output, False"),
+        ),
+        ("RG-02",),
+        since="2.0",
+    ),
 )

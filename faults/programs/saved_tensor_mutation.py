@@ -8,6 +8,7 @@ from typing import Any
 from torch.autograd import graph
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 
 def writing(change: Any) -> AbstractContextManager[None]:
@@ -37,13 +38,13 @@ def known_as(key: str, change: Any) -> AbstractContextManager[None]:
     return replaced(graph, key, lambda original: lambda t: change(original(t)))
 
 
-def keeping() -> AbstractContextManager[None]:
-    """Keeps every tensor that was saved, until the context is left."""
+def keeping(name: str = "original") -> AbstractContextManager[None]:
+    """Keeps every tensor that was saved, or each one's clone, until the context is left."""
 
     def make(original: Any) -> Any:
         def init(self: Any) -> None:
             original(self)
-            self.original = {}
+            setattr(self, name, {})
 
         return init
 
@@ -61,6 +62,24 @@ def nested() -> AbstractContextManager[None]:
         return context
 
     return replaced(graph, "allow_mutation_on_saved_tensors", make)
+
+
+def not_deleting(text: str) -> AbstractContextManager[None]:
+    """Lets go of nothing when it clones."""
+    return edited(graph._CloneArgBeforeMutateMode, "__torch_dispatch__", (text, "pass"))
+
+
+def hiding() -> AbstractContextManager[None]:
+    """Looks at no other tensor in the same memory after one whose graph is gone, and at such first."""
+    return edited(
+        graph._CloneArgBeforeMutateMode,
+        "__torch_dispatch__",
+        (
+            "for tid in ctx.sid_to_tid[sid]:",
+            "for tid in sorted(ctx.sid_to_tid[sid], key=ctx.tid_to_weakhandle.__contains__):",
+        ),
+        ("    continue\n                handle =", "    break\n                handle ="),
+    )
 
 
 FAULTS = (
@@ -83,4 +102,12 @@ FAULTS = (
     ),
     Fault("saved tensor mutation: saved tensors stay until the end", keeping, ("AM-05",)),
     Fault("saved tensor mutation: contexts can be nested", nested, ("AM-06",)),
+    Fault("saved tensor mutation: what is changed stays", lambda: not_deleting("del ctx.original[handle]"), ("AM-05",)),
+    Fault(
+        "saved tensor mutation: leaving the context leaves clones",
+        lambda: edited(graph._AllowMutationOnSavedContext, "clear", ("self.cloned.clear()", "pass")),
+        ("AM-04",),
+    ),
+    Fault("saved tensor mutation: clones stay until the end", lambda: keeping("cloned"), ("AM-05",)),
+    Fault("saved tensor mutation: an alias that is gone hides the others", hiding, ("AM-01",)),
 )

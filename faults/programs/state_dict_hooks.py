@@ -249,4 +249,32 @@ FAULTS = (
         ("SD-02",),
         kinds=(),
     ),
+    Fault(
+        "load pre-hooks of a child get what begins as its name",
+        lambda: edited(Module, "load_state_dict", ("k.startswith(child_prefix)", "k.startswith(child_prefix[:-1])")),
+        ("U-18",),
+        kinds=(),
+        since="1.13",
+    ),
+    Fault(
+        "load pre-hooks of children get no metadata",
+        lambda: edited(Module, "load_state_dict", ("metadata.get(prefix[:-1], {})", "metadata.get(prefix, {})")),
+        ("U-18",),
+        kinds=(),
+        since="1.13",
+    ),
+    Fault(
+        "load pre-hooks get an OrderedDict of the caller itself",
+        lambda: edited(
+            Module,
+            "load_state_dict",
+            (
+                "state_dict = OrderedDict(state_dict)",
+                "state_dict = state_dict if isinstance(state_dict, OrderedDict) else OrderedDict(state_dict)",
+            ),
+        ),
+        ("SD-05",),
+        kinds=(),
+        since="2.5",
+    ),
 )

@@ -8,7 +8,7 @@ import torch
 
 from ..autograd import Hook, Patch, copied, doubled, first, ignored, late, on_tensors, removing
 from ..engine import Fault, added, replaced
-from ..registering import dropped, every_second
+from ..registering import dropped, edited, every_second
 
 
 def _tensors_alone(hook: Hook) -> Hook:
@@ -130,5 +130,12 @@ FAULTS = (
         "tensor hooks: retain_grad does nothing, whatever it is called on",
         lambda: added(torch.Tensor, "retain_grad", lambda self: None),
         ("EX-09",),
+    ),
+    Fault(
+        "tensor hooks: any tensor of no dimension takes them",
+        lambda: edited(
+            torch.Tensor, "register_hook", ("if not self.requires_grad:", "if not self.requires_grad and self.dim():")
+        ),
+        ("TH-09",),
     ),
 )

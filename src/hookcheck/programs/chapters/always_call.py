@@ -141,13 +141,15 @@ def runs_once(check: Check) -> None:
 def cannot_hide_the_error(check: Check) -> None:
     """What a hook with ``always_call`` returns or raises after an error does not take the error's place."""
     x, seen = torch.tensor([1.0]), list[Any]()
-    replacing = failing()
-    replacing.register_forward_hook(lambda module, args, output: x if output is None else None, always_call=True)
-    replacing.register_forward_hook(lambda module, args, output: output + 2, always_call=True)
-    replacing.register_forward_hook(keeping(seen), always_call=True)
-    check.raises("hooks that return values", ValueError, partial(replacing, x, fail=True), "forward")
-    check.equal("the output that a third hook gets", seen[0][2], [3.0])
-    check.equal("output of the next call", replacing(x), [4.0])
+    for what, options in {"": {}, ", with_kwargs": {"with_kwargs": True}}.items():
+        seen.clear()
+        replacing = failing()
+        replacing.register_forward_hook(lambda *given: x if given[-1] is None else None, always_call=True, **options)
+        replacing.register_forward_hook(lambda *given: given[-1] + 2, always_call=True, **options)
+        replacing.register_forward_hook(keeping(seen), always_call=True)
+        check.raises(f"hooks that return values{what}", ValueError, partial(replacing, x, fail=True), "forward")
+        check.equal(f"the output that a third hook gets{what}", seen[0][2], [3.0])
+        check.equal(f"output of the next call{what}", replacing(x), [4.0])
 
     log: list[str] = []
     module, other = failing(), failing()

@@ -239,6 +239,7 @@ def keywords_on_request(check: Check) -> None:
             seen.clear()
             check.raises(f"forward raises: {what}", ValueError, partial(module, x, fail=True), "forward")
             after = [(module, (x,), {"fail": True}, None)] if always_call else []
+            check.calls(f"calls after an error: {what}", len(seen), len(after))
             check.equal(f"what the hook gets after an error: {what}", seen, after)
 
 

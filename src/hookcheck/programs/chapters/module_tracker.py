@@ -76,6 +76,7 @@ def it_names_the_modules_that_run(check: Check) -> None:
             check.equal(f"gradient of the {time}", x.grad, [2310])
     where_one_direction_is_short(check)
     past_its_parent(check)
+    of_nested_tensors(check)
 
 
 def past_its_parent(check: Check) -> None:
@@ -98,6 +99,23 @@ def past_its_parent(check: Check) -> None:
     with tracking() as tracker:
         Net()(torch.tensor([1.0]))
     check.order("in a module that is called past its parent", names, ["Global", "Net", "Net.block.0"])
+
+
+def of_nested_tensors(check: Check) -> None:
+    """The same where arguments and results are in containers of some depth."""
+    log: list[Any] = []
+
+    class Net(torch.nn.Module):
+        def forward(self, given: Any) -> Any:
+            x = given["pair"][0] * 3
+            x.register_hook(lambda grad: log.append(("inside", sorted(tracker.parents))))
+            return {"pair": [x * 5, None]}
+
+    with tracking() as tracker:
+        x = torch.tensor([1.0], requires_grad=True) * 2
+        x.register_hook(lambda grad: log.append(("before", sorted(tracker.parents))))
+        (Net()({"pair": (x * 1, None)})["pair"][0] * 7).backward()
+    check.order("in the backward of nested tensors", log, [("inside", OUTER), ("before", ["Global"])])
 
 
 def where_one_direction_is_short(check: Check) -> None:
@@ -124,7 +142,7 @@ def it_ends_with_its_context(check: Check) -> None:
         y = model(torch.tensor([1.0], requires_grad=True))
         check.order("in a forward of the context", log, FORWARD)
     log.clear()
-    y.backward()
+    (y * 1).backward()
     check.equal("in its backward", [parents for _, parents, _ in log], [["Global"]] * 3)
     log.clear()
     model(torch.tensor([1.0], requires_grad=True)).backward()

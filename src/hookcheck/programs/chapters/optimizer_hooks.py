@@ -263,6 +263,25 @@ def a_deepcopy_has_the_hooks(check: Check) -> None:
     check.order("hooks in a step of the copy", log, ["pre", "post"])
 
 
+@program(
+    "OP-19", PIN, since="2.0", source="torch.optim.Optimizer.load_state_dict; relied on by all who resume training"
+)
+def loading_keeps_hooks(check: Check) -> None:
+    """An optimizer that loads a state dict keeps its hooks, of every kind, and their order."""
+    _, optimizer = _sgd()
+    log: list[str] = []
+    names = [api.rpartition(".")[2] for api in (STEP_PRE, STEP_POST, SAVE_PRE, SAVE_POST, LOAD_PRE, LOAD_POST)]
+    names = [name for name in names if hasattr(optimizer, name)]
+    for name in names:
+        for who in ("a", "b"):
+            getattr(optimizer, name)(lambda *arguments, name=name, who=who: log.append(f"{name}: {who}"))
+    optimizer.load_state_dict(optimizer.state_dict())
+    log.clear()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    check.order("hooks after loading", log, [f"{name}: {who}" for name in names for who in ("a", "b")])
+
+
 @program("OP-16", PIN, since="2.0", source=f"pytorch#89176; {STEP_PRE}, signature")
 def args_are_those_of_the_step(check: Check) -> None:
     """The ``args`` of a step pre-hook are the positional arguments of the call, and may be replaced by such."""

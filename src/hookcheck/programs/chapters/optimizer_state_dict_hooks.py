@@ -7,6 +7,7 @@ post-hook ``hook(optimizer)``. With ``prepend`` a hook goes before its like.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
@@ -120,6 +121,10 @@ def a_load_pre_hook_changes_what_is_loaded(check: Check) -> None:
     optimizer.load_state_dict(optimizer.state_dict())
     check.equal("the learning rate of what is returned", _rate(optimizer.state_dict()), 0.0625)
     check.order("what a later hook gets", log, [0.0625])
+    handle.remove()
+    handle = optimizer.register_load_state_dict_pre_hook(lambda *given: OrderedDict(renewed(*given)))
+    optimizer.load_state_dict(optimizer.state_dict())
+    check.equal("the learning rate of an OrderedDict that is returned", _rate(optimizer.state_dict()), 0.0625)
     handle.remove()
     optimizer.load_state_dict(optimizer.state_dict())
     check.equal("the learning rate once that hook is removed", _rate(optimizer.state_dict()), 0.125)

@@ -64,7 +64,12 @@ def is_for_leaves(check: Check) -> None:
     for name, tensor in {"a product": 2 * x, "a view": x[:1], "a clone": x.clone()}.items():
         register = tensor.register_post_accumulate_grad_hook
         check.raises(f"registering on {name} of a leaf", RuntimeError, lambda: register(lambda p: None), says)  # noqa: B023
-    for name, tensor in {"": torch.ones(1), " of integers": torch.ones(1).long(), ", detached": x.detach()}.items():
+    for name, tensor in {
+        "": torch.ones(1),
+        " and is of no dimension": torch.tensor(1.0),
+        " of integers": torch.ones(1).long(),
+        ", detached": x.detach(),
+    }.items():
         register = tensor.register_post_accumulate_grad_hook
         name = f"registering on a tensor that requires no gradient{name}"
         check.raises(name, RuntimeError, lambda: register(lambda p: None), "require gradient")  # noqa: B023

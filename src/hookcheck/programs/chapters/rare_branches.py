@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import weakref
 from collections import OrderedDict
 from functools import partial
 from typing import Any
@@ -308,6 +309,12 @@ def hooks_of_dead_modules(check: Check) -> None:
     del module
     check.raises("once it is gone", RuntimeError, partial(through_pickle, hook), "dead Module")
     check.raises("a call once it is gone", RuntimeError, hook, "dead Module")
+    module = nn.Identity()
+    module._register_load_state_dict_pre_hook(partial(note, "before"), with_module=True)
+    copies: dict[str, Any] = {"a deepcopy": copy.deepcopy, "an unpickled one": through_pickle}
+    for name, copied in copies.items():
+        alive = weakref.ref(copied(module))
+        check.true(f"{name} is gone when nobody holds it", alive() is None)
 
 
 @program("RB-15", PROMISE, since="1.8", source="torch.nn.modules.module.register_module_full_backward_hook")

@@ -100,6 +100,7 @@ def runs_for_buffers(check: Check) -> None:
     lengths = {name: len(buffer) for name, buffer in empty._buffers.items()}
     expected = {"both": 3, "one": 2, "assigned": 2, "unchanged": 3}
     check.equal("lengths of buffers under hooks that return others", lengths, expected)
+    check.equal("names of such buffers in the state dict", list(empty.state_dict()), list(expected))
     check.true("what an attribute gives", empty.one is second)
 
 

@@ -44,6 +44,13 @@ def squared(a: Any) -> tuple[Any, Any]:
     return b, b.pow(2).sum()
 
 
+def memory(y: Any) -> Any:
+    """Whether the memory of what the graph of ``y``, the second that `squared` gives, has saved ``expired``."""
+    from torch.multiprocessing.reductions import StorageWeakRef
+
+    return StorageWeakRef(y.grad_fn.next_functions[0][0]._saved_self.untyped_storage())
+
+
 @program("AM-01", PROMISE, since="2.0", source=f"{ALLOW}; pytorch#79056")
 def the_original_is_used_in_backward(check: Check) -> None:
     """In the context a tensor that was saved for backward may be changed in place: backward uses what it held when it
@@ -70,6 +77,13 @@ def the_original_is_used_in_backward(check: Check) -> None:
         c.zero_()
         return y
 
+    def of_one_view(a: Any) -> Any:
+        b = a.clone()
+        y, other = b.view(2).pow(2), b.view(2).pow(3)
+        del other
+        b.zero_()
+        return y
+
     with allowed():
         check.equal("changed and saved again", gradient(twice), [12004, 27006])  # 2 a + 10 * 3 (10 a)**2
         check.equal("saved twice", gradient(of_both_factors), [4, 6])
@@ -79,6 +93,7 @@ def the_original_is_used_in_backward(check: Check) -> None:
         y.backward()
         check.works("a change after the backward", b.sin_)
         check.equal("gradient of what is changed after the backward", a.grad, [4, 6])
+        check.equal("one of two views, the other's graph gone", gradient(of_one_view), [4, 6])
 
 
 @program("AM-02", PROMISE, since="2.0", source=f"{ALLOW}; pytorch#79056")
@@ -161,14 +176,19 @@ def nothing_is_left_of_it(check: Check) -> None:
             c.zero_()
             note("a saved tensor", b)
             note("one that was changed", c)
+            clone = memory(z)
             alive.extend([y, z])
+        check.true("the memory of a clone is gone with the context, though the graph is not", clone.expired())
 
     check.equal("saved tensors that outlive the context, though the graph does", survivors(act), [])
 
 
 @program("AM-05", PIN, since="2.0", source=f"{ALLOW}; undocumented")
 def what_is_not_needed_is_freed(check: Check) -> None:
-    """Within the context nothing is kept alive of a graph that is gone, or that a backward went through."""
+    """Within the context nothing is kept alive of a graph that is gone, or that a backward went through, nor a tensor
+    that was changed, of which the graph needs the clone alone."""
+    graphs: list[Any] = []
+    clones: list[Any] = []
 
     def dropped(note: Note) -> None:
         b, y = squared(two())
@@ -179,11 +199,20 @@ def what_is_not_needed_is_freed(check: Check) -> None:
         b, y = squared(two())
         b.zero_()
         note("saved tensor", b)
+        clones.append(memory(y))
         y.backward()
+
+    def changed_alone(note: Note) -> None:
+        b, y = squared(two())
+        b.zero_()
+        note("saved tensor", b)
+        graphs.append(y)
 
     with allowed():
         check.equal("after the graph", survivors(dropped), [])
         check.equal("after a change and a backward", survivors(changed), [])
+        check.equal("memory of the clone after that: gone", [clone.expired() for clone in clones], [True])
+        check.equal("after a change, though the graph is there", survivors(changed_alone), [])
 
 
 @program("AM-06", PROMISE, since="2.0", source=f"{ALLOW}; pytorch#79056")

@@ -72,7 +72,11 @@ def runs_in_double_backward(check: Check) -> None:
 @program("TH-09", PROMISE, since="1.7", source=HOOK)
 def can_be_put_on_any_tensor_that_requires_a_gradient(check: Check) -> None:
     """A hook can be put on every tensor that requires a gradient, at any time before its backward, and on no other."""
-    for name, tensor in {"that requires none": torch.ones(2), "of integers": torch.ones(2).long()}.items():
+    for name, tensor in {
+        "that requires none": torch.ones(2),
+        "of no dimension that requires none": torch.tensor(1.0),
+        "of integers": torch.ones(2).long(),
+    }.items():
         check.raises(f"a tensor {name}", RuntimeError, lambda: tensor.register_hook(lambda grad: None), "requ")  # noqa: B023
 
     class Special(torch.Tensor):
