@@ -103,7 +103,7 @@ def _fused(linear: Module) -> Module:
 
 
 def _replica(module: Module) -> Module:
-    """A replica as DataParallel makes it, whose parameters are plain attributes."""
+    """A replica as DataParallel makes it, but with the parameters of the module itself."""
     replica = module._replicate_for_data_parallel()
     for name, parameter in module._parameters.items():
         setattr(replica, name, parameter)
@@ -127,8 +127,8 @@ def _traced(module: Module) -> Module:
 class Kind:
     """What a host makes of a module that a program makes by one of ``names``, since which release it can be; which
     clauses it is meant to make untrue, by patterns of their ids or chapters, or which of their facts, by patterns of
-    ``id: fact``, with the reason, and ``before`` a release which more; and what torch says where it ``refuses`` hooks
-    on it, aloud."""
+    ``id: fact``, with the reason, and ``before`` a release which more; what torch says where it ``refuses`` hooks on
+    it, aloud; and, by patterns, the keys that it ``saves`` of a Linear that saves its weight."""
 
     make: Make
     names: tuple[str, ...] = MODULES
@@ -136,6 +136,7 @@ class Kind:
     but: Mapping[str, str] = field(default_factory=dict)
     before: Mapping[Release, Mapping[str, str]] = field(default_factory=dict)
     refuses: str = ""
+    saves: tuple[str, ...] = ("weight",)
 
 
 AS_MADE = dict.fromkeys(
@@ -202,20 +203,36 @@ KINDS = {
         LAYERS,
         (1, 9),
         {**COMPUTED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
+        saves=("parametrizations.weight.original",),
     ),
     "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9)),
-    "pruned": Kind(partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED),
+    "pruned": Kind(
+        partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED, saves=("weight_orig", "weight_mask")
+    ),
     "pruned, undone": Kind(partial(_there_and_back, "pruned")),
-    "spectral_norm": Kind(partial(_weighty, _spectral_normed), LAYERS, but={**COMPUTED, **ITERATED}),
+    "spectral_norm": Kind(
+        partial(_weighty, _spectral_normed),
+        LAYERS,
+        but={**COMPUTED, **ITERATED},
+        saves=("weight_orig", "weight_u", "weight_v"),
+    ),
     "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS),
     "parametrizations.spectral_norm": Kind(
         partial(_weighty, _spectral_normed_by_parametrization),
         LAYERS,
         (1, 10),  # in 1.9 its vectors come with the first call
         {**COMPUTED, **ITERATED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
+        saves=tuple(f"parametrizations.weight.{part}" for part in ("original", "0._u", "0._v")),
     ),
-    "prepared to be quantised": Kind(prepared, ("Linear",), but=OBSERVED),
-    "prepared to be trained": Kind(prepared_to_train, ("Linear",), but=OBSERVED),
+    "prepared to be quantised": Kind(
+        prepared, ("Linear",), but=OBSERVED, saves=("weight", "activation_post_process.*")
+    ),
+    "prepared to be trained": Kind(
+        prepared_to_train,
+        ("Linear",),
+        but=OBSERVED,
+        saves=("weight", "weight_fake_quant.*", "activation_post_process.*"),
+    ),
     "SyncBatchNorm-converted": Kind(
         _converted,
         ("Identity",),
@@ -243,11 +260,14 @@ KINDS = {
             (1, 10): {"U-04": OBSERVING},
             (1, 12): {"SZ-28": "a packed weight is restored from numbers, of which none may be missing"},
         },
+        saves=("scale", "zero_point", "_packed_params.*"),
     ),
     "quantised": Kind(quantised, ("Identity", "times"), but=QUANTISED, before={(1, 10): {"U-04": OBSERVING}}),
     "fused by name": Kind(fused_by_name, ("Identity", "times"), but=PARTS_OF_ITS_OWN),
     "temporary": Kind(temporary, but=TEMPORARY),
-    "weight_norm": Kind(partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED),
+    "weight_norm": Kind(
+        partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED, saves=("weight_g", "weight_v")
+    ),
     "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS),
     "was lazy": Kind(_was_lazy, ("Linear",), (1, 13)),
     "still lazy": Kind(
@@ -261,13 +281,12 @@ KINDS = {
         ("Linear",),
         (1, 13),
         dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well"),
+        saves=("weight", "bias"),
     ),
     "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND)),
     "shallow copy": Kind(copy.copy),
     "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS),
-    "replica": Kind(
-        _replica, (*LAYERS, *BY_HAND), but=dict.fromkeys(NAMES_AND_NUMBERS, "a replica has no parameters to save")
-    ),
+    "replica": Kind(_replica, (*LAYERS, *BY_HAND)),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),
         LAYERS,
@@ -321,7 +340,7 @@ _OPTIMIZED = {
 }
 
 COMPILED = {
-    "OptimizedModule": Kind(_optimized, (*LAYERS, *BY_HAND), (2, 1), _OPTIMIZED),
+    "OptimizedModule": Kind(_optimized, (*LAYERS, *BY_HAND), (2, 1), _OPTIMIZED, saves=("_orig_mod.weight",)),
     # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
     # that hooks come and go between calls of what is compiled, as TC-02 says.
     "OptimizedModule of a container": Kind(

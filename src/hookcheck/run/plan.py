@@ -67,6 +67,7 @@ SLOW = (
     "parallel",
     "sharded",
     "situations",
+    "states-of-hosts",
     "torch-compile",
     "torch-compile-backward",
     "tracing",

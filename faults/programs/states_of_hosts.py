@@ -1,0 +1,44 @@
+"""Faults in hooks on state dicts that show where a module saves what is not a parameter of its own."""
+
+from __future__ import annotations
+
+from torch.nn import Module
+
+from ..engine import Fault
+from ..registering import edited
+
+FAULTS = (
+    Fault(
+        "hooks after loading are left out of children without parameters of their own",
+        lambda: edited(
+            Module,
+            "load_state_dict",
+            (
+                "in module._load_state_dict_post_hooks.values():",
+                "in module._load_state_dict_post_hooks.values() if module._parameters or not prefix else ():",
+            ),
+        ),
+        ("HO-12",),
+        kinds=(),
+        since="1.12",
+    ),
+    Fault(
+        "hooks on state_dict run before what is in a submodule is saved",
+        lambda: edited(
+            Module,
+            "state_dict",
+            (
+                "for name, module in self._modules.items():",
+                "last = [*self._modules.items()]\n    for name, module in ():",
+            ),
+            (
+                "return destination",
+                "for name, module in last:\n        module.state_dict(\n            destination=destination,"
+                ' prefix=prefix + name + ".", keep_vars=keep_vars\n        )\n    return destination',
+            ),
+        ),
+        ("HO-12",),
+        kinds=(),
+        since="2.0",
+    ),
+)
