@@ -13,6 +13,7 @@ from torch.autograd import graph
 from torch.nn.modules import module as torch_module
 
 from ..engine import Fault, fetched, replaced
+from ..registering import edited
 from .clauses_on_hosts import _held_weakly
 from .situations import _dispatching, _swallowed, _tensor
 
@@ -115,6 +116,15 @@ def _fault(what: str, patch: Callable[[], AbstractContextManager[None]], since: 
     return Fault(f"sequences: {what}", patch, ("SM-02",), since=since)
 
 
+def _along() -> AbstractContextManager[None]:
+    """Removes a hook and, where it is gone already, the first that is left."""
+    return edited(
+        HANDLE,
+        "remove",
+        ("for ref in", "elif hooks_dict:\n        del hooks_dict[next(iter(hooks_dict))]\n\n    for ref in"),
+    )
+
+
 FAULTS = (
     _fault(
         "retaining a gradient takes the hooks of the result away",
@@ -167,4 +177,5 @@ FAULTS = (
         lambda: replaced(HANDLE, "remove", _staying_in_a_backward),
     ),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
+    _fault("a hook that is removed a second time takes the next one along", _along),
 )

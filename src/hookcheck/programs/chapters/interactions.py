@@ -24,7 +24,7 @@ from hookcheck.programs.machine.draw import drawn
 from hookcheck.programs.machine.model import Act, ForwardAct, RegisterAct
 from hookcheck.programs.machine.search import deviation, shrunk
 from hookcheck.programs.program import program
-from hookcheck.programs.situations import sequences
+from hookcheck.programs.situations import chains, sequences
 
 NEW = 40
 """Sequences that are drawn, the same wherever torch has the same kinds and options."""
@@ -70,7 +70,7 @@ def acts_on_all_sites(check: Check) -> None:
     states, registrations and optimizers as on modules."""
     major, minor = torch.__version__.split(".")[:2]
     release = (int(major), int(minor))
-    for name, each in sequences.by_fact(release).items():
+    for name, each in chains.by_fact(release).items():
         deviating = next(filter(sequences.deviation, each), None)
         shown = deviating and sequences.deviation(sequences.shortest(deviating, release))
         check.state(name, shown)

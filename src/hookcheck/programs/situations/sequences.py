@@ -108,9 +108,9 @@ ITERATING = ("state", "registration", "optimizer")
 class Walk:
     """What is there after some acts, by which the next are possible or not."""
 
-    def __init__(self, release: Release) -> None:
-        """Nothing is registered and nothing was called."""
-        self.release = release
+    def __init__(self, release: Release, chained: bool = False) -> None:
+        """Nothing is registered and nothing was called; where removals are ``chained``, a hook takes part in many."""
+        self.release, self.chained = release, chained
         self.sites: dict[str, str] = {}
         self.gone: set[str] = set()
         self.waiting: set[str] = set()
@@ -190,7 +190,8 @@ class Walk:
             return False  # whether it is called before what raises is nowhere said
         if act.what in RAISING:
             return not self.model.once and self._raising(act)
-        if self.frozen or act.hook not in self.sites or {act.hook, act.other} & (self.waiting | self.gone):
+        taken = self.model.once.keys() & {act.hook} if self.chained else {act.hook, act.other} & self.waiting
+        if self.frozen or act.hook not in self.sites or taken or {act.hook, act.other} & self.gone:
             return False
         site = SITES[self.sites[act.hook]]
         if site.lane in ITERATING or site.table in ("pack", "unpack", "any") or site.kwargs or self.release < (1, 10):
@@ -248,9 +249,9 @@ def _apart(site: str, other: str, what: str) -> bool:
     return what in RAISING and why_not(replace(pair, trouble=what)) != why_not(pair)
 
 
-def possible(acts: Iterable[Act], release: Release) -> Iterator[Act]:
+def possible(acts: Iterable[Act], release: Release, chained: bool = False) -> Iterator[Act]:
     """Those of ``acts`` that are possible one after the other."""
-    walk = Walk(release)
+    walk = Walk(release, chained)
     for act in acts:
         if walk.possible(act):
             walk.after(act)
@@ -390,7 +391,7 @@ def shortest(acts: Sequence[Act], release: Release) -> tuple[Act, ...]:
     shown = deviation(acts)
     left = tuple(acts)
     for act in acts:
-        fewer = tuple(possible((each for each in left if each is not act), release))
+        fewer = tuple(possible((each for each in left if each is not act), release, chained=True))
         other = deviation(fewer)
         if shown and other and other.gap == shown.gap:
             left = fewer

@@ -15,7 +15,7 @@ from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.program import Program
-from hookcheck.programs.situations import sequences
+from hookcheck.programs.situations import chains, sequences
 from hookcheck.programs.situations.acts import (
     GRADLESS,
     Act,
@@ -88,7 +88,7 @@ def of_situation(name: str) -> Scene:
 
 def of_sequences(name: str) -> Scene:
     """The scene of the first sequence that deviates of those that a fact is about."""
-    deviating = next(filter(sequences.deviation, sequences.by_fact(_here()).get(name, ())), None)
+    deviating = next(filter(sequences.deviation, chains.by_fact(_here()).get(name, ())), None)
     if deviating is None:
         raise HookcheckError(f"none of the {name} deviates on torch {torch.__version__}")
     return Scene(PLAIN, sequences.shortest(deviating, _here()))
