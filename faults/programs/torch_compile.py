@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 
 
 def _without_result(hook: Any) -> Any:
@@ -41,6 +42,21 @@ def _unwrapping(original: Any) -> Any:
         return original(*args, **options)
 
     return compile
+
+
+def _traced_module() -> Any:
+    return import_module("torch._dynamo.variables.nn_module").UnspecializedNNModuleVariable
+
+
+def _passing(table: str) -> AbstractContextManager[None]:
+    """Has dynamo go straight to forward, past ``__call__``, of a module that only has hooks of this table."""
+    return edited(_traced_module(), "call_function", (f'"{table}",', ""))
+
+
+def _unguarded(*changes: tuple[str, str]) -> AbstractContextManager[None]:
+    """Leaves out guards on a table of hooks that is not empty."""
+    named = ("super().var_getattr", "super(UnspecializedNNModuleVariable, self).var_getattr")
+    return edited(_traced_module(), "var_getattr", *changes, named)
 
 
 FAULTS = (
@@ -101,5 +117,31 @@ FAULTS = (
         lambda: replaced(torch, "compile", _unwrapping),
         ("TC-16",),
         kinds=(),
+    ),
+    *(
+        Fault(f"torch.compile: modules have no {table}", lambda table=table: _passing(table), clauses, (), "2.13")
+        for table, clauses in {
+            "_forward_hooks": ("TC-23",),
+            "_forward_pre_hooks": ("TC-23",),
+            "_backward_hooks": ("TC-23",),
+            "_backward_pre_hooks": ("TC-23",),
+            "_global_forward_hooks": ("TC-23",),
+            "_global_forward_pre_hooks": ("TC-23",),
+            "_global_backward_hooks": ("TC-23",),
+            "_global_backward_pre_hooks": ("TC-23",),
+        }.items()
+    ),
+    Fault(
+        "torch.compile: another hook in the place of one is not noticed",
+        lambda: _unguarded(("LazyVariableTracker.create(v, source_value, tx=tx)", "VariableTracker.build(tx, v)")),
+        ("TC-24",),
+        (),
+        "2.13",
+    ),
+    Fault(
+        "torch.compile: a hook that is not to be compiled is not called",
+        lambda: replaced(torch.compiler, "disable", lambda original: lambda hook: lambda *args: None),
+        ("TC-25",),
+        (),
     ),
 )

@@ -320,3 +320,80 @@ def optimizers_keep_their_hooks(check: Check) -> None:
     for name, (optimizer, log) in optimizers.items():
         optimizer.step()
         check.order(f"hooks of {name}", log, ["before", "after"])
+
+
+@program("TC-23", PROMISE, since="2.6", source=f"{CALL_HOOKS}; torch.nn.modules.module.register_module_forward_hook")
+@fresh()
+def a_hook_of_any_kind_is_seen_alone(check: Check) -> None:
+    """A hook of any kind acts in compiled code though it is the only one, be it on the module or on all modules."""
+    kinds: dict[str, tuple[Callable[..., Any], Any]] = {
+        "forward_hook": (lambda module, args, output: output + 1, (7.0, 2.0)),  # of 2x at 3
+        "forward_pre_hook": (lambda module, args: (args[0] + 1,), (8.0, 2.0)),
+        "full_backward_hook": (lambda module, inputs, outputs: (10 * inputs[0],), (6.0, 20.0)),
+        "full_backward_pre_hook": (lambda module, outputs: (10 * outputs[0],), (6.0, 20.0)),
+    }
+    modules = import_module("torch.nn.modules.module")
+    for kind, (hook, expected) in kinds.items():
+        for place in ("the module", "all modules"):
+            dynamo().reset()
+            net = scaling()
+            owner, name = (net, f"register_{kind}") if place == "the module" else (modules, f"register_module_{kind}")
+            with getattr(owner, name)(hook):
+                x = torch.tensor(3.0, requires_grad=True)
+                output = torch.compile(lambda x, net=net: net(x), backend="eager")(x)
+                output.backward()
+            check.equal(f"{kind} on {place}: output and gradient", (output.item(), x.grad.item()), expected)
+
+
+@program("TC-24", PROMISE, since="2.6", source=f"{PAGE}, 'skip_nnmodule_hook_guards'")
+@fresh()
+def other_hooks_are_noticed(check: Check) -> None:
+    """With skip_nnmodule_hook_guards set to False, as many hooks that are others, or in another order, are noticed."""
+
+    def adding(number: float) -> Callable[..., Any]:
+        return lambda module, args, output: output + number
+
+    factor = [10.0]
+
+    def multiplying(module: Any, args: Any, output: Any) -> Any:
+        return factor[0] * output
+
+    with dynamo().config.patch(skip_nnmodule_hook_guards=False):
+        net = scaling()
+        call = torch.compile(lambda x: net(x), backend="eager")
+        for name, hooks, expected in (
+            ("in one order", (adding(1), multiplying), 30.0),  # 10·(2 + 1)
+            ("in the other", (multiplying, adding(1)), 21.0),  # 10·2 + 1
+            ("with another number", (multiplying, adding(5)), 25.0),
+            ("with another function", (multiplying, lambda module, args, output: -output), -20.0),
+        ):
+            handles = [net.register_forward_hook(hook) for hook in hooks]
+            check.equal(f"output {name}", call(torch.tensor(1.0)), expected)
+            for handle in handles:
+                handle.remove()
+        net.register_forward_hook(multiplying)
+        check.equal("output with one hook", call(torch.tensor(1.0)), 20.0)
+        factor[0] = 100.0
+        check.equal("output with another number in what it closes over", call(torch.tensor(1.0)), 200.0)
+        net.register_forward_hook(adding(5))
+        check.equal("output with one hook more", call(torch.tensor(1.0)), 205.0)
+
+
+@program("TC-25", PROMISE, since="2.6", source=f"{CALL_HOOKS}; torch.compiler.disable")
+@fresh()
+def hooks_that_are_not_traced(check: Check) -> None:
+    """A hook that is not traced, as it breaks the graph or is not to be compiled, is called each time, with values."""
+
+    def branching(module: Any, args: Any, output: Any) -> Any:
+        return 10 * output if output.item() > 5 else output
+
+    for name, wrap in (("breaks", lambda hook: hook), ("is disabled", torch.compiler.disable)):
+        dynamo().reset()
+        log: list[Any] = []
+        net = chain()
+        net.parts[0].register_forward_pre_hook(wrap(lambda module, args, log=log: log.append(args[0].item())))
+        net.parts[0].register_forward_hook(wrap(branching))
+        call = torch.compile(lambda x, net=net: net(x), backend="eager")
+        outputs = [call(torch.tensor(value)).item() for value in (1.0, 3.0, 2.0)]
+        check.equal(f"{name}: outputs", outputs, [4.0, 120.0, 8.0])  # 2·2·1, 2·10·(2·3), 2·2·2
+        check.equal(f"{name}: what the pre-hook sees", log, [1.0, 3.0, 2.0])

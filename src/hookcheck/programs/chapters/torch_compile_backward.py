@@ -335,3 +335,40 @@ def only_leaves_have_post_accumulate_hooks(check: Check) -> None:
     for way in (PLAIN, *BACKENDS):
         act = partial(compiled(function, way), torch.ones(1, requires_grad=True))
         check.raises(f"{way}: registering", RuntimeError, act, "non-leaf")
+
+
+@program("TC-26", PROMISE, since="2.6", source="Compiled Autograd tutorial; pytorch#120382")
+@fresh()
+def compiled_autograd_runs_hooks_of_compiled_code(check: Check) -> None:
+    """Under compiled autograd, hooks that one graph of forward registers run in backward, each on what it is on."""
+    net = scaling()
+    log: list[str] = []
+    for name, factor in (("first", 2), ("second", 3)):
+        net.register_full_backward_hook(
+            lambda module, inputs, outputs, name=name, factor=factor: _scaled(
+                log, f"{name} {type(module).__name__}", inputs, factor
+            )
+        )
+        net.register_full_backward_pre_hook(
+            lambda module, outputs, name=name, factor=factor: _scaled(log, f"{name} pre", outputs, factor)
+        )
+
+    def function(x: Any) -> Any:
+        y = 5 * x
+        y.register_hook(lambda grad: grad + 1)
+        z = net(y)
+        z.register_hook(lambda grad: grad + 2)
+        return z
+
+    x = torch.tensor(1.0, requires_grad=True)
+    with dynamo().config.patch(compiled_autograd=True):
+        torch.compile(lambda: function(x).backward(), backend="eager")()
+    # 1 + 2 at z, 2·3 times that by pre-hooks, 2 by the module, 2·3 by hooks, and 1 more at y.
+    check.equal("gradient", x.grad, 5 * (3 * 6 * 2 * 6 + 1.0))
+    check.order("calls", log, ["first pre", "second pre", "first Scale", "second Scale"])
+
+
+def _scaled(log: list[str], name: str, gradients: Any, factor: int) -> tuple[Any, ...]:
+    """Notes a name and gives gradients times a factor."""
+    log.append(name)
+    return (factor * gradients[0],)
