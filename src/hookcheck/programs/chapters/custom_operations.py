@@ -1,0 +1,123 @@
+"""Do hooks meet an operation of one's own as they meet one of torch?
+
+Such an operation is a function under ``torch.library.custom_op``, which is told its formula by ``register_autograd``.
+Autograd makes a Node of it, with hooks like those of any other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from hookcheck.contract.clause import PROMISE
+from hookcheck.probe.lazy import torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.nets import leaf, net
+from hookcheck.programs.program import program
+
+CUSTOM = "torch.library.custom_op, register_autograd"
+TOLD: list[Any] = []
+"""What the formulas of `_operations` were told."""
+
+
+@cache
+def _operations() -> dict[str, Any]:
+    """Operations of one's own, by name, which are registered once in a process."""
+    library: Any = torch.library
+
+    def operation(name: str, schema: str, act: Any, mutates: tuple[str, ...] = ()) -> Any:
+        return library.custom_op(f"hookcheck_custom::{name}", act, mutates_args=mutates, schema=schema)
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        TOLD.append([len(inputs), inputs[2]])
+        ctx.save_for_backward(*inputs[:2])
+        ctx.factor = inputs[2]
+
+    def backward(ctx: Any, gradient: Any) -> Any:
+        TOLD.append([*ctx.needs_input_grad])
+        x, w = ctx.saved_tensors
+        return ctx.factor * w * gradient, ctx.factor * x * gradient, None
+
+    product = operation("product", "(Tensor x, Tensor w, float factor=4.0) -> Tensor", _product)
+    product.register_autograd(backward, setup_context=setup_context)
+    parts = operation("parts", "(Tensor x) -> Tensor[]", lambda x: [2 * x, 3 * x])
+    parts.register_autograd(lambda ctx, gradients: sum(factor * g for factor, g in zip((2, 3), gradients)))
+    return {
+        "product": product,
+        "parts": parts,
+        "without a formula": operation("bare", "(Tensor x) -> Tensor", lambda x: 2 * x),
+        "that writes": operation("write", "(Tensor(a!) x) -> ()", _write, ("x",)),
+    }
+
+
+def _product(x: Any, w: Any, factor: float = 4.0) -> Any:
+    return factor * x * w
+
+
+def _write(x: Any) -> None:
+    x.data.mul_(3)  # autograd does not see it
+
+
+@program("AF-07", PROMISE, since="2.6", source=CUSTOM)
+def hooks_around_an_operation_of_ones_own(check: Check) -> None:
+    """Hooks on the inputs, the output, the Node and the module of an operation of one's own are called once with its
+    gradients, whichever of its inputs needs one, and its formula is told all inputs, and which of those that are given
+    need one; where none does, the formula is not asked."""
+    product = _operations()["product"]
+    for needy, factor in (("x", 4.0), ("x", 6.0), ("w", 6.0), ("none", 6.0)):
+        TOLD.clear()
+        log, values, called = list[Any](), {"x": torch.tensor([3.0]), "w": torch.tensor([5.0])}, list[Any]()
+        module = net(lambda module, x, w, factor=factor: product(x, w, factor))
+        module.register_forward_hook(lambda module, args, output, log=log: log.append(("forward", output.item())))
+        if needy != "none":
+            module.register_full_backward_hook(lambda module, gi, go, called=called: called.append([go, gi]))
+            values[needy].requires_grad_()
+            values[needy].register_hook(lambda gradient, log=log: log.append(("input", gradient.item())))
+        y = module(values["x"], values["w"])
+        what = f"{needy}, a factor of {factor}"
+        check.equal(f"{what}: output", y, [15 * factor])
+        if needy == "none":
+            check.equal(f"{what}: what is told", TOLD, [])
+            check.equal(f"{what}: hooks", log, [("forward", 90.0)])
+            continue
+        y.register_hook(lambda gradient, log=log: log.append(("output", gradient.item())))
+        node = y.grad_fn
+        while "product" not in node.name():
+            node = node.next_functions[0][0]
+        node.register_prehook(lambda gradients, log=log: log.append(("before the Node", gradients[0].item())))
+        (10 * y).backward()
+        # of an input that has its default, 4, torch says nothing where it tells which need a gradient
+        needs = [needy == "x", needy == "w", *([False] if factor == 6 else [])]
+        check.equal(f"{what}: what is told", TOLD, [[3, factor], needs])
+        due = 10 * factor * {"x": 5, "w": 3}[needy]  # 10 times the factor times the other one
+        noted = [("before the Node", 10.0), ("forward", 15 * factor), ("input", due), ("output", 10.0)]
+        check.equal(f"{what}: hooks", sorted(log), noted)
+        ((given, of_inputs),) = called
+        check.equal(f"{what}: gradients in the module's hook", [given[0], of_inputs[needy == "w"]], [[10], [due]])
+
+
+@program("AF-08", PROMISE, since="2.6", source=CUSTOM)
+def other_operations_of_ones_own(check: Check) -> None:
+    """Each tensor of a list that an operation gives has its own gradient, which hooks may change; where an operation
+    has no formula, hooks before it are called and an error says so; and what it writes to is known to be changed."""
+    operations, log = _operations(), list[Any]()
+    x = leaf(3.0)
+    first, second = operations["parts"](1 * x)
+    for name, part in (("first", first), ("second", second)):
+        part.register_hook(lambda gradient, name=name: (log.append((name, gradient.item())), 10 * gradient)[1])
+    (5 * first + 7 * second).backward()
+    check.equal("list: hooks", sorted(log), [("first", 5.0), ("second", 7.0)])
+    check.equal("list: gradient", x.grad, [2 * 50 + 3 * 70])
+    log.clear()
+    z = 1 * leaf(3.0)
+    y = operations["without a formula"](z)
+    y.register_hook(lambda gradient: log.append("output"))
+    z.register_hook(lambda gradient: log.append("input"))
+    check.raises("no formula: backward", RuntimeError, y.backward, "no autograd formula was registered")
+    check.order("no formula: hooks", log, ["output"])
+    z = 1 * leaf(3.0)
+    squared = z * z
+    with torch.no_grad():
+        operations["that writes"](z)
+    check.equal("what is written", z, [9])
+    check.raises("a backward that needs it", RuntimeError, squared.backward, "modified by an inplace operation")
