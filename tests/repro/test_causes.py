@@ -74,6 +74,28 @@ def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
     assert max(map(len, text.split("\n"))) <= WIDTH
 
 
+HARD = (
+    "AL-01/multi-grad-hooks-of-leaves-that-are-asked-for", "HO-01/fuse-modules-doubles-hooks",
+    "HO-01/quantising-loses-backward-and-state-hooks", "HO-03/legacy-hooks-of-temporary-modules",
+    "HO-08/newer-weight-norm-loses-hooks-of-the-weight", "HO-10/quantising-calls-hooks-without-kwargs",
+    "HO-10/quantising-loses-always-call", "LT-11/what-waits-outlasts-a-backward-that-fails",
+    "PW-3/claim-hooks-on-parameters-are-left-out",
+)  # fmt: skip
+"""Causes of which a control is hard to come by, or to write within the limit."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+def test_the_script_of_a_program_has_a_control(name: str) -> None:
+    clause, _, of = name.partition("/")
+    cause = next((cause for cause in recorded().get(clause, ()) if cause.name == of), None)
+    if cause is None:
+        pytest.skip("this torch does not show it")
+    text = reduced_script(cause, conformance_folder() / "corpus")
+    assert "# no control" not in text
+    assert text.count("\n") <= LONGEST
+
+
 def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file for each script that was made, of its number of lines; all processes of a run share it."""
     base = tmp_path_factory.getbasetemp()

@@ -118,6 +118,8 @@ def test_a_control_that_proves_nothing(said: str, proves_nothing: bool) -> None:
         ("y = f()(g, z)", "without f", "y = (f() if experiment else lambda of, *args: of(*args))(g, z)"),
         ("w = f(net)\ny = w(x)", "without f", "w = f(net) if experiment else net"),
         ("y = f([a, b])", "without a", "y = f([a, b] if experiment else [b])"),
+        ("torch.autograd.grad(y, x)", "by backward", "    torch.autograd.backward(y, inputs=x)"),
+        ("change(net)", "without change", "    change(net)"),
         ("base.mul_(3)", "without mul_", "    base.mul_(3)"),
         ("f.append(x.register_hook(g))", "without register_hook", "    f.append(x.register_hook(g))"),
         ("y = x.register_hook(g), 1", "without a hook", "y = (x.register_hook(g) if experiment else None), 1"),
@@ -140,6 +142,22 @@ def test_what_is_done_otherwise(text: str, name: str, line: str) -> None:
 )
 def test_what_acts_or_notes_stays(text: str) -> None:
     assert not [*otherwise(f'{text}\ncheck.equal("n", y, 2)', "n")]
+
+
+@pytest.mark.parametrize("due", ["[]", "0", "due"])
+def test_what_may_run_all_stays_where_nothing_is_due(due: str) -> None:
+    assert not [*otherwise(f'due = []\nrun(net)\ncheck.equal("n", y, {due})', "n")]
+
+
+def test_a_fact_has_a_name_where_there_is_no_room_for_two() -> None:
+    fact = "what is made of a module that has hooks keeps them"
+    changed, name = next(otherwise(f'net.mul_(3)\ncheck.equal("{fact}", observed, expected)', fact))
+    (longer, _) = next(otherwise(f'net.mul_(3)\ncheck.equal("{2 * fact}", observed, expected)', 2 * fact))
+    assert changed.endswith(
+        f'    name = "{fact}" if experiment else "{name}"\n    check.equal(name, observed, expected)'
+    )
+    apart = f'    name = "{name}"\n    if experiment:\n        name = "{2 * fact}"\n'
+    assert longer.endswith(f"{apart}    check.equal(name, observed, expected)")
 
 
 def test_what_cannot_be_done_twice_is_done_ahead_or_around() -> None:
@@ -238,10 +256,17 @@ for factor in (2.0, 3.0):
     check.equal(f"by {factor}: gradient", x.grad, 3.0)
     check.equal(f"by {factor}: a leaf", x.is_leaf, True)"""
 
+ONE_TURN_IS_SO = """\
+for name, act in (("first", lambda: 1 / 0), ("second", lambda: None)):
+    check.raises(f"{name} raises", ZeroDivisionError, act)
+x = torch.tensor(1.0, requires_grad=True)
+check.equal("gradient", x.grad, 1.0)"""
+
 
 @pytest.mark.parametrize(
     ("body", "fact", "control"),
     [
+        (ONE_TURN_IS_SO, "gradient", 'check("first raises", type(raised(lambda: 1 / 0)), ZeroDivisionError)'),
         (ANOTHER_IS_WRONG_FIRST, "gradient", 'check("a leaf", x.is_leaf, True)'),
         (ANOTHER_TURN_ENDS_IT, "by 3.0: gradient", 'check("by 3.0: a leaf", x.is_leaf, True)'),
     ],

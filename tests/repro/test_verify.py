@@ -65,7 +65,7 @@ def test_flaky_ones_say_how_often(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("def broken(:", "is not Python: "),
+        ("def broken(:", "is not Python: .*; name a script that `hookcheck repro` wrote"),
         (
             "import numpy\nimport torch",
             "imports numpy: a script for a report needs torch and the standard library alone",
@@ -79,8 +79,13 @@ def test_refuses(text: str, words: str, tmp_path: Path) -> None:
 
 
 def test_refuses_what_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(HookcheckError, match="cannot be read"):
+    with pytest.raises(
+        HookcheckError, match=r"^\S+gone\.py cannot be read \(No such file or directory\); name a script"
+    ):
         checked(tmp_path / "gone.py")
+    (tmp_path / "binary.py").write_bytes(b"\xff")
+    with pytest.raises(HookcheckError, match=r"cannot be read \(it is not text in UTF-8\); name a script"):
+        checked(tmp_path / "binary.py")
 
 
 def test_releases_by_name() -> None:
@@ -148,7 +153,7 @@ def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_python_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_uv(tmp_path, monkeypatch, "echo no interpreter >&2; exit 1")
-    words = r"^uv finds no Python 3\.11, or cannot use it: no interpreter$"
+    words = r"^uv finds no Python 3\.11, or cannot use it \(put one on PATH\): no interpreter$"
     with pytest.raises(NoEnvironment, match=words), environment(release_named("2.6.0")):
         pass
 

@@ -39,7 +39,8 @@ def offered(since: Release) -> bool:
 
 def quantization() -> Any:
     """The module of torch that quantises, which has moved."""
-    return import_module("torch.ao.quantization" if offered((1, 11)) else "torch.quantization")
+    moved = offered((1, 11))
+    return import_module("torch.ao.quantization" if moved else "torch.quantization")
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,11 @@ def in_record(name: str, record: Folded, corpus: Path, reports: Path) -> Wanted:
     deviating = _deviating(record.alike, clause, family, kind)
     if not deviating:
         torch = record.header.torch.version
-        raise HookcheckError(f"{name} conforms on torch {torch}, says the record: there is nothing to reproduce")
+        others = sorted(_deviating(record.alike, clause, "", ""))
+        beside = f", but {clause}/{others[0][1]}/{_kinds(clause)[others[0][0]]} deviates" if others else ""
+        raise HookcheckError(
+            f"{name} conforms on torch {torch}, says the record: there is nothing to reproduce{beside}"
+        )
     contents = {example.topology: example.content for example in record.counterexamples if example.content}
     best: tuple[tuple[int, ...], Wanted] | None = None
     for place, of_family, topology_id in deviating:

@@ -24,6 +24,7 @@ from hookcheck.repro.syntax import (
     reads,
     without,
 )
+from hookcheck.repro.wrapping import WIDTH
 
 STATES = ": expected "
 """What stands between the name of a fact and what is expected in what a script says."""
@@ -36,6 +37,11 @@ TWICE = "(False, True)"
 
 ROOM = 70
 """So long an expression with a condition may be."""
+
+NAMES = ("name", "fact")
+"""What a script calls the name of its fact where there is no room for both in the statement; one that is free."""
+
+INDENT = " " * 4
 
 STARTS = 6
 """So many places are tried from which a script does all twice."""
@@ -76,14 +82,24 @@ def _twice(
     """The text with what is done in a block done twice, without a part and with it."""
     aim = _aim(tree, fact)
     flag = next((flag for flag in flags if not re.search(rf"\b{flag}\b", text)), "")
-    if aim is None or not block or not flag or '"""' in text or re.search(r"\bcontext\b", text):
+    if aim is None or (removal.runs and _of_nothing(tree, aim)):
+        return None
+    if not block or not flag or '"""' in text or re.search(r"\bcontext\b", text):
         return None
     edits: list[tuple[tuple[int, int], Callable[[str], str]]] = []
 
     def put(node: ast.expr, new: str) -> None:
         edits.append((start(node), lambda text: replaced(text, node, new)))
 
-    put(aim, f'{written(aim)} if {flag} else "{removal.name}"')
+    either = f'{written(aim)} if {flag} else "{removal.name}"'
+    stating = next((n for n in ast.walk(tree) if isinstance(n, ast.Expr) and aim in getattr(n.value, "args", ())), None)
+    line = f"{written(stating.value)}" if stating is not None else ""
+    wide = stating is not None and stating.col_offset + len(INDENT + line + either) - len(written(aim)) > WIDTH
+    called = next((name for name in NAMES if not re.search(rf"\b{name}\b", text)), "")
+    if stating is not None and wide and called:
+        edits.append(((stating.lineno, 0), partial(_named, stating, aim, called, either)))
+    else:
+        put(aim, either)
     acts = {n.value: n for n in ast.walk(tree) if isinstance(n, (ast.Expr, ast.Assign))}
     whole = {n.value for n in ast.walk(tree) if isinstance(n, (ast.Assign, ast.Expr, ast.Return, ast.keyword))}
     whole |= {given for n in ast.walk(tree) if isinstance(n, ast.Call) for given in n.args}
@@ -128,6 +144,16 @@ def _either(statement: ast.stmt, head: str, other: str, text: str) -> str:
     return _inserted(text, max(lines_of(statement)) + 2, other)
 
 
+def _named(statement: ast.stmt, name: ast.expr, called: str, either: str, text: str) -> str:
+    """The text with a name for what a fact is called, which is given that ahead of the statement."""
+    indent = " " * statement.col_offset
+    lines = [f"{indent}{called} = {either}"]
+    if len(INDENT + lines[0]) > WIDTH:
+        aim, condition, other = re.match("(.*) if (.*) else (.*)", either).groups()  # type: ignore[union-attr]
+        lines = [f"{indent}{called} = {other}", f"{indent}if {condition}:", f"{indent}{INDENT}{called} = {aim}"]
+    return _inserted(replaced(text, name, called), statement.lineno, "\n".join(lines))
+
+
 def _inserted(text: str, row: int, line: str) -> str:
     lines = text.split("\n")
     return "\n".join([*lines[: row - 1], line, *lines[row - 1 :]])
@@ -147,6 +173,18 @@ def _aim(tree: ast.Module, fact: str) -> ast.expr | None:
     """Where the name of the fact stands, if it is written out and on one line."""
     names = [n.args[0] for n in ast.walk(tree) if isinstance(n, ast.Call) and is_fact(n) and n.args]
     return next((n for n in names if isinstance(n, ast.Constant) and n.value == fact), None)
+
+
+def _of_nothing(tree: ast.Module, aim: ast.expr) -> bool:
+    """Whether a fact may expect that nothing is there: then it says nothing where nothing is done."""
+    call = next(n for n in ast.walk(tree) if isinstance(n, ast.Call) and aim in n.args)
+    if written(call.func)[6:] not in ("equal", "order", "calls") or len(call.args) < 3:
+        return True
+    due = call.args[2]
+    given = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and written(n.targets[0]) == written(due)]
+    values = [due, *given]
+    empty = (isinstance(v, (ast.List, ast.Tuple, ast.Dict)) and not [*ast.iter_child_nodes(v)][1:] for v in values)
+    return any(empty) or any(isinstance(v, ast.Constant) and not v.value for v in values)
 
 
 def _acting(tree: ast.Module, fact: str) -> list[ast.stmt]:

@@ -76,7 +76,9 @@ def environment(release: Release) -> Iterator[Path]:
         try:
             _run([command, "venv", "--quiet", "--python", release.python, str(python.parent.parent)], settings)
         except NoEnvironment as error:
-            raise NoEnvironment(f"uv finds no Python {release.python}, or cannot use it: {error}") from None
+            raise NoEnvironment(
+                f"uv finds no Python {release.python}, or cannot use it (put one on PATH): {error}"
+            ) from None
         install = [command, "pip", "install", "--quiet", "--python", str(python)]
         try:
             _run([*install, "--offline", *wanted], settings)

@@ -9,7 +9,9 @@ from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
+from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.editing import written
+from hookcheck.repro.heading import release
 from hookcheck.repro.names import PURE, WIDEST, leaves, literal
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs, swapped
 from hookcheck.repro.syntax import CHECK, outside_of_functions
@@ -26,12 +28,33 @@ def folded(text: str, since: str) -> str | None:
     new: dict[ast.expr, ast.expr] = {}
     for node in ast.walk(scopes.tree):
         if isinstance(node, ast.expr) and not any(over in new for over in scopes.above(node)):
-            value = known.value(node) or _partly(scopes, node)
+            value = known.value(node) or _partly(scopes, node) or _registers(scopes, node, since)
             if isinstance(node, ast.JoinedStr) and value is not None and len(written(value)) > WIDEST - 20:
                 value = value if len(written(value)) < len(written(node)) else None
             if value is not None and written(value) != written(node):
                 new[node] = value
     return scopes.put(new) if new else None
+
+
+def _registers(scopes: Scopes, node: ast.expr, since: str) -> ast.expr | None:
+    """``True`` for whether a module has what registers hooks on it, by a name or each of some that a loop is over,
+    where all releases from ``since`` have that."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "hasattr" or not isinstance(node.args[0], ast.Name):
+        return None
+    of = node.args[1]
+    names = [of]
+    if isinstance(of, ast.Name):
+        loops = (n for n in scopes.above(node) if isinstance(n, ast.For) and written(n.target) == of.id)
+        over = next((loop.iter for loop in loops), None)
+        names = over.elts if isinstance(over, (ast.Tuple, ast.List)) else []
+    there = (isinstance(n, ast.Constant) and release(OF_MODULES.get(n.value, NEWER)) <= release(since) for n in names)
+    return ast.Constant(True) if names and all(there) else None
+
+
+OF_MODULES: dict[object, str] = {}
+for _kind in (kind for kind in KINDS.values() if kind.owner == "nn.Module"):
+    OF_MODULES[_kind.register] = min(_kind.since, OF_MODULES.get(_kind.register, _kind.since), key=release)
+"""What registers hooks on modules, and since which release."""
 
 
 class Foreknown:

@@ -8,7 +8,7 @@ import itertools
 
 from hookcheck.repro.editing import written
 from hookcheck.repro.scopes import Scopes, pairs
-from hookcheck.repro.syntax import lines_of, without
+from hookcheck.repro.syntax import LIFETIMES, lines_of, without
 
 PURE = {
     name: getattr(builtins, name)
@@ -94,6 +94,10 @@ def _stands(scopes: Scopes, statement: ast.Assign, value: ast.expr, loads: list[
         return len(written(value)) <= WIDEST // 2 or len(loads) == 1
     if len(loads) == 1 and _asked_next(scopes, statement, loads[0]):
         return len(written(value)) <= WIDEST - 20
+    if len(loads) == 1 and (
+        _made_for_later(scopes, value, loads[0]) or _first_of_next(scopes, statement, value, loads[0])
+    ):
+        return len(written(value)) <= WIDEST - 20
     if isinstance(value, ast.Attribute):
         root = value
         while isinstance(root, ast.Attribute):
@@ -125,6 +129,35 @@ def _asked_next(scopes: Scopes, statement: ast.Assign, load: ast.Name) -> bool:
         return False
     blocks = [b for b in vars(scopes.parents[statement]).values() if isinstance(b, list) and statement in b]
     return compared is condition.test and any(condition in b[b.index(statement) + 1 :][:1] for b in blocks)
+
+
+def _made_for_later(scopes: Scopes, value: ast.expr, load: ast.Name) -> bool:
+    """Whether a value is a function with some of its arguments, which are what they are when it is called, once."""
+    if not isinstance(value, ast.Call) or written(value.func) != "partial" or scopes.repeated(load):
+        return False
+    of = scopes.parents[load]
+    given = [*value.args, *(keyword.value for keyword in value.keywords)]
+    names = [n for n in given if isinstance(n, ast.Name) and n in scopes.keys and scopes.keys[n] in scopes.stores]
+    simple = all(isinstance(n, (ast.Name, ast.Constant)) for n in given)
+    here = scopes.scope(value) is scopes.scope(load)
+    return isinstance(of, ast.Call) and of.func is load and here and simple and all(settled(scopes, n) for n in names)
+
+
+def _first_of_next(scopes: Scopes, statement: ast.Assign, value: ast.expr, load: ast.Name) -> bool:
+    """Whether the statement after one that gives a name a value begins with that: it enters what a call gives as a
+    context, or calls an attribute. Where a script asks what is still there, a name may hold something."""
+    if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name) or LIFETIMES.search(scopes.text):
+        return False
+    above = scopes.parents[load]
+    if isinstance(value, ast.Call) and isinstance(above, ast.withitem):
+        following = scopes.parents[above]
+        begins = isinstance(following, ast.With) and following.items[0].context_expr is load
+    else:
+        following = scopes.parents[above]
+        begins = isinstance(above, ast.Call) and above.func is load and isinstance(value, ast.Attribute)
+        begins &= isinstance(following, (ast.Expr, ast.Assign)) and following.value is above
+    blocks = [b for b in vars(scopes.parents[statement]).values() if isinstance(b, list) and statement in b]
+    return begins and any(following in b[b.index(statement) + 1 :][:1] for b in blocks)
 
 
 def free_of_names(scopes: Scopes, function: ast.Lambda) -> bool:

@@ -8,10 +8,7 @@ import re
 from hookcheck.repro.editing import written
 from hookcheck.repro.parameters import arguments_of, calls_of, names_of
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs
-from hookcheck.repro.syntax import dedented, lines_of, outside_of_functions, without
-
-LIFETIMES = re.compile(r"\bweakref\.|\bgc\.")
-"""What asks which objects are still there."""
+from hookcheck.repro.syntax import LIFETIMES, dedented, lines_of, outside_of_functions, without
 
 
 def placed(text: str) -> str | None:

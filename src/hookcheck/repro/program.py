@@ -19,11 +19,11 @@ from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.raising import raising
-from hookcheck.repro.said import facts_of, failing, last, raised
+from hookcheck.repro.said import facts_of, failing, last, raised, stated
 from hookcheck.repro.search import LONGEST, WITHOUT, Run, Search
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
-from hookcheck.repro.turns import two_turns
+from hookcheck.repro.turns import one_turn, two_turns
 from hookcheck.repro.unstated import past
 from hookcheck.repro.writing import Written
 
@@ -127,7 +127,8 @@ def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
     text = past(text, search.fact, search.ended, failing)
     said = search.ended(text)[1]
-    whole = [name for name in facts_of(said, search.fact) if search.passes(said, name)]
+    ahead = facts_of(said, search.fact) or stated(said)[:-1]  # another fact may end it before
+    whole = [name for name in ahead if name != search.fact and search.passes(said, name)]
     names = list(dict.fromkeys(reversed(whole)))
     yield from (search.script(of, name) for of, name in _on_the_way(search, text, short, names[:NEAREST]))
     shortest = search.short(short)
@@ -171,7 +172,15 @@ def _aside(search: Search, text: str, short: str, names: list[str]) -> Iterator[
             yield from ((of, name) for name in reversed(stated[-NEAR:]))
             if stated:
                 break
-    yield from search.showing((sliced(text, search.fact, name, needed=True), name) for name in names)
+    yield from search.showing((_with(search, text, name), name) for name in names)
+
+
+def _with(search: Search, text: str, name: str) -> str | None:
+    """What a fact and another one need; of a loop that states that one, where another of its turns ends all, its turn
+    alone."""
+    of = sliced(text, search.fact, name, needed=True)
+    beside = replace(search, control=name)
+    return of if of is None or beside.shows(of) else one_turn(of, name, beside.shows)
 
 
 RACE = 5

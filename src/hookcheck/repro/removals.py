@@ -37,12 +37,13 @@ Part = Union[ast.Expr, ast.Assign, ast.If]
 @dataclass(frozen=True)
 class Removal:
     """What a control does without: statements, a context; or expressions that have another one in their place. And how
-    that is said."""
+    that is said; and whether all may be run by what it does without, so that nothing comes of it is no control."""
 
     name: str
     statements: tuple[Part, ...] = ()
     context: ast.With | None = None
     instead: tuple[tuple[ast.expr, str], ...] = ()
+    runs: bool = False
 
     @property
     def lines(self) -> set[int]:
@@ -181,6 +182,12 @@ def _other_calls(nodes: list[ast.AST]) -> Iterator[Removal]:
         given = of.args[0] if isinstance(of, ast.Call) and of.args else None
         if isinstance(target, ast.Name) and isinstance(given, ast.Name) and _uses(nodes, target)[0]:
             yield Removal(f"without {_called(of)}", instead=((of, given.id),))
+    for statement in (n for n in nodes if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call)):
+        alone = statement.value
+        assert isinstance(alone, ast.Call)
+        if written(alone.func) == "torch.autograd.grad" and len(alone.args) == 2 and not alone.keywords:
+            root, inputs = map(written, alone.args)
+            yield Removal("by backward", instead=((alone, f"torch.autograd.backward({root}, inputs={inputs})"),))
     for method in (n for n in nodes if isinstance(n, ast.Attribute) and n.attr == "backward"):
         if isinstance(method.value, ast.Name) and method.value.id not in MODULES:
             root = f"1 * {method.value.id}"
@@ -216,6 +223,12 @@ def _keywords(nodes: list[ast.AST]) -> Iterator[Removal]:
                 yield Removal(f"without {keyword.arg}", instead=((call, written(rest)),))
 
 
+def _getting(call: ast.Call) -> str:
+    """What is asked for by ``getattr``: its name, or how that is called."""
+    name = call.args[1]
+    return str(name.value) if isinstance(name, ast.Constant) else ast.unparse(name)
+
+
 def _inner_registrations(nodes: list[ast.AST]) -> Iterator[Removal]:
     """A hook is not registered whose handle is a part of something."""
     whole = [n.value for n in nodes if isinstance(n, (ast.Expr, ast.Assign))]
@@ -236,6 +249,10 @@ def _statements(nodes: list[ast.AST]) -> Iterator[Removal]:
             yield Removal(f"without {registers[0].strip('_(')}", (statement,))
         elif isinstance(call.func, ast.Attribute) and call.func.attr not in RUNS:
             yield Removal(f"without {call.func.attr}", (statement,))
+        elif isinstance(call.func, ast.Name) and call.args:
+            yield Removal(f"without {call.func.id}", (statement,), runs=True)
+        elif isinstance(call.func, ast.Call) and ast.unparse(call.func.func) == "getattr" and call.args:
+            yield Removal(f"without {_getting(call.func)}", (statement,), runs=True)
 
 
 def _entries(nodes: list[ast.AST]) -> Iterator[Removal]:

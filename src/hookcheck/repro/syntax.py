@@ -22,6 +22,10 @@ READS = frozenset(
 """Functions and methods that change nothing."""
 
 
+LIFETIMES = re.compile(r"\bweakref\.|\bgc\.")
+"""What asks which objects are still there."""
+
+
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 

@@ -20,6 +20,9 @@ from hookcheck.repro.heading import FAILS, LACKS, release
 SHOWS, HOLDS, SKIP = "shows", "as documented", "skip"
 """The verdicts: the fault shows, it does not, or the script says nothing of that torch."""
 
+NAME_ONE = "name a script that `hookcheck repro` wrote, or one that ends as those do"
+"""What to do where a file is no script."""
+
 LIMIT = 120
 """Seconds that a run may take: what those who triage PyTorch's issues grant it."""
 
@@ -56,10 +59,12 @@ def checked(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text, path.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise HookcheckError(f"{path} cannot be read: {error}") from None
+    except OSError as error:
+        raise HookcheckError(f"{path} cannot be read ({error.strerror}); {NAME_ONE}") from None
+    except UnicodeDecodeError:
+        raise HookcheckError(f"{path} cannot be read (it is not text in UTF-8); {NAME_ONE}") from None
     except (SyntaxError, ValueError) as error:
-        raise HookcheckError(f"{path} is not Python: {error}") from None
+        raise HookcheckError(f"{path} is not Python: {error}; {NAME_ONE}") from None
     known = {"torch", "__future__", *getattr(sys, "stdlib_module_names", ())}  # Python 3.9 does not know its own
     foreign = sorted({name for name in _imported(tree) if name not in known})
     if foreign and hasattr(sys, "stdlib_module_names"):

@@ -61,16 +61,12 @@ def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
 
 def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]]:
     """Puts a hook of each kind of the group on every module of ``net``; gives them by module and kind."""
-    hooks = {}
+    hooks: dict[tuple[str, str], Callable[..., None]] = {}
     for path, module in net.named_modules():
         for name in GROUPS[group]:
             if hasattr(module, name):
-
-                def hook(*_: Any) -> None:
-                    """Looks on."""
-
-                getattr(module, name)(hook)
-                hooks[path, name] = hook
+                hooks[path, name] = lambda *_: None
+                getattr(module, name)(hooks[path, name])
     return hooks
 
 
@@ -133,11 +129,11 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
 
 
 def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any, str]:
-    """Registers two hooks on every module of ``net`` that can be called, the second one with an option; gives their
-    words. Each appends its word and how many arguments it has to ``log``."""
+    """Registers two hooks on every module of ``net`` but a ModuleDict, which cannot be called, the second one with an
+    option; gives their words. Each appends its word and how many arguments it has to ``log``."""
     words: dict[Any, str] = {}
     for path, module in net.named_modules():
-        for way in ({}, {option: True}) if type(module).forward is not nn.Module.forward else ():
+        for way in () if isinstance(module, nn.ModuleDict) else ({}, {option: True}):
 
             def hook(*arguments: Any, word: str = f"{' '.join(way) or 'plain'} on {path or 'the root'}") -> None:
                 log.append(f"{word}: {len(arguments)}")
