@@ -292,4 +292,16 @@ FAULTS = (
         kinds=(),
         since="2.0",
     ),
+    Fault(
+        "spectral_norm moves its vectors in eval as well",
+        lambda: edited(SpectralNorm, "__call__", ("do_power_iteration=module.training", "do_power_iteration=True")),
+        ("HT-09",),
+        kinds=(),
+    ),
+    Fault(
+        "spectral_norm computes with vectors that the next call writes to",
+        lambda: edited(SpectralNorm, "compute_weight", ("if self.n_power_iterations > 0:", "if False:")),
+        ("HT-09",),
+        kinds=(),
+    ),
 )

@@ -117,6 +117,22 @@ def a_norm_is_there_once(check: Check) -> None:
         check.equal(f"{name}: keys of the state", [*net.state_dict()], keys)
 
 
+@program("HT-09", PIN, since="1.7", source="torch.nn.utils.spectral_norm.SpectralNorm.compute_weight, its comments")
+def a_norm_comes_nearer_in_training(check: Check) -> None:
+    """A ``spectral_norm`` comes nearer to the singular vectors with each call in training, in eval it takes those that
+    there are; and one backward goes through several calls in training."""
+    net, x = nn.Linear(2, 2, bias=False), torch.ones(1, 2, requires_grad=True)
+    net.weight.data.copy_(torch.tensor([[3.0, 1.0], [0.0, 2.0]]))
+    quietly(partial(nn.utils.spectral_norm, net))
+    net.weight_u.copy_(torch.tensor([1.0, 0.0]))  # of which neither this nor its image is singular
+    for mode, moved in {"eval": False, "train": True}.items():
+        before = net.weight_u.tolist()
+        getattr(net, mode)()
+        outputs = [net(x), net(x)]
+        check.true(f"whether the vector moves in {mode}", (net.weight_u.tolist() != before) is moved)
+        check.works(f"one backward of two calls in {mode}", (outputs[0] - outputs[1]).sum().backward)
+
+
 @program("HT-03", PROMISE, since="1.7", source=f"{PRUNE}.PruningContainer, 'combining successive pruning calls'")
 def pruning_adds_up(check: Check) -> None:
     """A tensor that is pruned again has one pre-hook, which keeps what was pruned before; a pruning that fails leaves
