@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import torch
 from torch.utils.hooks import BackwardHook
 
+from ..autograd import on_nodes, on_tensors
 from ..engine import Fault, called, calling, engine, replaced
 from ..registering import edited
 from .saved_tensors_hooks import crossing
@@ -124,7 +126,22 @@ def unremoved() -> AbstractContextManager[None]:
     return replaced(torch.autograd.graph._MultiHandle, "remove", lambda original: lambda self: None)
 
 
+def held_weakly(hook: Any) -> Any:
+    """The hook, as long as something else holds it."""
+    held = weakref.ref(hook)
+
+    def call(*args: Any) -> Any:
+        alive = held()
+        return alive and alive(*args)
+
+    return call
+
+
 FAULTS = (
+    Fault("lifetime: graphs do not hold hooks on tensors", lambda: on_tensors(held_weakly), ("LT-13",), kinds=()),
+    Fault(
+        "lifetime: graphs do not hold hooks on Nodes", lambda: on_nodes(held_weakly, held_weakly), ("LT-13",), kinds=()
+    ),
     Fault("lifetime: helpers of full hooks are kept", keeping(helpers), ("LT-01", "LT-02", "LT-03", "LT-07", "LT-08")),
     Fault("lifetime: helpers of full hooks are kept until a backward", keeping(waiting), ("LT-02",)),
     Fault("lifetime: gradients that have a graph are kept", keeping(differentiable), ("LT-03", "LT-08")),

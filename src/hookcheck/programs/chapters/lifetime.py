@@ -6,6 +6,7 @@ holds what its backward needs until it is dropped, and hooks that refer to it ar
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -359,3 +360,32 @@ def multi_grad_hooks_keep_leaves_until_removed(check: Check) -> None:
 
     check.equal("kept", survivors(partial(play, remove=False)), ["hook", "leaf"])
     check.equal("kept after it is removed", survivors(partial(play, remove=True)), [])
+
+
+ON_A_GRAPH: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "hook on a result": lambda leaf, result, hook: result.register_hook(hook),
+    "post-hook of a result's Node": lambda leaf, result, hook: result.grad_fn.register_hook(hook),
+    "pre-hook of a result's Node": lambda leaf, result, hook: result.grad_fn.register_prehook(hook),
+    "post-hook of a leaf's Node": lambda leaf, result, hook: result.grad_fn.next_functions[0][0].register_hook(hook),
+}
+
+
+@program("LT-13", PROMISE, since="1.7", source="torch.Tensor.register_hook; pytorch#102174")
+def a_graph_holds_its_hooks(check: Check) -> None:
+    """While a graph is held, the garbage collector takes none of its hooks, whatever they refer to."""
+
+    def graph(register: Callable[[Any, Any, Any], Any], log: list[Any]) -> Any:
+        leaf = torch.tensor([1.0], requires_grad=True)
+        result = 2 * leaf
+        nodes = (result.grad_fn, result.grad_fn.next_functions[0][0])
+        register(leaf, result, lambda *gradients: log.append(nodes))
+        return 3 * result
+
+    for name, register in ON_A_GRAPH.items():
+        if "pre-hook" in name and not hasattr(graph(lambda *parts: None, []).grad_fn, "register_prehook"):
+            continue
+        log: list[Any] = []
+        output = graph(register, log)
+        gc.collect()
+        output.backward()
+        check.calls(f"calls of a {name}", len(log), 1)
