@@ -75,12 +75,14 @@ FAULTS = (
         _hooks_stay_with_the_first,
         ("IP-01", "IP-03", "IP-04", "IP-06"),
     ),
-    Fault("tensors in place: hooks are dropped", lambda: on_tensors(dropped), ("IP-01", "IP-02", "IP-03", "U-24")),
+    Fault(
+        "tensors in place: hooks are dropped", lambda: on_tensors(dropped), ("IP-01", "IP-02", "IP-03", "U-24", "IP-09")
+    ),
     Fault("tensors in place: results of hooks are ignored", lambda: on_tensors(ignored), ("IP-02", "IP-03")),
     Fault(
         "tensors in place: retain_grad stays with the grad_fn before",
         lambda: retaining(lambda tensor, grad: setattr(tensor, "grad", grad)),
-        ("IP-05",),
+        ("IP-05", "IP-08"),
     ),
 )
 

@@ -145,3 +145,43 @@ def on_a_view_whose_base_was_changed(check: Check) -> None:
     (5 * view).sum().backward()
     check.equal("gradients that the hook gets", seen, [[5.0]])
     check.equal("gradient of the leaf", x.grad, [15, 0])
+
+
+@program("IP-08", PROMISE, since="1.7", source="pytorch#79996; pytorch#117366; pytorch#8874")
+def retain_grad_through_another_view(check: Check) -> None:
+    """``retain_grad`` keeps the gradient of the tensor as it is after a change through another view of its memory."""
+
+    def retained(make: Any) -> tuple[Any, Any]:
+        base = 1 * torch.ones(4, requires_grad=True)
+        tensor = make(base)
+        tensor.retain_grad()
+        return base, tensor
+
+    base, _ = retained(lambda base: base)
+    base[:2].mul_(2)
+    base.sum().backward()
+    check.equal("gradient of a base that was changed through a view", base.grad, [1, 1, 1, 1])
+    base, view = retained(lambda base: base[2:])
+    base[:1].mul_(2)
+    (3 * view).sum().backward()
+    check.equal("gradient of a view whose base was changed elsewhere", view.grad, [3, 3])
+
+
+@program("IP-09", PIN, since="1.7", source=f"{EXECUTION}; pytorch#8874; pytorch#181832")
+def hooks_on_a_view_of_what_is_changed(check: Check) -> None:
+    """Once its memory was changed, a view has a new ``grad_fn``, and so has each view that was made of it: a hook that
+    was on the view before is called only for what was computed of it before the change."""
+    uses = {
+        "computed before the change": (lambda view: 3 * view, lambda made, view: made, 1),
+        "computed after it": (lambda view: None, lambda made, view: 3 * view, 0),
+        "a view of it, made before": (lambda view: view[1:], lambda made, view: made, 0),
+    }
+    for name, (before, after, calls) in uses.items():
+        log: list[Any] = []
+        base = 1 * torch.ones(4, requires_grad=True)
+        view = base[2:]
+        view.register_hook(lambda grad: log.append(grad))  # noqa: B023
+        made = before(view)
+        base[:1].mul_(2)
+        after(made, view).sum().backward()
+        check.calls(f"calls for {name}", len(log), calls)
