@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..autograd import late, on_nodes, on_tensors
+from ..autograd import copied, late, on_nodes, on_tensors
 from ..engine import Fault, added, calling
 from ..registering import dropped, every_second
 from .post_accumulate_hooks import as_tensor_hooks
@@ -37,6 +37,7 @@ FAULTS = (
         ("U-15", "AG-03", "AG-04", "AG-05"),
     ),
     Fault("accumulating Nodes: hooks called every second time", lambda: on_nodes(every_second), ("U-15",)),
+    Fault("accumulating Nodes: hooks get copies", lambda: on_nodes(copied), ("AG-06",)),
     Fault("accumulating Nodes: tensor hooks come after all", lambda: on_tensors(late), ("U-16",)),
     Fault("accumulating Nodes: post-accumulate hooks run before it", as_tensor_hooks, ("U-16",)),
     Fault(

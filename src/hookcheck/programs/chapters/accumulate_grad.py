@@ -6,6 +6,8 @@ post-accumulate hooks; how long it lives decides how long they do.
 
 from __future__ import annotations
 
+from typing import Any
+
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
@@ -88,3 +90,29 @@ def order_in_a_layer(check: Check) -> None:
         of_parameter = ["tensor hook", "post-accumulate"]
         due = [*of_parameter, "full hook"] if requires_grad else ["full hook", *of_parameter]
         check.order(f"calls if the input requires a gradient: {requires_grad}", log, due)
+
+
+@program("AG-06", PIN, since="1.7", source="torch.autograd.graph.Node.register_hook; pytorch#34082")
+def a_gradient_that_a_hook_kept(check: Check) -> None:
+    """What a hook on a leaf, or a pre-hook of its Node, kept of one backward is the same after the next; a post-hook of
+    the Node gets the very memory that becomes ``.grad``, to which the next backward adds."""
+    w = nn.Parameter(torch.tensor([1.0]))
+    node = w.expand_as(w).grad_fn.next_functions[0][0]
+    kept: dict[str, list[Any]] = {}
+
+    def keeps(name: str) -> list[Any]:
+        return kept.setdefault(name, [])
+
+    node.register_hook(lambda gi, go: keeps("post-hook of the Node").append(go[0]))
+    (2 * w).backward()
+    (2 * w).backward()
+    check.equal("kept by a post-hook of the Node", keeps("post-hook of the Node")[0], [4])  # 2, and 2 more
+    w.grad = None
+    w.register_hook(lambda grad: keeps("hook").append(grad))
+    if hasattr(node, "register_prehook"):
+        node.register_prehook(lambda go: keeps("pre-hook of the Node").append(go[0]))
+    (2 * w).backward()
+    (2 * w).backward()
+    for name in ("hook", "pre-hook of the Node"):
+        if name in kept:
+            check.equal(f"kept by a {name}", kept[name][0], [2])
