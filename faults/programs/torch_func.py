@@ -119,7 +119,7 @@ FAULTS = (
     Fault(
         "torch.func.vmap: a hook on a parameter is dropped",
         lambda: replaced(torch.Tensor, "register_hook", lambda original: lambda self, hook: None),
-        ("TF-04",),
+        ("TF-04", "TF-11"),
         kinds=(),
     ),
     Fault(

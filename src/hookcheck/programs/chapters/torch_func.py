@@ -262,3 +262,26 @@ def a_failing_functional_call_leaves_nothing(check: Check) -> None:
         check.equal(f"{where}: its gradient", module.w.grad, 3.0)
         due = ["forward_hook", "forward_pre_hook", "full_backward_hook", "the parameter's"]
         check.equal(f"{where}: hooks in that run", sorted(log), due)
+
+
+@program("TF-11", PROMISE, since="2.0", source="torch.func.grad, torch.inference_mode; pytorch#177318")
+def transforms_call_hooks_in_inference_mode(check: Check) -> None:
+    """In inference mode the transforms that compute gradients compute what they do outside of it, and call hooks on
+    tensors."""
+    func = _func()
+    for name, transform in {
+        "grad": func.grad,
+        "vjp": lambda f: lambda x: func.vjp(f, x)[1](torch.tensor(1.0))[0],
+        "jacrev": func.jacrev,
+    }.items():
+        calls: list[float] = []
+
+        def square(x: Any, calls: list[float] = calls) -> Any:
+            if x.requires_grad:
+                x.register_hook(lambda grad: calls.append(1.0))
+            return x * x
+
+        with torch.inference_mode():
+            result = check.works(f"{name} in inference mode", lambda t=transform, f=square: t(f)(torch.tensor(3.0)))
+        check.equal(f"{name}: gradient of x² at 3", result, 6.0)
+        check.calls(f"{name}: calls of a hook on x", len(calls), 1)
