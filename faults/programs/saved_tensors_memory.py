@@ -34,6 +34,11 @@ FAULTS = (
     ),
     Fault("saved tensors: contexts set no hooks, so that nothing is kept live", unset, ("ST-15", "ST-27", "ST-28")),
     Fault(
+        "saved tensors: pack gets a plain Tensor",
+        lambda: pairs(lambda hook: lambda t: hook(t.as_subclass(torch.Tensor))),
+        ("ST-33",),
+    ),
+    Fault(
         "saved tensors: save_on_cpu copies",
         lambda: on_cpu(lambda t: t.clone(), lambda packed: packed),
         ("ST-22", "ST-31"),

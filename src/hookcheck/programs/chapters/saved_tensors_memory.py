@@ -11,6 +11,7 @@ import math
 import sys
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -300,3 +301,41 @@ def pinned_copies_are_right_after_synchronizing(check: Check) -> None:
     check.equal("what was saved", saved._saved_self, [2, 3])
     y.sum().backward()
     check.equal("gradient", a.grad, [4, 6])
+
+
+@program("ST-33", PIN, since="1.10", source=f"{HOOKS}; torch.autograd.Function; pytorch#63485; pytorch#47117")
+def saved_tensors_keep_their_class(check: Check) -> None:
+    """A pack hook gets a tensor of the class that was saved, and backward reads one of that class: an input and an
+    output, without hooks, with a pair that returns what it gets, and with ``save_on_cpu``."""
+
+    class Marked(torch.Tensor):
+        pass
+
+    def doubled(saves: str, read: list[str]) -> Any:
+        def forward(ctx: Any, x: Any) -> Any:
+            y = 2 * x
+            ctx.save_for_backward(x if saves == "an input" else y)
+            return y
+
+        def backward(ctx: Any, grad: Any) -> Any:
+            read.extend(type(saved).__name__ for saved in ctx.saved_tensors)
+            return 2 * grad
+
+        function = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return type("Doubled", (torch.autograd.Function,), function).apply
+
+    packed: list[str] = []
+    contexts: dict[str, Callable[[], Any]] = {
+        "without hooks": nullcontext,
+        "a pair of hooks": lambda: hooked(lambda tensor: packed.append(type(tensor).__name__) or tensor),
+        "save_on_cpu": torch.autograd.graph.save_on_cpu,
+    }
+    for saves in ("an input", "an output"):
+        for name, context in contexts.items():
+            read: list[str] = []
+            x = torch.ones(2, device=check.device).as_subclass(Marked).requires_grad_()
+            with context():
+                y = doubled(saves, read)(x)
+            y.sum().backward()
+            check.equal(f"{name}: class of {saves} in backward", read, ["Marked"])
+    check.equal("classes that the pack hook gets", packed, ["Marked", "Marked"])
