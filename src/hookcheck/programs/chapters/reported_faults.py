@@ -1,0 +1,53 @@
+"""What becomes of hooks in places that reports of users name, and that no other chapter is about?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.nets import times
+from hookcheck.programs.program import program
+
+REFUSED = "is not supported on ScriptModules"
+
+
+@program("RF-01", PIN, since="2.6", source="torch.export.export; pytorch#153062")
+def what_hooks_keep_of_an_export(check: Check) -> None:
+    """What forward hooks and pre-hooks keep while a module is exported are tensors that have numbers."""
+    export = import_module("torch.export").export
+    kept: dict[str, Any] = {}
+    inner = times(2.0)
+    net = nn.Sequential(inner)
+    for name, module in {"the root": net, "a child": inner}.items():
+        module.register_forward_pre_hook(lambda m, args, name=name: kept.update({f"a pre-hook of {name}": args[0]}))
+        module.register_forward_hook(lambda m, args, out, name=name: kept.update({f"a hook of {name}": out}))
+    export(net, (torch.tensor([3.0]),), strict=False)
+    check.equal("hooks that were called", len(kept), 4)
+    for name in ("a pre-hook of the root", "a pre-hook of a child", "a hook of a child", "a hook of the root"):
+        check.equal(f"class of what {name} kept", type(kept.get(name)).__name__, "Tensor")
+
+
+@program("RF-02", PIN, since="1.7", source="torch.jit.ScriptModule; pytorch#29037; pytorch#52309")
+def hooks_on_parts_of_a_script(check: Check) -> None:
+    """A part of a script refuses hooks in words, as the script itself does, whichever way it was got: by its name, an
+    index, a key or in a loop."""
+
+    sequential = torch.jit.script(nn.Sequential(nn.ReLU()))
+    table = torch.jit.script(nn.ModuleDict({"a": nn.ReLU()}))
+    parts: dict[str, Callable[[], Any]] = {
+        "the script": lambda: sequential,
+        "a Sequential's part by its name": lambda: getattr(sequential, "0"),
+        "a Sequential's part by an index": lambda: sequential[0],
+        "a Sequential's part of a loop": lambda: next(iter(sequential)),
+        "a ModuleDict's part by its name": lambda: table.a,
+        "a ModuleDict's part by its key": lambda: table["a"],
+    }
+    for name, part in parts.items():
+        for kind in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook"):
+            if hasattr(nn.Module, kind):
+                register = getattr(part(), kind)
+                check.raises(f"{kind} of {name}", RuntimeError, lambda register=register: register(print), REFUSED)
