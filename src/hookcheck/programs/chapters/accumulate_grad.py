@@ -98,21 +98,17 @@ def a_gradient_that_a_hook_kept(check: Check) -> None:
     the Node gets the very memory that becomes ``.grad``, to which the next backward adds."""
     w = nn.Parameter(torch.tensor([1.0]))
     node = w.expand_as(w).grad_fn.next_functions[0][0]
-    kept: dict[str, list[Any]] = {}
-
-    def keeps(name: str) -> list[Any]:
-        return kept.setdefault(name, [])
-
-    node.register_hook(lambda gi, go: keeps("post-hook of the Node").append(go[0]))
+    gradients: dict[str, list[Any]] = {"hook": [], "pre-hook of the Node": [], "post-hook of the Node": []}
+    node.register_hook(lambda gi, go: gradients["post-hook of the Node"].append(go[0]))
     (2 * w).backward()
     (2 * w).backward()
-    check.equal("kept by a post-hook of the Node", keeps("post-hook of the Node")[0], [4])  # 2, and 2 more
+    check.equal("kept by a post-hook of the Node", gradients["post-hook of the Node"][0], [4])  # 2, and 2 more
     w.grad = None
-    w.register_hook(lambda grad: keeps("hook").append(grad))
+    w.register_hook(gradients["hook"].append)
     if hasattr(node, "register_prehook"):
-        node.register_prehook(lambda go: keeps("pre-hook of the Node").append(go[0]))
+        node.register_prehook(lambda go: gradients["pre-hook of the Node"].append(go[0]))
     (2 * w).backward()
     (2 * w).backward()
     for name in ("hook", "pre-hook of the Node"):
-        if name in kept:
-            check.equal(f"kept by a {name}", kept[name][0], [2])
+        if gradients[name]:
+            check.equal(f"kept by a {name}", gradients[name][0], [2])

@@ -19,16 +19,16 @@ REFUSED = "is not supported on ScriptModules"
 def what_hooks_keep_of_an_export(check: Check) -> None:
     """What forward hooks and pre-hooks keep while a module is exported are tensors that have numbers."""
     export = import_module("torch.export").export
-    kept: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
     inner = times(2.0)
     net = nn.Sequential(inner)
     for name, module in {"the root": net, "a child": inner}.items():
-        module.register_forward_pre_hook(lambda m, args, name=name: kept.update({f"a pre-hook of {name}": args[0]}))
-        module.register_forward_hook(lambda m, args, out, name=name: kept.update({f"a hook of {name}": out}))
+        module.register_forward_pre_hook(lambda m, args, name=name: seen.update({f"a pre-hook of {name}": args[0]}))
+        module.register_forward_hook(lambda m, args, out, name=name: seen.update({f"a hook of {name}": out}))
     export(net, (torch.tensor([3.0]),), strict=False)
-    check.equal("hooks that were called", len(kept), 4)
+    check.equal("hooks that were called", len(seen), 4)
     for name in ("a pre-hook of the root", "a pre-hook of a child", "a hook of a child", "a hook of the root"):
-        check.equal(f"class of what {name} kept", type(kept.get(name)).__name__, "Tensor")
+        check.equal(f"class of what {name} kept", type(seen.get(name)).__name__, "Tensor")
 
 
 @program("RF-02", PIN, since="1.7", source="torch.jit.ScriptModule; pytorch#29037; pytorch#52309")

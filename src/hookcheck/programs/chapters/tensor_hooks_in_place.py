@@ -172,16 +172,16 @@ def hooks_on_a_view_of_what_is_changed(check: Check) -> None:
     """Once its memory was changed, a view has a new ``grad_fn``, and so has each view that was made of it: a hook that
     was on the view before is called only for what was computed of it before the change."""
     uses = {
-        "computed before the change": (lambda view: 3 * view, lambda made, view: made, 1),
-        "computed after it": (lambda view: None, lambda made, view: 3 * view, 0),
-        "a view of it, made before": (lambda view: view[1:], lambda made, view: made, 0),
+        "computed before the change": (lambda view: 3 * view, lambda earlier, view: earlier, 1),
+        "computed after it": (lambda view: None, lambda earlier, view: 3 * view, 0),
+        "a view of it, made before": (lambda view: view[1:], lambda earlier, view: earlier, 0),
     }
     for name, (before, after, calls) in uses.items():
         log: list[Any] = []
         base = 1 * torch.ones(4, requires_grad=True)
         view = base[2:]
         view.register_hook(lambda grad: log.append(grad))  # noqa: B023
-        made = before(view)
+        earlier = before(view)
         base[:1].mul_(2)
-        after(made, view).sum().backward()
+        after(earlier, view).sum().backward()
         check.calls(f"calls for {name}", len(log), calls)
