@@ -76,7 +76,9 @@ FAULTS = (
         ("IP-01", "IP-03", "IP-04", "IP-06"),
     ),
     Fault(
-        "tensors in place: hooks are dropped", lambda: on_tensors(dropped), ("IP-01", "IP-02", "IP-03", "U-24", "IP-09")
+        "tensors in place: hooks are dropped",
+        lambda: on_tensors(dropped),
+        ("IP-01", "IP-02", "IP-03", "U-24", "IP-09", "IP-10"),
     ),
     Fault("tensors in place: results of hooks are ignored", lambda: on_tensors(ignored), ("IP-02", "IP-03")),
     Fault(

@@ -40,7 +40,7 @@ def hooks_on_parts_of_a_script(check: Check) -> None:
     table = torch.jit.script(nn.ModuleDict({"a": nn.ReLU()}))
     parts: dict[str, Callable[[], Any]] = {
         "the script": lambda: sequential,
-        "a Sequential's part by its name": lambda: getattr(sequential, "0"),
+        "a Sequential's part by its name": lambda: next(sequential.children()),
         "a Sequential's part by an index": lambda: sequential[0],
         "a Sequential's part of a loop": lambda: next(iter(sequential)),
         "a ModuleDict's part by its name": lambda: table.a,
