@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from importlib import import_module
 from typing import Any
 
 from ..engine import Fault, replaced
@@ -42,8 +43,64 @@ def one_stays() -> AbstractContextManager[None]:
 
     return edited(ModuleTracker, "__exit__", ("in self._hooks:", "in self._hooks[:-1]:"))
 
+def other(module: str, name: str, *changes: tuple[str, str]) -> AbstractContextManager[None]:
+    """Edits a method of a class that follows modules as well."""
+    owner, _, method = name.rpartition(".")
+    return edited(getattr(import_module(module), owner), method, *changes)
+
+
+MODES = (
+    ("torch.distributed._tools.mod_tracker", "ModTracker.__exit__", "self._fw_post_handle.remove()"),
+    ("torch.distributed.tensor.debug._comm_mode", "_CommModeModuleTracker.__exit__", "self._bw_handle.remove()"),
+    ("torch.utils.flop_counter", "FlopCounterMode.__exit__", "self.mod_tracker.__exit__()"),
+    (
+        "torch.distributed._tools.mem_tracker",
+        "MemTracker._deregister_param_and_optimizer_hooks",
+        "grad_hook_handle.remove()",
+    ),
+)
+"""What else follows modules: where it ends, and by which of its acts."""
 
 FAULTS = (
+    *(
+        Fault(
+            f"{name.partition('.')[0]}: leaves hooks behind",
+            lambda module=module, name=name, act=act: other(module, name, (act, "pass")),
+            ("MT-03",),
+            (),
+            "2.13",
+        )
+        for module, name, act in MODES
+    ),
+    Fault(
+        "ModTracker: an error keeps a module among those that run",
+        lambda: other("torch.distributed._tools.mod_tracker", "ModTracker.__enter__", ("always_call=True", "")),
+        ("MT-04",),
+        (),
+        "2.13",
+    ),
+    Fault(
+        "ModTracker: a hook after a backward is not called",
+        lambda: other(
+            "torch.distributed._tools.mod_tracker",
+            "ModTracker._get_pop_fn",
+            ("self._user_post_bw_hook(w_mod(), args)", "pass"),
+        ),
+        ("MT-05",),
+        (),
+        "2.13",
+    ),
+    Fault(
+        "FlopCounterMode: counts for no module in particular",
+        lambda: other(
+            "torch.utils.flop_counter",
+            "FlopCounterMode._count_flops",
+            ("set(self.mod_tracker.parents)", "['Global']"),
+        ),
+        ("MT-06",),
+        (),
+        "2.13",
+    ),
     Fault(
         "module tracker: modules are not left",
         lambda: method("_fw_post_hook", lambda _: lambda self, *args: None),

@@ -5,12 +5,18 @@ It stands on global forward hooks and on hooks that wait for several gradients, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
-from hookcheck.contract.clause import PROMISE
-from hookcheck.probe.lazy import torch
-from hookcheck.programs.check import Check
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.host_changes import offered
+from hookcheck.programs.nets import leaf, weighted
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 TRACKER = "torch.utils.module_tracker.ModuleTracker"
 
@@ -147,3 +153,163 @@ def it_ends_with_its_context(check: Check) -> None:
     log.clear()
     model(torch.tensor([1.0], requires_grad=True)).backward()
     check.equal("in a new forward and backward", [parents for _, parents, _ in log], [["Global"]] * 6)
+
+
+def trackers() -> dict[str, Callable[[], Any]]:
+    """What follows modules by hooks on all of them, by name: how each is made."""
+    has: dict[str, tuple[str, dict[str, Any]]] = {
+        "ModuleTracker": ("torch.utils.module_tracker", {}),
+        "FlopCounterMode": ("torch.utils.flop_counter", {"display": False}),
+    }
+    if offered((2, 6)) and torch.distributed.is_available():
+        has["CommDebugMode"] = ("torch.distributed.tensor.debug", {})
+        has["ModTracker"] = ("torch.distributed._tools.mod_tracker", {})
+        has["MemTracker"] = ("torch.distributed._tools.mem_tracker", {})
+
+    def made(name: str, module: str, options: dict[str, Any]) -> Callable[[], Any]:
+        return lambda: getattr(import_module(module), name)(**options)
+
+    return {name: made(name, module, options) for name, (module, options) in has.items()}
+
+
+def _parents(tracker: Any) -> list[str]:
+    """The names of the modules that run, as what tracks them has it, or what that is made of."""
+    for name in ("mod_tracker", "advanced_module_tracker"):
+        tracker = getattr(tracker, name, tracker)
+    return sorted(tracker.parents)
+
+
+def _hooks_left(module: Any) -> dict[str, int]:
+    """How many hooks there are on all modules, on a module and on its weight, by kind, of which there are any."""
+    everywhere = {key: vars(nn.modules.module)[key] for key in vars(nn.modules.module) if key.startswith("_global_")}
+    here = {key: value for key, value in vars(module).items() if key.endswith("_hooks")}
+    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    weight = {f"weight{name}": getattr(module.weight, name, None) for name in names}
+    steps = import_module("torch.optim.optimizer")
+    ends = {key: getattr(steps, key) for key in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")}
+    tables = {**everywhere, **here, **weight, **ends}
+    return {key: len(table) for key, table in tables.items() if isinstance(table, dict) and table}
+
+
+@program("MT-03", PROMISE, since="2.4", source=f"{TRACKER} and its like, 'context manager'; pytorch#191392")
+def what_tracks_modules_leaves_no_hook(check: Check) -> None:
+    """What follows modules in a context lets a module be called again and again, and leaves no hook of its own on any
+    module or parameter; those of others are called once a call, within and after it, also after an error in it."""
+    for name, make in trackers().items():
+        module, log = weighted(3.0), list[Any]()
+        module.register_forward_hook(noting(log, "forward"))
+        module.register_full_backward_hook(noting(log, "backward"))
+        left = _hooks_left(module)
+
+        def run(module: Any = module, x: Any = None) -> None:
+            module(leaf(2.0) if x is None else x).sum().backward()
+
+        with suppress(ValueError), make():
+            check.works(f"{name}: the first call", run)
+            if name != "MemTracker":  # which says that it counts one call alone
+                check.works(f"{name}: the second call", run)
+            raise ValueError("on purpose")
+        check.equal(f"{name}: hooks that are left", _hooks_left(module), left)
+        with suppress(TypeError), make():
+            run(x=object())
+        check.equal(f"{name}: hooks that an error leaves", _hooks_left(module), left)
+        log.clear()
+        check.works(f"{name}: a call after it", run)
+        check.order(f"{name}: hooks in a call after it", log, ["forward", "backward"])
+
+
+@program("MT-04", PROMISE, since="2.4", source=f"{TRACKER}.parents; 'all the Modules currently being executed'")
+def it_follows_errors_and_recursion(check: Check) -> None:
+    """A module that ended by an error is not executed any more; one that calls itself is, until its outer call ends."""
+
+    class Net(nn.Module):
+        def forward(self, x: Any, act: str) -> Any:
+            if act == "error":
+                raise ValueError("on purpose")
+            inner = self(x, "inner") if act == "recursion" else x
+            log.append(_parents(tracker))
+            return inner
+
+    for name, make in trackers().items():
+        if name == "MemTracker":
+            continue  # it is made of ModTracker
+        module, log, x = Net(), list[Any](), torch.ones(1)
+        with make() as tracker:
+            with suppress(ValueError):
+                module(x, "error")
+            check.equal(f"{name}: after an error", _parents(tracker), ["Global"])
+            module(x, "call")
+            check.equal(f"{name}: in a call after it", log, [["Global", "Net"]])
+        log.clear()
+        if name == "CommDebugMode" or not offered((2, 6)):
+            continue  # up to 2.13 it lets no module be called twice; in 2.4 no tracker lets one call itself
+        with make() as tracker:
+            module(x, "recursion")
+            check.equal(f"{name}: in the inner and the outer call", log, [["Global", "Net"]] * 2)
+            check.equal(f"{name}: after them", _parents(tracker), ["Global"])
+
+
+@program("MT-05", PIN, since="2.6", source="torch.distributed._tools.mod_tracker.ModTracker.register_user_hooks")
+def hooks_of_the_other_tracker(check: Check) -> None:
+    """``ModTracker`` calls its hooks once for each call of a module and its backward, on the way in and on the way out,
+    with the module, whose name is among ``parents``; one of a kind can be registered, until they are cleared."""
+    kinds = ("pre_fw_hook", "post_fw_hook", "pre_bw_hook", "post_bw_hook")
+    tracker = trackers()["ModTracker"]() if "ModTracker" in trackers() else None
+    if tracker is None:
+        raise NotOffered("this torch is built without torch.distributed")
+    log: list[Any] = []
+
+    def noted(kind: str) -> Any:
+        return lambda module, *given: log.append((kind, names[module], paths[names[module]] in tracker.parents))
+
+    inner = weighted(3.0)
+    outer = nn.Sequential(inner)
+    names = {outer: "outer", inner: "inner"}
+    paths = {"outer": "Sequential", "inner": "Sequential.0"}
+    tracker.register_user_hooks(**{kind: noted(kind) for kind in kinds})
+    with tracker:
+        y = outer(leaf(2.0)) * 1
+        forward = [*log]
+        log.clear()
+        y.backward()
+    before, after = [("pre_fw_hook", name, True) for name in ("outer", "inner")], ("inner", "outer")
+    check.order("forward", forward, [*before, *(("post_fw_hook", name, True) for name in after)])
+    backward = [(kind, name, True) for kind in ("pre_bw_hook", "post_bw_hook") for name in ("inner", "outer")]
+    check.order("backward", sorted(log), sorted(backward))
+    for kind in kinds:
+        again = lambda: tracker.register_user_hooks(**{kind: noted(kind)})  # noqa: E731, B023
+        check.raises(f"a second {kind}", AssertionError, again, "Only one")
+    tracker.clear_user_hooks()
+    log.clear()
+    with tracker:
+        (outer(leaf(2.0)) * 1).backward()
+    check.order("hooks once they are cleared", log, [])
+
+
+@program("MT-06", PROMISE, since="2.6", source="torch.utils.flop_counter.FlopCounterMode; 'hierarchical output'")
+def flops_are_counted_by_module(check: Check) -> None:
+    """``FlopCounterMode`` counts the operations of each module in forward and in backward, those of its children with
+    its own; hooks of modules are called as without it, and what they do is counted."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    net = nn.Sequential(nn.Linear(2, 3, bias=False), nn.Linear(3, 5, bias=False))
+    log: list[str] = []
+    net[0].register_full_backward_hook(noting(log, "backward"))
+    net[0].register_forward_pre_hook(lambda module, args: log.append("forward") or (args[0] @ torch.eye(2),))
+    x = torch.ones(4, 2, requires_grad=True)
+    with FlopCounterMode(display=False) as counter:
+        loss = net(x).sum() * 1
+        forward = _flops(counter)
+        loss.backward()
+        both = _flops(counter)
+    # (4, 2) by (2, 3): 2·4·2·3 = 48; then (4, 3) by (3, 5): 120; the hook of the first one does 2·4·2·2 = 32 more
+    check.equal("forward", forward, {"Global": 200, "Sequential": 200, "Sequential.0": 80, "Sequential.1": 120})
+    # backward takes twice as much for each weight that is learned; for the product of the hook, with a constant, once
+    check.equal("forward and backward", both["Global"], 200 + 2 * 168 + 32)
+    check.equal("of the last module", both["Sequential.1"], 360)
+    check.order("hooks", log, ["forward", "backward"])
+
+
+def _flops(counter: Any) -> dict[str, int]:
+    """What was counted so far, by module."""
+    return {name: sum(counts.values()) for name, counts in counter.get_flop_counts().items()}

@@ -1,0 +1,99 @@
+"""What becomes of hooks where the parameters of a model are made a vector, and where a model is put into a package?"""
+
+from __future__ import annotations
+
+import io
+import sys
+import types
+from importlib import import_module
+from typing import Any
+from unittest import mock
+
+from hookcheck.contract.clause import PIN
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.nets import weighted
+from hookcheck.programs.program import program
+
+PACKAGED = """
+import torch
+
+LOG = []
+
+
+def before(module, args):
+    LOG.append("before")
+
+
+def after(module, args, output):
+    LOG.append("after")
+    return 2 * output
+
+
+def backward(module, grad_input, grad_output):
+    LOG.append("backward")
+
+
+def hooked():
+    module = torch.nn.Linear(1, 1, bias=False)
+    module.weight.data.fill_(3.0)
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+    module.register_full_backward_hook(backward)
+    return module
+"""
+"""A module of Python that goes into a package, with a network whose hooks are of it."""
+
+
+@program("MU-08", PIN, since="1.7", source="torch.nn.utils.parameters_to_vector, vector_to_parameters, clip_grad_norm_")
+def vectors_of_parameters_keep_hooks(check: Check) -> None:
+    """Parameters keep their hooks when they are made a vector or filled from one: those get the gradients that reach
+    them by the vector or by the module; clipping gradients calls none."""
+    utils = torch.nn.utils
+    net = nn.Sequential(weighted(2.0), weighted(3.0))
+    log: list[Any] = []
+    parameters = list(net.parameters())
+    for name, parameter in zip("ab", parameters):
+        parameter.register_hook(lambda grad, name=name: log.append((name, grad.item())))
+    vector = utils.parameters_to_vector(parameters)
+    (vector * torch.tensor([5.0, 7.0])).sum().backward()
+    check.order("hooks by the vector", sorted(log), [("a", 5.0), ("b", 7.0)])
+    log.clear()
+    utils.vector_to_parameters(torch.tensor([11.0, 13.0]), parameters)
+    check.order("hooks called by filling", log, [])
+    check.true("the parameters are the same", [*map(id, net.parameters())] == [*map(id, parameters)])
+    net(torch.ones(1)).sum().backward()
+    check.order("hooks by the module", sorted(log), [("a", 13.0), ("b", 11.0)])
+    log.clear()
+    utils.clip_grad_norm_(parameters, 1.0)
+    utils.clip_grad_value_(parameters, 0.5)
+    check.order("hooks called by clipping", log, [])
+    # gradients of both backwards: 5 + 13 and 7 + 11, which are equal: each is clipped to the root of a half, and to 0.5
+    check.equal("gradients", [parameter.grad for parameter in parameters], [0.5, 0.5])
+
+
+@program("MU-09", PIN, since="1.9", source="torch.package.PackageExporter.save_pickle; hooks are pickled with a module")
+def a_package_has_the_hooks(check: Check) -> None:
+    """A module that is saved in a package has its hooks when it is loaded, which are functions of that package: they
+    run in its calls, and not those of the original."""
+    package: Any = import_module("torch.package")
+    origin = types.ModuleType("packaged")
+    exec(PACKAGED, vars(origin))
+    stored = io.BytesIO()
+    with mock.patch.dict(sys.modules, {"packaged": origin}), package.PackageExporter(stored) as exporter:
+        exporter.save_source_string("packaged", PACKAGED)
+        exporter.extern(["torch", "torch.**", "collections"])
+        exporter.save_pickle("nets", "net.pkl", origin.hooked())
+    stored.seek(0)
+    importer = package.PackageImporter(stored)
+    net = importer.load_pickle("nets", "net.pkl")
+    loaded = importer.import_module("packaged")
+    x = torch.ones(1, 1, requires_grad=True)
+    output = net(x)
+    output.sum().backward()
+    check.order("hooks of the package", loaded.LOG, ["before", "after", "backward"])
+    check.order("hooks of the original", origin.LOG, [])
+    check.equal("output and gradient: 2 · 3 · x", [output, x.grad], [[[6.0]], [[6.0]]])
+    origin.hooked()(x)
+    check.order("hooks in a call of another one", origin.LOG, ["before", "after"])
+    check.calls("calls of the package's meanwhile", len(loaded.LOG), 3)
