@@ -47,23 +47,14 @@ def held(value: Any) -> Any:
 
 def _without_gradient() -> Any:
     """A Function that gives twice its input, and no gradient."""
-
-    class Barrier(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return 2 * x
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return None
-
-    return Barrier
+    ways = {"forward": staticmethod(lambda ctx, x: 2 * x), "backward": staticmethod(lambda ctx, grad: None)}
+    return type("Barrier", (torch.autograd.Function,), ways)
 
 
 TURNS: dict[str, Callable[[Any], Any]] = {
     "from_local": lambda x: tensor().DTensor.from_local(x, mesh(), [tensor().Shard(0)]),
     "to_local": lambda d: d.to_local(),
-    "redistribute": lambda d: d.redistribute(mesh(), [tensor().Replicate()]),
+    "redistribute": lambda d: d.redistribute(placements=[tensor().Replicate()]),
     "full_tensor": lambda d: d.full_tensor(),
 }
 """What turns a tensor into a DTensor, one into a tensor, or a DTensor into another."""
