@@ -274,14 +274,14 @@ def inputs_that_a_function_is_told(check: Check) -> None:
     of each of them whether it needs a gradient, with hooks around and without."""
     for hooks in (False, True):
         for needy in ("x", "w"):
-            told: list[Any] = []
+            asked: list[Any] = []
 
-            def setup_context(ctx: Any, inputs: Any, output: Any, told: list[Any] = told) -> None:
-                told.append([len(inputs), inputs[2]])
+            def setup_context(ctx: Any, inputs: Any, output: Any, asked: list[Any] = asked) -> None:
+                asked.append([len(inputs), inputs[2]])
                 ctx.save_for_backward(*inputs[:2])
 
-            def backward(ctx: Any, gradient: Any, told: list[Any] = told) -> Any:
-                told.append([*ctx.needs_input_grad])
+            def backward(ctx: Any, gradient: Any, asked: list[Any] = asked) -> Any:
+                asked.append([*ctx.needs_input_grad])
                 x, w = ctx.saved_tensors
                 return 4 * w * gradient, 4 * x * gradient, None
 
@@ -295,7 +295,7 @@ def inputs_that_a_function_is_told(check: Check) -> None:
                 values[needy].register_hook(partial(_note, log, needy))
             module(values["x"], values["w"]).backward()
             what = f"{needy} needs a gradient, {'hooks' if hooks else 'no hooks'}"
-            check.equal(f"{what}: what is told", told, [[3, 4.0], [needy == "x", needy == "w", False]])
+            check.equal(f"{what}: what is told", asked, [[3, 4.0], [needy == "x", needy == "w", False]])
             gradient = {"x": 20.0, "w": 12.0}[needy]  # 4 w and 4 x
             check.equal(f"{what}: gradient", values[needy].grad, [gradient])
             check.equal(f"{what}: hooks", sorted(log), sorted([("module", 1.0), (needy, gradient)]) if hooks else [])

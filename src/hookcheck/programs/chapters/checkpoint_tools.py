@@ -295,11 +295,11 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
             return func(*args, **(kwargs or {}))
 
     for name, again in POLICIES.items():
-        ran, told, log = list[str](), list[float](), list[float]()
+        ran, results, log = list[str](), list[float](), list[float]()
 
-        def policy(context: Any, operation: Any, *args: Any, name: str = name, told: list[float] = told) -> Any:
+        def policy(context: Any, operation: Any, *args: Any, name: str = name, results: list[float] = results) -> Any:
             if operation is sine:
-                told.append(context.op_output.item() if tells else 0.0)
+                results.append(context.op_output.item() if tells else 0.0)
                 return tool("CheckpointPolicy")[name]
             return tool("CheckpointPolicy").PREFER_RECOMPUTE
 
@@ -309,7 +309,7 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
         region = nn.Sequential(*layers, net(lambda module, x: x * x))
         contexts = partial(tool("create_selective_checkpoint_contexts"), policy)
         y = tool("checkpoint")(region, x, use_reentrant=False, context_fn=contexts)
-        check.equal(f"{name}: what the policy is told", told[:2], [first, second] if tells else [0.0, 0.0])
+        check.equal(f"{name}: what the policy is told", results[:2], [first, second] if tells else [0.0, 0.0])
         with Noting():
             y.backward()
         check.order(f"{name}: computed again", ran, again)

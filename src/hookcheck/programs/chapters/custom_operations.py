@@ -16,7 +16,7 @@ from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 
 CUSTOM = "torch.library.custom_op, register_autograd"
-TOLD: list[Any] = []
+ASKED: list[Any] = []
 """What the formulas of `_operations` were told."""
 
 
@@ -26,15 +26,15 @@ def _operations() -> dict[str, Any]:
     library: Any = torch.library
 
     def operation(name: str, schema: str, act: Any, mutates: tuple[str, ...] = ()) -> Any:
-        return library.custom_op(f"hookcheck_custom::{name}", act, mutates_args=mutates, schema=schema)
+        return library.custom_op(f"custom_operations::{name}", act, mutates_args=mutates, schema=schema)
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        TOLD.append([len(inputs), inputs[2]])
+        ASKED.append([len(inputs), inputs[2]])
         ctx.save_for_backward(*inputs[:2])
         ctx.factor = inputs[2]
 
     def backward(ctx: Any, gradient: Any) -> Any:
-        TOLD.append([*ctx.needs_input_grad])
+        ASKED.append([*ctx.needs_input_grad])
         x, w = ctx.saved_tensors
         return ctx.factor * w * gradient, ctx.factor * x * gradient, None
 
@@ -65,7 +65,7 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
     need one; where none does, the formula is not asked."""
     product = _operations()["product"]
     for needy, factor in (("x", 4.0), ("x", 6.0), ("w", 6.0), ("none", 6.0)):
-        TOLD.clear()
+        ASKED.clear()
         log, values, called = list[Any](), {"x": torch.tensor([3.0]), "w": torch.tensor([5.0])}, list[Any]()
         module = net(lambda module, x, w, factor=factor: product(x, w, factor))
         module.register_forward_hook(lambda module, args, output, log=log: log.append(("forward", output.item())))
@@ -77,7 +77,7 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
         what = f"{needy}, a factor of {factor}"
         check.equal(f"{what}: output", y, [15 * factor])
         if needy == "none":
-            check.equal(f"{what}: what is told", TOLD, [])
+            check.equal(f"{what}: what is told", ASKED, [])
             check.equal(f"{what}: hooks", log, [("forward", 90.0)])
             continue
         y.register_hook(lambda gradient, log=log: log.append(("output", gradient.item())))
@@ -88,7 +88,7 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
         (10 * y).backward()
         # of an input that has its default, 4, torch says nothing where it tells which need a gradient
         needs = [needy == "x", needy == "w", *([False] if factor == 6 else [])]
-        check.equal(f"{what}: what is told", TOLD, [[3, factor], needs])
+        check.equal(f"{what}: what is told", ASKED, [[3, factor], needs])
         due = 10 * factor * {"x": 5, "w": 3}[needy]  # 10 times the factor times the other one
         noted = [("before the Node", 10.0), ("forward", 15 * factor), ("input", due), ("output", 10.0)]
         check.equal(f"{what}: hooks", sorted(log), noted)

@@ -8,7 +8,6 @@ leaf that is handed to an operation.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -248,30 +247,31 @@ def _leaf_keeps_hooks(check: Check, operations: dict[str, Callable[[Any], Any]])
                 check.equal(f"{what}: gradient", x.grad, [6])  # 2 of each backward
 
 
-@cache
-def _unknown_to_autograd() -> tuple[Any, dict[str, Callable[[Any], Any]]]:
-    """Operations of one's own of which autograd has no formula, and the library that they go with."""
-    library = torch.library.Library("hookcheck_unknown", "DEF")
-    acts: dict[str, tuple[str, Callable[[Any], Any]]] = {
-        "an operation that gives another tensor": ("another(Tensor x) -> Tensor", lambda x: x.detach() * 2),
-        "an operation that gives nothing": ("nothing(Tensor x) -> ()", lambda x: None),
-        "an operation that gives its input": ("same(Tensor(a) x) -> Tensor(a)", lambda x: x),
-        "an operation that writes to its input": ("write_(Tensor(a!) x) -> Tensor(a!)", lambda x: x),
-    }
-    operations = {}
-    for name, (schema, act) in acts.items():
-        library.define(schema)
-        short = schema[: schema.index("(")]
-        library.impl(short, act, "CompositeExplicitAutograd")
-        operations[name] = getattr(torch.ops.hookcheck_unknown, short)
-    return library, operations
+LIBRARIES: dict[str, Any] = {}
+"""Where the operations are registered that `_operation` makes: once in a process."""
+
+
+def _operation(schema: str, act: Callable[[Any], Any]) -> Any:
+    """An operation of which autograd has no formula."""
+    name = schema[: schema.index("(")]
+    if name not in LIBRARIES:
+        LIBRARIES[name] = torch.library.Library(f"own_{name}", "DEF")
+        LIBRARIES[name].define(schema)
+        LIBRARIES[name].impl(name, act, "CompositeExplicitAutograd")
+    return getattr(getattr(torch.ops, f"own_{name}"), name)
 
 
 @program("PH-09", PROMISE, since="1.13", source=f"{TENSOR}, {POST}, 'called every time'; pytorch#134945")
 def an_operation_without_a_formula_keeps_hooks(check: Check) -> None:
     """Hooks on a leaf and on its Node go on being called after an operation of which autograd has no formula took the
     leaf, those that are registered then as well: in grad mode and without, whatever the operation gives."""
-    _leaf_keeps_hooks(check, _unknown_to_autograd()[1])
+    operations: dict[str, Callable[[Any], Any]] = {
+        "an operation that gives another tensor": _operation("another(Tensor x) -> Tensor", lambda x: x.detach() * 2),
+        "an operation that gives nothing": _operation("nothing(Tensor x) -> ()", lambda x: None),
+        "an operation that gives its input": _operation("same(Tensor(a) x) -> Tensor(a)", lambda x: x),
+        "an operation that writes to its input": _operation("write_(Tensor(a!) x) -> Tensor(a!)", lambda x: x),
+    }
+    _leaf_keeps_hooks(check, operations)
 
 
 @program("PH-10", PROMISE, since="1.8", source=f"torch.distributed.broadcast; {TENSOR}, {POST}; pytorch#134945")
