@@ -108,6 +108,13 @@ def test_a_cell_of_a_record(folder: Path) -> None:
         )
 
 
+def test_a_cell_that_conforms_in_a_record_names_one_that_does_not(folder: Path) -> None:
+    _record(folder, str(torch.__version__))
+    code, _, err = asked("repro", "GI-01/nested/backward")
+    assert code == 2
+    assert err.strip().endswith("there is nothing to reproduce, but GI-01/multi-node/backward deviates")
+
+
 @pytest.mark.usefixtures("ran_here")
 def test_a_program() -> None:
     code, out, _ = asked("repro", "BS-01", "--runs", "1", "--format", "json")
