@@ -58,8 +58,6 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         'for n in ("register_full_backward_pre_hook", "register_forward_hook"):\n    if hasattr(m, n):\n        f()',
         None,
     ),
-    "a part of what is imported": (imported, 'c = import_module("a.b").f(x)', "from a.b import f\nc = f(x)"),
-    "a part by a name that is taken": (imported, 'f = 1\nc = import_module("a.b").f(x)', None),
     "a branch": (cut, "if False:\n    f()\nelse:\n    g()", "g()"),
     "a branch ahead of another": (
         cut,

@@ -272,31 +272,4 @@ def imported(text: str) -> str:
             module, _, attribute = module.rpartition(".")
         return f"{indent}from {module} import {attribute}{'' if attribute == name else f' as {name}'}"
 
-    text = LATE.sub(statement, text)
-    return _imported_part(text) or text
-
-
-def _imported_part(text: str) -> str | None:
-    """The text with a statement that imports what is asked for, in one place, of a module that a call imports."""
-    scopes = Scopes(text)
-    parts = [n for n in ast.walk(scopes.tree) if isinstance(n, ast.Attribute) and _imports(n.value)]
-    taken = {name for _, name in (*scopes.stores, *scopes.loads)}
-    for part in parts:
-        if part.attr in taken or sum(other.attr == part.attr for other in parts) > 1:
-            continue
-        statement = next(n for n in scopes.above(part) if isinstance(n, ast.stmt))
-        lines = replaced(text, part, part.attr).split("\n")
-        head = lines[statement.lineno - 1]
-        if not isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
-            continue
-        module = part.value.args[0].value  # type: ignore[attr-defined]
-        line = f"{head[: len(head) - len(head.lstrip())]}from {module} import {part.attr}"
-        return "\n".join([*lines[: statement.lineno - 1], line, *lines[statement.lineno - 1 :]])
-    return None
-
-
-def _imports(node: ast.expr) -> bool:
-    """Whether it is a call that imports a module by its name."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or written(node.func) != "import_module":
-        return False
-    return isinstance(node.args[0], ast.Constant)
+    return LATE.sub(statement, text)
