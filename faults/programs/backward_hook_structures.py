@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, replaced
+from ..engine import Fault, boundary, replaced
 
 
 def tuples(original: Any) -> Any:
@@ -24,5 +24,15 @@ FAULTS = (
         "calls of modules: every tuple comes out as a plain one",
         lambda: replaced(torch.nn.Module, "__call__", tuples),
         ("BS-05", "BS-06"),
+    ),
+    Fault(
+        "full backward hooks hand gradients on in the plain layout",
+        lambda: boundary(
+            "backward",
+            lambda original: (
+                lambda ctx, *grads: tuple(g if g is None else g.contiguous() for g in original(ctx, *grads))
+            ),
+        ),
+        ("BS-08",),
     ),
 )

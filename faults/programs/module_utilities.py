@@ -184,4 +184,13 @@ FAULTS = (
         ("MU-07",),
         kinds=(),
     ),
+    Fault(
+        "a parametrization of two tensors is called past its hooks",
+        lambda: edited(
+            _parametrize().ParametrizationList, "forward", ("self[0](*originals)", "self[0].forward(*originals)")
+        ),
+        ("MU-05",),
+        (),
+        "1.10",
+    ),
 )

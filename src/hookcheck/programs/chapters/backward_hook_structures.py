@@ -127,3 +127,26 @@ def nested_outputs_are_tracked(check: Check) -> None:
         gradient = check.works(f"backward from the nested output of {name}", partial(torch.autograd.grad, loss, x))
         if gradient is not None:
             check.true(f"a call or a warning for the nested output of {name}", len(seen) > 1 or bool(caught), "call")
+
+
+@program("BS-08", PIN, since="1.8", source="torch.nn.modules._functions.BackwardHookFunction.backward, 'return args'")
+def gradients_pass_as_they_are(check: Check) -> None:
+    """A full backward hook that only looks on hands gradients on as they are: in the memory that they are in, and with
+    its layout."""
+    seen: dict[str, Any] = {}
+
+    def kept(name: str) -> Any:
+        return lambda grad: seen.update({name: (grad.data_ptr(), grad.stride())})
+
+    x = torch.ones(2, 3, requires_grad=True)
+    before = 2 * x
+    before.register_hook(kept("before"))
+    inner = net(lambda module, x: x.view(2, 3))
+    watched(inner)
+    after = inner(before)
+    after.register_hook(kept("after"))
+    grad = torch.ones(3, 2).t()
+    after.backward(grad)
+    check.equal("the layout after the module", seen["after"][1], (1, 2))
+    check.equal("the layout before the module", seen["before"][1], (1, 2))
+    check.true("the memory before the module is that of after it", seen["before"][0] == seen["after"][0])

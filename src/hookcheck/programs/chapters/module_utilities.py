@@ -15,6 +15,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
@@ -203,6 +204,29 @@ def a_parametrization_has_hooks(check: Check) -> None:
     net(torch.ones(1, 1)).sum().backward()
     check.order("calls once that is undone", log, [])
     check.equal("the weight once that is undone", net.weight, [[30]])
+    of_two_originals(check)
+
+
+def of_two_originals(check: Check) -> None:
+    """The same of a parametrization that computes the weight of two tensors, which came with torch 1.10."""
+    from torch.nn.utils import parametrize
+
+    class Sum(nn.Module):
+        def forward(self, first: Any, second: Any) -> Any:
+            return first + second
+
+        def right_inverse(self, weight: Any) -> Any:
+            return weight - 1, torch.ones_like(weight)
+
+    if not offered((1, 10)):
+        return
+    net, log = _linear(3.0), list[str]()
+    parametrize.register_parametrization(net, "weight", Sum())
+    (part,) = net.parametrizations.weight
+    part.register_forward_pre_hook(noting(log, "before"))
+    part.register_forward_hook(lambda module, args, output: log.append("after") or 10 * output)
+    check.equal("a weight of two originals: 10 (2 + 1)", net.weight, [[30]])
+    check.order("calls in a read of it", log, ["before", "after"])
 
 
 @program("MU-06", PIN, since="1.7", source="torch.nn.Sequential.__getitem__, torch.nn.ModuleList.__getitem__")
