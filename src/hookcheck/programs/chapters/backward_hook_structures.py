@@ -135,16 +135,16 @@ def gradients_pass_as_they_are(check: Check) -> None:
     its layout."""
     seen: dict[str, Any] = {}
 
-    def kept(name: str) -> Any:
+    def storing(name: str) -> Any:
         return lambda grad: seen.update({name: (grad.data_ptr(), grad.stride())})
 
     x = torch.ones(2, 3, requires_grad=True)
     before = 2 * x
-    before.register_hook(kept("before"))
+    before.register_hook(storing("before"))
     inner = net(lambda module, x: x.view(2, 3))
     watched(inner)
     after = inner(before)
-    after.register_hook(kept("after"))
+    after.register_hook(storing("after"))
     grad = torch.ones(3, 2).t()
     after.backward(grad)
     check.equal("the layout after the module", seen["after"][1], (1, 2))

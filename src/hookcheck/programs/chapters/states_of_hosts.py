@@ -52,13 +52,13 @@ def hooks_meet_what_a_host_saves(check: Check) -> None:
     """Hooks on the state dict of a module that saves something else than its weight meet what that is, and so do those
     on loading, which may mend it and decide about what is missing or too much."""
     for name, kind in elsewhere():
-        saved(check, name, kind)
+        met_by_saving(check, name, kind)
         if name not in PACKED:
-            loaded(check, name, kind)
+            met_by_loading(check, name, kind)
             at_odds(check, name, kind)
 
 
-def saved(check: Check, name: str, kind: Kind) -> None:
+def met_by_saving(check: Check, name: str, kind: Kind) -> None:
     """States what hooks on ``state_dict`` meet, as SD-01, SD-02 and SD-04 do of a plain module."""
     part = host(kind, 3.0)
     net: Any = nn.Sequential(part)
@@ -88,7 +88,7 @@ def saved(check: Check, name: str, kind: Kind) -> None:
         check.equal(f"{name}: what it adds", state.get("part.late"), 2)
 
 
-def loaded(check: Check, name: str, kind: Kind) -> None:
+def met_by_loading(check: Check, name: str, kind: Kind) -> None:
     """States that a load pre-hook meets and mends what is loaded, as SD-05 and U-18 do of a plain module."""
     parts = {"1": host(kind, 3.0), "10": host(kind, 5.0)}  # the second one's name begins as the other's
     net: Any = nn.Sequential(OrderedDict(parts))
