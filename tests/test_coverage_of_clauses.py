@@ -115,6 +115,7 @@ def test_why_a_clause_does_not_run_on_a_host() -> None:
     on_hosts = {(row.clause, row.host): row for row in clauses_on_hosts()}
     assert on_hosts["SD-13", "ScriptModule"].reason == KINDS["ScriptModule"].but["SD-13"]
     assert on_hosts["FW-01", "replica"].reason == ""
-    assert "save" in on_hosts["SD-01", "replica"].reason
+    assert on_hosts["SD-01", "replica"].reason == ""
+    assert "save" in on_hosts["SD-01", "pruned"].reason
     assert on_hosts["RG-04", "AveragedModel"].without[-1:] == ("* for a module",)
     assert ALONE in {row.reason for row in on_hosts.values()}
