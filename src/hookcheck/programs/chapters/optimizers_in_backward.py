@@ -15,7 +15,7 @@ from hookcheck.programs.program import program
 IN_BACKWARD = "torch.distributed.optim._apply_optimizer_in_backward"
 
 
-@program("OP-19", PROMISE, since="2.6", source=f"{IN_BACKWARD}; 'fire after the gradient has been accumulated'")
+@program("OP-20", PROMISE, since="2.6", source=f"{IN_BACKWARD}; 'fire after the gradient has been accumulated'")
 def an_optimizer_applied_in_backward(check: Check) -> None:
     """Optimizers applied in backward step their parameter once in each, after its gradient is accumulated, in the order
     in which they were applied; step hooks are called, gradients are None after that. Others are left alone."""
@@ -63,7 +63,7 @@ def _early(gradient: float) -> list[Any]:
     return [("gradient", gradient), *([("accumulated", gradient)] if later else [])]
 
 
-@program("OP-20", PIN, since="2.3", source="torch.amp.GradScaler.step; 'unscale_ is invoked unless it was called'")
+@program("OP-21", PIN, since="2.3", source="torch.amp.GradScaler.step; 'unscale_ is invoked unless it was called'")
 def step_hooks_see_unscaled_gradients(check: Check) -> None:
     """Step hooks under a GradScaler see gradients that are unscaled once, whether or not ``unscale_`` was called;
     hooks of the parameter see them scaled."""
