@@ -90,7 +90,10 @@ def each_output_starts_a_backward_of_fsdp(check: Check) -> None:
     with process_group(check):
         for name, (hold, pick) in HOLDS.items():
             for training in (True, False):
-                module = net(lambda module, x, hold=hold: hold(3 * module.w * x, 5 * module.w * x), w=scale().w)
+                module = net(
+                    lambda module, x, hold=hold: hold(3 * module.w * x, 5 * module.w * x),
+                    w=nn.Parameter(torch.tensor([2.0])),
+                )
                 root = wrapped(module).train(training)
                 for place, gradient in enumerate((6.0, 10.0)):  # 3·x and 5·x
                     module.w.grad = None
@@ -106,7 +109,9 @@ def inputs_get_gradients_after_the_shard(check: Check) -> None:
     its parameter is reduced, once and whole; an input that forward does not use gets no gradient."""
     with process_group(check):
         for name, by_keyword in (("positional and by keyword", False), ("by keyword alone", True)):
-            module = sharded(net(lambda module, a, rest, unused: module.w * (a + rest["b"][0]), w=scale().w))
+            module = sharded(
+                net(lambda module, a, rest, unused: module.w * (a + rest["b"][0]), w=nn.Parameter(torch.tensor([2.0])))
+            )
             log: list[Any] = []
             module.w.register_post_accumulate_grad_hook(
                 lambda w, log=log: log.append(("w", w.grad.to_local().tolist()))
@@ -169,7 +174,7 @@ def comm_hook_in_each_backward_of_fsdp(check: Check) -> None:
     with process_group(check):
         for way, (act, gradients, of_x) in WAYS.items():
             log: list[Any] = []
-            root = wrapped(net(lambda module, x: 3 * (module.w + x), w=scale().w))
+            root = wrapped(net(lambda module, x: 3 * (module.w + x), w=nn.Parameter(torch.tensor([2.0]))))
             root.register_comm_hook(None, lambda state, grad, log=log: log.append(grad.tolist()))
             value = x(1.0, True)
             act(root, value)
