@@ -209,8 +209,8 @@ def join_hooks(check: Check) -> None:
         parts = [Part("first"), Part("second")]
         asked = [("first", {"factor": 2}), ("second", {"factor": 2})]
         with algorithms.Join(parts, factor=2):
-            told = [algorithms.Join.notify_join_context(part) is not None for part in parts]
-        check.equal("which of them tells the others", told, [True, False])
+            telling = [algorithms.Join.notify_join_context(part) is not None for part in parts]
+        check.equal("which of them tells the others", telling, [True, False])
         check.order("hooks", log, [*asked, ("first", "post", True), ("second", "post", True)])
         for name, options in (("an error", {}), ("enable=False", {"enable": False})):
             log.clear()

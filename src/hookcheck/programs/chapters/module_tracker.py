@@ -166,10 +166,10 @@ def trackers() -> dict[str, Callable[[], Any]]:
         has["ModTracker"] = ("torch.distributed._tools.mod_tracker", {})
         has["MemTracker"] = ("torch.distributed._tools.mem_tracker", {})
 
-    def made(name: str, module: str, options: dict[str, Any]) -> Callable[[], Any]:
+    def making(name: str, module: str, options: dict[str, Any]) -> Callable[[], Any]:
         return lambda: getattr(import_module(module), name)(**options)
 
-    return {name: made(name, module, options) for name, (module, options) in has.items()}
+    return {name: making(name, module, options) for name, (module, options) in has.items()}
 
 
 def _parents(tracker: Any) -> list[str]:
