@@ -43,6 +43,7 @@ def one_stays() -> AbstractContextManager[None]:
 
     return edited(ModuleTracker, "__exit__", ("in self._hooks:", "in self._hooks[:-1]:"))
 
+
 def other(module: str, name: str, *changes: tuple[str, str]) -> AbstractContextManager[None]:
     """Edits a method of a class that follows modules as well."""
     owner, _, method = name.rpartition(".")
