@@ -237,12 +237,16 @@ def wrappers_leave_names_and_hooks(check: Check) -> None:
     if not torch.distributed.is_available():
         raise NotOffered("this torch has no torch.distributed")
     wrappers: Any = import_module(WRAPPERS)
+    reentrant, non_reentrant = (
+        partial(wrappers.checkpoint_wrapper, checkpoint_impl=implementation)
+        for implementation in (wrappers.CheckpointImpl.REENTRANT, wrappers.CheckpointImpl.NO_REENTRANT)
+    )
     kinds: dict[str, tuple[Callable[[Any], Any], int]] = {
-        REENTRANT: (partial(wrappers.checkpoint_wrapper, checkpoint_impl=wrappers.CheckpointImpl.REENTRANT), 2),
-        NON_REENTRANT: (partial(wrappers.checkpoint_wrapper, checkpoint_impl=wrappers.CheckpointImpl.NO_REENTRANT), 2),
+        REENTRANT: (reentrant, 2),
+        NON_REENTRANT: (non_reentrant, 2),
         "offload": (wrappers.offload_wrapper, 1),
         # what the inner one keeps is not left to the outer one, which has nothing to compute again
-        "offload in checkpoint": (lambda module: wrappers.checkpoint_wrapper(wrappers.offload_wrapper(module)), 1),
+        "offload in checkpoint": (lambda module: non_reentrant(wrappers.offload_wrapper(module)), 1),
     }
     for name, (wrap, passes) in kinds.items():
         inner = net(lambda module, x, factor=1.0: factor * module.weight * x * x, weight=2.0)
