@@ -264,12 +264,12 @@ def _twice(bucket: Any) -> Any:
     return future_of(2 * bucket.buffer())
 
 
-@program("DD-07", PROMISE, since="1.10", source="torch.Tensor.register_hook; 'every time a gradient is computed'")
+@program("DD-07", PIN, since="1.10", source=f"pytorch#61753; {DISTRIBUTED}, 'would also not receive gradients'")
 def hooks_of_what_the_loss_leaves_out(check: Check) -> None:
     """Hooks of a module and a parameter on which the loss does not depend are not called, as without
     DistributedDataParallel; those of the others get the gradients that they get without."""
     with process_group(check):
-        for name, options in settings().items():
+        for name in settings():
             if name not in ("find_unused_parameters", "static_graph"):
                 continue  # others require that the loss depends on all
             log: list[Any] = []
@@ -279,9 +279,10 @@ def hooks_of_what_the_loss_leaves_out(check: Check) -> None:
                 module.weight.register_hook(noting(log, ("tensor", part)))
                 if hasattr(nn.Module, "register_full_backward_pre_hook"):
                     module.register_full_backward_pre_hook(noting(log, ("module, before", part)))
-            both = net(lambda module, x: (module.first(x), module.second(x)), first=parts["used"])
-            both.second = parts["left out"]
-            wrapper = distributed(both, **options)
+            both = nn.ModuleDict(parts)
+            wrapper = distributed(
+                net(lambda module, x: [part(x) for part in module.parts.values()], parts=both), **{name: True}
+            )
             for _ in range(2):
                 x = leaf(5.0)
                 wrapper(x)[0].backward()

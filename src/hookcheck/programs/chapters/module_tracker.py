@@ -5,7 +5,6 @@ It stands on global forward hooks and on hooks that wait for several gradients, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -14,7 +13,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.nets import leaf, weighted
+from hookcheck.programs.nets import leaf, net, weighted
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
@@ -28,7 +27,7 @@ def tracking() -> Any:
     return ModuleTracker()
 
 
-def net(tracker: Any, log: list[Any]) -> Any:
+def noting_net(tracker: Any, log: list[Any]) -> Any:
     """A network ``Net`` with an ``inner`` module, which both note what the tracker says in forward and in backward."""
 
     def note(where: str) -> None:
@@ -68,7 +67,7 @@ def it_names_the_modules_that_run(check: Check) -> None:
     and always ``Global``; ``is_bw`` says which of the two it is."""
     log: list[Any] = []
     with tracking() as tracker:
-        model = net(tracker, log)
+        model = noting_net(tracker, log)
         for time in ("first", "second"):
             log.clear()
             x = torch.tensor([1.0], requires_grad=True)
@@ -128,7 +127,7 @@ def where_one_direction_is_short(check: Check) -> None:
     """The same where nothing is done after the module, or nothing differentiated."""
     log: list[Any] = []
     with tracking() as tracker:
-        model = net(tracker, log)
+        model = noting_net(tracker, log)
         with torch.no_grad():
             model(torch.tensor([1.0]))
         check.order("in a forward without gradient", log, FORWARD)
@@ -144,7 +143,7 @@ def it_ends_with_its_context(check: Check) -> None:
     """Outside of the context nothing is tracked any more: neither new forwards nor the backward of earlier ones."""
     log: list[Any] = []
     with tracking() as tracker:
-        model = net(tracker, log)
+        model = noting_net(tracker, log)
         y = model(torch.tensor([1.0], requires_grad=True))
         check.order("in a forward of the context", log, FORWARD)
     log.clear()
@@ -155,21 +154,25 @@ def it_ends_with_its_context(check: Check) -> None:
     check.equal("in a new forward and backward", [parents for _, parents, _ in log], [["Global"]] * 6)
 
 
-def trackers() -> dict[str, Callable[[], Any]]:
-    """What follows modules by hooks on all of them, by name: how each is made."""
-    has: dict[str, tuple[str, dict[str, Any]]] = {
-        "ModuleTracker": ("torch.utils.module_tracker", {}),
-        "FlopCounterMode": ("torch.utils.flop_counter", {"display": False}),
-    }
-    if offered((2, 6)) and torch.distributed.is_available():
-        has["CommDebugMode"] = ("torch.distributed.tensor.debug", {})
-        has["ModTracker"] = ("torch.distributed._tools.mod_tracker", {})
-        has["MemTracker"] = ("torch.distributed._tools.mem_tracker", {})
+PLACES = {
+    "ModuleTracker": "torch.utils.module_tracker",
+    "FlopCounterMode": "torch.utils.flop_counter",
+    "CommDebugMode": "torch.distributed.tensor.debug",
+    "ModTracker": "torch.distributed._tools.mod_tracker",
+    "MemTracker": "torch.distributed._tools.mem_tracker",
+}
+"""What follows modules by hooks on all of them, and where it is: since 2.6 in torch.distributed as well."""
 
-    def making(name: str, module: str, options: dict[str, Any]) -> Callable[[], Any]:
-        return lambda: getattr(import_module(module), name)(**options)
 
-    return {name: making(name, module, options) for name, (module, options) in has.items()}
+def trackers() -> list[str]:
+    """The names of those that this torch has."""
+    return list(PLACES)[: None if offered((2, 6)) and torch.distributed.is_available() else 2]
+
+
+def tracker_of(name: str) -> Any:
+    """A new one by its name."""
+    options = {"display": False} if name == "FlopCounterMode" else {}
+    return getattr(import_module(PLACES[name]), name)(**options)
 
 
 def _parents(tracker: Any) -> list[str]:
@@ -180,38 +183,35 @@ def _parents(tracker: Any) -> list[str]:
 
 
 def _hooks_left(module: Any) -> dict[str, int]:
-    """How many hooks there are on all modules, on a module and on its weight, by kind, of which there are any."""
-    everywhere = {key: vars(nn.modules.module)[key] for key in vars(nn.modules.module) if key.startswith("_global_")}
-    here = {key: value for key, value in vars(module).items() if key.endswith("_hooks")}
-    names = ("_backward_hooks", "_post_accumulate_grad_hooks")
-    weight = {f"weight{name}": getattr(module.weight, name, None) for name in names}
-    steps = import_module("torch.optim.optimizer")
-    ends = {key: getattr(steps, key) for key in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks")}
-    tables = {**everywhere, **here, **weight, **ends}
-    return {key: len(table) for key, table in tables.items() if isinstance(table, dict) and table}
+    """How many hooks there are on all modules, a module, its weight and all steps, by kind, of which there are any."""
+    places = (nn.modules.module, module, module.weight, import_module("torch.optim.optimizer"))
+    names = [(place, name) for place in places for name in dir(place) if "_hooks" in name]
+    tables = {f"{type(place).__name__}{name}": getattr(place, name) for place, name in names}
+    return {name: len(table) for name, table in tables.items() if isinstance(table, dict) and table}
 
 
 @program("MT-03", PROMISE, since="2.4", source=f"{TRACKER} and its like, 'context manager'; pytorch#191392")
 def what_tracks_modules_leaves_no_hook(check: Check) -> None:
     """What follows modules in a context lets a module be called again and again, and leaves no hook of its own on any
     module or parameter; those of others are called once a call, within and after it, also after an error in it."""
-    for name, make in trackers().items():
-        module, log = weighted(3.0), list[Any]()
+    for name in trackers():
+        log: list[Any] = []
+        module = nn.Linear(1, 1)
         module.register_forward_hook(noting(log, "forward"))
         module.register_full_backward_hook(noting(log, "backward"))
         left = _hooks_left(module)
 
-        def run(module: Any = module, x: Any = None) -> None:
-            module(leaf(2.0) if x is None else x).sum().backward()
+        def run(module: Any = module) -> None:
+            module(leaf(2.0)).sum().backward()
 
-        with suppress(ValueError), make():
+        with suppress(ValueError), tracker_of(name):
             check.works(f"{name}: the first call", run)
             if name != "MemTracker":  # which says that it counts one call alone
                 check.works(f"{name}: the second call", run)
             raise ValueError("on purpose")
         check.equal(f"{name}: hooks that are left", _hooks_left(module), left)
-        with suppress(TypeError), make():
-            run(x=object())
+        with suppress(TypeError), tracker_of(name):
+            module(object())
         check.equal(f"{name}: hooks that an error leaves", _hooks_left(module), left)
         log.clear()
         check.works(f"{name}: a call after it", run)
@@ -222,29 +222,26 @@ def what_tracks_modules_leaves_no_hook(check: Check) -> None:
 def it_follows_errors_and_recursion(check: Check) -> None:
     """A module that ended by an error is not executed any more; one that calls itself is, until its outer call ends."""
 
-    class Net(nn.Module):
-        def forward(self, x: Any, act: str) -> Any:
-            if act == "error":
-                raise ValueError("on purpose")
-            inner = self(x, "inner") if act == "recursion" else x
-            log.append(_parents(tracker))
-            return inner
+    def note() -> None:
+        log.append(_parents(tracker))
 
-    for name, make in trackers().items():
+    for name in trackers():
         if name == "MemTracker":
             continue  # it is made of ModTracker
-        module, log, x = Net(), list[Any](), torch.ones(1)
-        with make() as tracker:
-            with suppress(ValueError):
-                module(x, "error")
+        log = list[Any]()
+        module = net(lambda module, act: act())
+        with tracker_of(name) as tracker:
+            with suppress(ZeroDivisionError):
+                module(lambda: 1 / 0)
             check.equal(f"{name}: after an error", _parents(tracker), ["Global"])
-            module(x, "call")
+            module(note)
             check.equal(f"{name}: in a call after it", log, [["Global", "Net"]])
-        log.clear()
         if name == "CommDebugMode" or not offered((2, 6)):
             continue  # up to 2.13 it lets no module be called twice; in 2.4 no tracker lets one call itself
-        with make() as tracker:
-            module(x, "recursion")
+        log.clear()
+        twice = lambda module=module: [module(note), note()]  # noqa: E731
+        with tracker_of(name) as tracker:
+            module(twice)
             check.equal(f"{name}: in the inner and the outer call", log, [["Global", "Net"]] * 2)
             check.equal(f"{name}: after them", _parents(tracker), ["Global"])
 
@@ -254,9 +251,9 @@ def hooks_of_the_other_tracker(check: Check) -> None:
     """``ModTracker`` calls its hooks once for each call of a module and its backward, on the way in and on the way out,
     with the module, whose name is among ``parents``; one of a kind can be registered, until they are cleared."""
     kinds = ("pre_fw_hook", "post_fw_hook", "pre_bw_hook", "post_bw_hook")
-    tracker = trackers()["ModTracker"]() if "ModTracker" in trackers() else None
-    if tracker is None:
+    if "ModTracker" not in trackers():
         raise NotOffered("this torch is built without torch.distributed")
+    tracker = tracker_of("ModTracker")
     log: list[Any] = []
 
     def noted(kind: str) -> Any:

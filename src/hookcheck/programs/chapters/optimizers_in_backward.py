@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from inspect import signature
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -22,45 +21,34 @@ def an_optimizer_applied_in_backward(check: Check) -> None:
     if not torch.distributed.is_available():
         raise NotRun("this torch is built without torch.distributed")
     optim = import_module("torch.distributed.optim")
-    apply = optim._apply_optimizer_in_backward
     module = net(lambda module, x: module.a * x + module.a * module.b * x + module.c * x, a=2.0, b=3.0, c=5.0)
-    log: list[Any] = []
+    log, ahead = list[Any](), list[Any]()
     for rate in (0.5, 0.25):
-        apply(torch.optim.SGD, [module.a], {"lr": rate})
-    without = "register_hook" in signature(apply).parameters
-    if without:
-        apply(torch.optim.SGD, [module.b], {"lr": 1.0}, register_hook=False)
-    steps = optim._get_in_backward_optimizers(module)
-    rates = [one.param_groups[0]["lr"] for one in steps]
-    check.equal("optimizers of the module", rates, [0.5, 0.25, *[1.0][:without]], "entry")
-    for optimizer in steps:
-        rate = optimizer.param_groups[0]["lr"]
-        for when in ("pre", "post"):
-            getattr(optimizer, f"register_step_{when}_hook")(
-                lambda optimizer, args, kwargs, when=when, rate=rate: log.append((when, rate, module.a.item()))
-            )
-    module.a.register_hook(lambda grad: log.append(("gradient", grad.item())))
-    if hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
-        module.a.register_post_accumulate_grad_hook(lambda a: log.append(("accumulated", a.grad.item())))
+        optim._apply_optimizer_in_backward(torch.optim.SGD, [module.a], {"lr": rate})
+    optim._apply_optimizer_in_backward(torch.optim.SGD, [module.b], {"lr": 1.0}, register_hook=False)
+    rates = [optimizer.param_groups[0]["lr"] for optimizer in optim._get_in_backward_optimizers(module)]
+    check.equal("optimizers of the module", rates, [0.5, 0.25, 1.0], "entry")
+
+    def note(when: str, optimizer: Any) -> None:
+        log.append((when, optimizer.param_groups[0]["lr"], module.a.item()))
+
+    for optimizer in optim._get_in_backward_optimizers(module):
+        optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: note("pre", optimizer))
+        optimizer.register_step_post_hook(lambda optimizer, args, kwargs: note("post", optimizer))
+    module.a.register_hook(lambda grad: ahead.append(("gradient", grad.item(), module.a.item())))
+    module.a.register_post_accumulate_grad_hook(lambda a: ahead.append(("accumulated", a.grad.item(), a.item())))
     # a gets x + b·x = 4: it steps to 2 - 0.5·4 = 0, then to 0 - 0.25·4 = -1; from there to -3 and -4
     for number, start in (("first", 2.0), ("second", -1.0)):
         log.clear()
+        ahead.clear()
         module(leaf(1.0)).backward()
-        due: list[Any] = [("pre", 0.5, start), ("post", 0.5, start - 2)]
-        due += [("pre", 0.25, start - 2), ("post", 0.25, start - 3)]
-        steps_seen = [entry for entry in log if entry[0] not in ("gradient", "accumulated")]
-        check.order(f"{number}: step hooks", steps_seen, due)
-        check.order(f"{number}: hooks of the parameter", [entry for entry in log[:2] if len(entry) == 2], _early(4.0))
+        due = [("pre", 0.5, start), ("post", 0.5, start - 2), ("pre", 0.25, start - 2), ("post", 0.25, start - 3)]
+        check.order(f"{number}: step hooks", log, due)
+        check.order(f"{number}: hooks of the parameter", ahead, [("gradient", 4.0, start), ("accumulated", 4.0, start)])
         grads = [module.a.grad, module.b.grad, module.c.grad]
         due_grads = [None, 2.0, 1.0] if number == "first" else [None, 2.0 - 1.0, 2.0]
         check.equal(f"{number}: gradients", grads, due_grads)
         check.equal(f"{number}: parameters", [module.a, module.b, module.c], [start - 3, 3.0, 5.0])
-
-
-def _early(gradient: float) -> list[Any]:
-    """What hooks of a parameter note ahead of the steps."""
-    later = hasattr(torch.Tensor, "register_post_accumulate_grad_hook")
-    return [("gradient", gradient), *([("accumulated", gradient)] if later else [])]
 
 
 @program("OP-21", PIN, since="2.3", source="torch.amp.GradScaler.step; 'unscale_ is invoked unless it was called'")
