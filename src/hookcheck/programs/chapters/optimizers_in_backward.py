@@ -8,7 +8,6 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotRun
-from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 
 IN_BACKWARD = "torch.distributed.optim._apply_optimizer_in_backward"
@@ -21,34 +20,34 @@ def an_optimizer_applied_in_backward(check: Check) -> None:
     if not torch.distributed.is_available():
         raise NotRun("this torch is built without torch.distributed")
     optim = import_module("torch.distributed.optim")
-    module = net(lambda module, x: module.a * x + module.a * module.b * x + module.c * x, a=2.0, b=3.0, c=5.0)
+    a, b, c = (nn.Parameter(torch.tensor(value)) for value in (2.0, 3.0, 5.0))
     log, ahead = list[Any](), list[Any]()
     for rate in (0.5, 0.25):
-        optim._apply_optimizer_in_backward(torch.optim.SGD, [module.a], {"lr": rate})
-    optim._apply_optimizer_in_backward(torch.optim.SGD, [module.b], {"lr": 1.0}, register_hook=False)
-    rates = [optimizer.param_groups[0]["lr"] for optimizer in optim._get_in_backward_optimizers(module)]
+        optim._apply_optimizer_in_backward(torch.optim.SGD, [a], {"lr": rate})
+    optim._apply_optimizer_in_backward(torch.optim.SGD, [b], {"lr": 1.0}, register_hook=False)
+    steps = optim._get_in_backward_optimizers(nn.ParameterList([a, b, c]))
+    rates = [optimizer.param_groups[0]["lr"] for optimizer in steps]
     check.equal("optimizers of the module", rates, [0.5, 0.25, 1.0], "entry")
 
     def note(when: str, optimizer: Any) -> None:
-        log.append((when, optimizer.param_groups[0]["lr"], module.a.item()))
+        log.append((when, optimizer.param_groups[0]["lr"], a.item()))
 
-    for optimizer in optim._get_in_backward_optimizers(module):
-        optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: note("pre", optimizer))
-        optimizer.register_step_post_hook(lambda optimizer, args, kwargs: note("post", optimizer))
-    module.a.register_hook(lambda grad: ahead.append(("gradient", grad.item(), module.a.item())))
-    module.a.register_post_accumulate_grad_hook(lambda a: ahead.append(("accumulated", a.grad.item(), a.item())))
-    # a gets x + b·x = 4: it steps to 2 - 0.5·4 = 0, then to 0 - 0.25·4 = -1; from there to -3 and -4
+    for optimizer in steps:
+        optimizer.register_step_pre_hook(lambda optimizer, *_: note("pre", optimizer))
+        optimizer.register_step_post_hook(lambda optimizer, *_: note("post", optimizer))
+    a.register_hook(lambda grad: ahead.append(("gradient", grad.item(), a.item())))
+    a.register_post_accumulate_grad_hook(lambda a: ahead.append(("accumulated", a.grad.item(), a.item())))
+    # a gets 1 + b = 4: it steps to 2 - 0.5·4 = 0, then to 0 - 0.25·4 = -1; from there to -3 and -4
     for number, start in (("first", 2.0), ("second", -1.0)):
         log.clear()
         ahead.clear()
-        module(leaf(1.0)).backward()
+        (a + a * b + c).backward()
         due = [("pre", 0.5, start), ("post", 0.5, start - 2), ("pre", 0.25, start - 2), ("post", 0.25, start - 3)]
         check.order(f"{number}: step hooks", log, due)
         check.order(f"{number}: hooks of the parameter", ahead, [("gradient", 4.0, start), ("accumulated", 4.0, start)])
-        grads = [module.a.grad, module.b.grad, module.c.grad]
         due_grads = [None, 2.0, 1.0] if number == "first" else [None, 2.0 - 1.0, 2.0]
-        check.equal(f"{number}: gradients", grads, due_grads)
-        check.equal(f"{number}: parameters", [module.a, module.b, module.c], [start - 3, 3.0, 5.0])
+        check.equal(f"{number}: gradients", [a.grad, b.grad, c.grad], due_grads)
+        check.equal(f"{number}: parameters", [a, b, c], [start - 3, 3.0, 5.0])
 
 
 @program("OP-21", PIN, since="2.3", source="torch.amp.GradScaler.step; 'unscale_ is invoked unless it was called'")
