@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -150,6 +151,24 @@ def _compiled_called_past_its_hooks() -> Patch:
     return replaced(owner, "__call__", lambda _: lambda self, *args, **kwargs: self.forward(*args, **kwargs))
 
 
+@contextmanager
+def _copied_without_what_saves(kind: Any) -> Iterator[None]:
+    """A shallow copy of a module of that kind has no hooks on state dicts."""
+
+    def copied(module: Any) -> Any:
+        result = object.__new__(type(module))
+        vars(result).update(vars(module))
+        for table in ("_state_dict_hooks", "_load_state_dict_pre_hooks"):
+            vars(result)[table] = type(vars(module)[table])()
+        return result
+
+    kind.__copy__ = copied
+    try:
+        yield
+    finally:
+        del kind.__copy__
+
+
 def _unparametrized(change: Callable[[Any, Any], None]) -> Patch:
     """Taking parametrizations off ends with ``change(module, what it held before)``."""
     parametrize = import_module("torch.nn.utils.parametrize")
@@ -253,6 +272,15 @@ FAULTS = (
         kinds=(),
     ),
     Fault("a deepcopy of a parametrized module has no forward hooks", _copied_without_hooks, ("HO-01",), kinds=()),
+    *(
+        Fault(
+            f"a shallow copy of {what} has no hooks on state dicts",
+            lambda kind=kind: _copied_without_what_saves(kind),
+            ("HO-01",),
+            kinds=(),
+        )
+        for what, kind in (("DataParallel", nn.DataParallel), ("AveragedModel", swa_utils.AveragedModel))
+    ),
     Fault("removing weight_norm leaves a pre-hook", _left_behind, ("HO-02",), kinds=()),
     Fault(
         "removing a pruning takes backward hooks along",

@@ -136,9 +136,16 @@ HOSTS = {
     "deepcopy of DataParallel": Host(copy.deepcopy, lambda: nn.DataParallel(rows()), copies=True),
     "deepcopy of fuse_modules": Host(copy.deepcopy, lambda: _fused_by_name(images()), given=image, copies=True),
     "deepcopy of convert": Host(copy.deepcopy, lambda: _converted(images()), (1, 9), given=quantised, copies=True),
+    "copy": Host(copy.copy),
+    "copy of symbolic_trace": Host(copy.copy, lambda: _traced(rows())),
+    "copy of AveragedModel": Host(copy.copy, lambda: _averaged(rows())),
+    "copy of DataParallel": Host(copy.copy, lambda: nn.DataParallel(rows())),
+    "copy of fuse_modules": Host(copy.copy, lambda: _fused_by_name(images()), given=image),
+    "copy of convert": Host(copy.copy, lambda: _converted(images()), (1, 9), given=quantised),
 }
 """What makes modules of modules, by name; of what is made by those that have a class, a ``__deepcopy__`` or modules of
-their own a deepcopy is made as well."""
+their own a deepcopy is made as well, and a shallow copy, which shares what they hold, but of what is parametrized: that
+refuses to be copied so."""
 
 IN_PLACE = {
     "prepare, in place": Host(partial(_prepared, inplace=True), images, given=image),
@@ -150,7 +157,10 @@ CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile":
 """Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
 seconds; the chapter torch-compile speaks of it."""
 
-NO_BACKWARD = {"to_mkldnn": "torch has no backward for what is in that layout, with or without hooks"}
+NO_BACKWARD = {
+    "to_mkldnn": "torch has no backward for what is in that layout, with or without hooks",
+    "copy of convert": "the same of what is quantised",
+}
 """Hosts that are called and no more, with the reason."""
 
 UNINITIALISED = {"lazy, called": "a parameter that has no shape yet refuses hooks, aloud"}
