@@ -47,6 +47,14 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         'if hasattr(m, "register_forward_hook"):\n    f()',
         "if True:\n    f()",
     ),
+    "what the class of all modules has": (
+        folded_since,
+        'if hasattr(nn.Module, "register_forward_hook"):\n    f()',
+        "if True:\n    f()",
+    ),
+    "arguments that are listed": (folded_since, "a.f(*(0, 1), c)", "a.f(0, 1, c)"),
+    "no arguments": (folded_since, "a.f(*())", "a.f()"),
+    "arguments that are known to a run": (folded_since, "a.f(*b)", None),
     "what those of newer ones have": (folded_since, 'if hasattr(m, "register_full_backward_pre_hook"):\n    f()', None),
     "what they have in each turn": (
         folded_since,
@@ -190,6 +198,8 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     "calls of what does nothing": (idle, "f = lambda: None\nf()\ng()", "f = lambda: None\ng()"),
     "a statement that is None": (idle, "None\ng()", "g()"),
     "a context that undoes": (unguarded, "with restored():\n    f()", "f()"),
+    "a context that does nothing": (unguarded, "with nullcontext():\n    f()", "f()"),
+    "a context that gives something": (unguarded, "with nullcontext(a) as b:\n    f(b)", None),
     "a context that hushes": (
         unguarded,
         'with warnings.catch_warnings():\n    warnings.simplefilter("ignore")\n    f()',

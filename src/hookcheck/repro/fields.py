@@ -159,8 +159,8 @@ def _torchs(scopes: Scopes, node: ast.AST) -> bool:
     return of is not None and bool(of.bases)
 
 
-KEEPS = re.compile(r"\b(?:restored|preserved|young)\(\)")
-"""What leaves all as it was, or only saves time: a script ends."""
+KEEPS = re.compile(r"\b(?:restored|preserved|young|nullcontext)\(\)")
+"""What leaves all as it was, or only saves time: a script ends; and what does nothing."""
 
 
 HUSHED, HUSHES = "warnings.catch_warnings()", "warnings.simplefilter('ignore')"
@@ -168,7 +168,7 @@ HUSHED, HUSHES = "warnings.catch_warnings()", "warnings.simplefilter('ignore')"
 
 
 def unguarded(text: str) -> str | None:
-    """The text without one context that only leaves all of torch as it was, or that only hushes warnings."""
+    """The text without one context that only leaves all of torch as it was, does nothing, or only hushes warnings."""
     for node in (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.With)):
         hushes = ast.unparse(node.body[0]) == HUSHES and len(node.body) > 1 and [*map(_context, node.items)] == [HUSHED]
         if hushes or all(KEEPS.fullmatch(_context(item)) for item in node.items):

@@ -37,9 +37,11 @@ def folded(text: str, since: str) -> str | None:
 
 
 def _registers(scopes: Scopes, node: ast.expr, since: str) -> ast.expr | None:
-    """``True`` for whether a module has what registers hooks on it, by a name or each of some that a loop is over,
-    where all releases from ``since`` have that."""
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "hasattr" or not isinstance(node.args[0], ast.Name):
+    """``True`` for whether a module, or ``nn.Module``, has what registers hooks on it, by a name or each of some that a
+    loop is over, where all releases from ``since`` have that."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "hasattr":
+        return None
+    if not isinstance(node.args[0], ast.Name) and ast.unparse(node.args[0]) != "nn.Module":
         return None
     of = node.args[1]
     names = [of]
@@ -185,6 +187,9 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         options = [_options(k.value) if k.arg is None else [k] for k in node.keywords]
         if None not in options:
             return ast.Call(node.func, node.args, [k for each in options for k in each or ()])
+    if isinstance(node, ast.Call) and any(map(_lists, node.args)):
+        written_out = (a.value.elts if _lists(a) else [a] for a in node.args)  # type: ignore[attr-defined]
+        return ast.Call(node.func, [argument for each in written_out for argument in each], node.keywords)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Lambda):
         return _applied(node.func, node)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Call) and ast.unparse(node.func.func) == "partial":
@@ -217,6 +222,11 @@ def _of_parts(scopes: Scopes, node: ast.BoolOp) -> ast.expr | None:
         if not decides:
             return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
     return None
+
+
+def _lists(argument: ast.expr) -> bool:
+    """Whether an argument is a star and what it stands for, written out."""
+    return isinstance(argument, ast.Starred) and isinstance(argument.value, (ast.Tuple, ast.List))
 
 
 def _options(given: ast.expr) -> list[ast.keyword] | None:

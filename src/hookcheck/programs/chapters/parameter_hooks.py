@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
@@ -225,53 +226,43 @@ def _leaf_kinds() -> list[str]:
     return ["tensor hook", "Node hook", *(kind for kind, (owner, name) in later.items() if hasattr(owner, name))]
 
 
-def _leaf_keeps_hooks(check: Check, operations: dict[str, Callable[[Any], Any]]) -> None:
-    """States that hooks on a leaf are called after each of ``operations`` took it, until they are removed: those that
-    were there before, and those that are registered then."""
-    for name, operation in operations.items():
-        for mode in ("grad mode", "no grad mode"):
-            for kind in _leaf_kinds():
-                x, log = nn.Parameter(torch.ones(1)), list[str]()
-                node = x.view_as(x).grad_fn.next_functions[0][0]  # hooks on it go with it: it stays until the end
-                handle = _register(kind, x, node, noting(log, "before"))
-                with torch.set_grad_enabled(mode == "grad mode"):
-                    operation(x)
-                what = f"{kind}, {name} in {mode}"
-                (2 * x).sum().backward()
-                _register(kind, x, node, noting(log, "after"))
-                (2 * x).sum().backward()
-                handle.remove()
-                (2 * x).sum().backward()
-                # one alone, then both, then the other alone
-                check.order(f"{what}: calls", log, ["before", "before", "after", "after"])
-                check.equal(f"{what}: gradient", x.grad, [6])  # 2 of each backward
-
-
-LIBRARIES: dict[str, Any] = {}
-"""Where the operations are registered that `_operation` makes: once in a process."""
-
-
-def _operation(schema: str, act: Callable[[Any], Any]) -> Any:
-    """An operation of which autograd has no formula."""
-    name = schema[: schema.index("(")]
-    if name not in LIBRARIES:
-        LIBRARIES[name] = torch.library.Library(f"own_{name}", "DEF")
-        LIBRARIES[name].define(schema)
-        LIBRARIES[name].impl(name, act, "CompositeExplicitAutograd")
-    return getattr(getattr(torch.ops, f"own_{name}"), name)
+def _leaf_keeps_hooks(check: Check, name: str, operation: Callable[[Any], Any]) -> None:
+    """States that hooks on a leaf are called after an ``operation`` took it, until they are removed: those that were
+    there before, and those that are registered then."""
+    for mode in ("grad mode", "no grad mode"):
+        for kind in _leaf_kinds():
+            x, log = nn.Parameter(torch.ones(1)), list[str]()
+            node = x.view_as(x).grad_fn.next_functions[0][0]  # hooks on it go with it: it stays until the end
+            handle = _register(kind, x, node, noting(log, "before"))
+            with torch.set_grad_enabled(mode == "grad mode"):
+                operation(x)
+            what = f"{kind}, {name} in {mode}"
+            (2 * x).sum().backward()
+            _register(kind, x, node, noting(log, "after"))
+            (2 * x).sum().backward()
+            handle.remove()
+            (2 * x).sum().backward()
+            # one alone, then both, then the other alone
+            check.order(f"{what}: calls", log, ["before", "before", "after", "after"])
+            check.equal(f"{what}: gradient", x.grad, [6])  # 2 of each backward
 
 
 @program("PH-09", PROMISE, since="1.13", source=f"{TENSOR}, {POST}, 'called every time'; pytorch#134945")
 def an_operation_without_a_formula_keeps_hooks(check: Check) -> None:
     """Hooks on a leaf and on its Node go on being called after an operation of which autograd has no formula took the
     leaf, those that are registered then as well: in grad mode and without, whatever the operation gives."""
-    operations: dict[str, Callable[[Any], Any]] = {
-        "an operation that gives another tensor": _operation("another(Tensor x) -> Tensor", lambda x: x.detach() * 2),
-        "an operation that gives nothing": _operation("nothing(Tensor x) -> ()", lambda x: None),
-        "an operation that gives its input": _operation("same(Tensor(a) x) -> Tensor(a)", lambda x: x),
-        "an operation that writes to its input": _operation("write_(Tensor(a!) x) -> Tensor(a!)", lambda x: x),
+    operations: dict[str, tuple[str, Callable[[Any], Any]]] = {
+        "an operation that gives another tensor": ("act(Tensor x) -> Tensor", lambda x: x.detach() * 2),
+        "an operation that gives nothing": ("act(Tensor x) -> ()", lambda x: None),
+        "an operation that gives its input": ("act(Tensor(a) x) -> Tensor(a)", lambda x: x),
+        "an operation that writes to its input": ("act(Tensor(a!) x) -> Tensor(a!)", lambda x: x),
     }
-    _leaf_keeps_hooks(check, operations)
+    for name, (schema, act) in operations.items():
+        space = f"own_{uuid4().hex}"  # a process can define an operation of one name once
+        library = torch.library.Library(space, "DEF")
+        library.define(schema)
+        library.impl("act", act, "CompositeExplicitAutograd")
+        _leaf_keeps_hooks(check, name, getattr(torch.ops, space).act)
 
 
 @program("PH-10", PROMISE, since="1.8", source=f"torch.distributed.broadcast; {TENSOR}, {POST}; pytorch#134945")
@@ -279,11 +270,11 @@ def a_collective_keeps_hooks(check: Check) -> None:
     """Hooks on a leaf and on its Node go on being called after processes exchanged the leaf, in grad mode and without,
     those that are registered then as well."""
     distributed: Any = torch.distributed
+    exchanges: dict[str, Callable[[Any], Any]] = {
+        "broadcast": lambda x: distributed.broadcast(x, src=0),
+        "all_reduce": lambda x: distributed.all_reduce(x),
+        "all_gather": lambda x: distributed.all_gather([torch.empty(1)], x),
+    }
     with process_group(check):
-        others = [torch.empty(1)]
-        exchanges: dict[str, Callable[[Any], Any]] = {
-            "broadcast": lambda x: distributed.broadcast(x, src=0),
-            "all_reduce": distributed.all_reduce,
-            "all_gather": lambda x: distributed.all_gather(others, x),
-        }
-        _leaf_keeps_hooks(check, exchanges)
+        for name, exchange in exchanges.items():
+            _leaf_keeps_hooks(check, name, exchange)

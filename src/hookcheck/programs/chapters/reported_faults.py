@@ -27,8 +27,8 @@ def what_hooks_keep_of_an_export(check: Check) -> None:
         module.register_forward_hook(lambda m, args, out, name=name: seen.update({f"a hook of {name}": out}))
     export(net, (torch.tensor([3.0]),), strict=False)
     check.equal("hooks that were called", len(seen), 4)
-    for name in ("a pre-hook of the root", "a pre-hook of a child", "a hook of a child", "a hook of the root"):
-        check.equal(f"class of what {name} kept", type(seen.get(name)).__name__, "Tensor")
+    for what in ("a pre-hook of the root", "a pre-hook of a child", "a hook of a child", "a hook of the root"):
+        check.equal(f"class of what {what} kept", type(seen.get(what)).__name__, "Tensor")
 
 
 @program("RF-02", PIN, since="1.7", source="torch.jit.ScriptModule; pytorch#29037; pytorch#52309")
@@ -46,8 +46,8 @@ def hooks_on_parts_of_a_script(check: Check) -> None:
         "a ModuleDict's part by its name": lambda: table.a,
         "a ModuleDict's part by its key": lambda: table["a"],
     }
-    for name, part in parts.items():
-        for kind in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook"):
-            if hasattr(nn.Module, kind):
+    for kind in ("register_forward_pre_hook", "register_forward_hook", "register_full_backward_hook"):
+        if hasattr(nn.Module, kind):
+            for name, part in parts.items():
                 register = getattr(part(), kind)
                 check.raises(f"{kind} of {name}", RuntimeError, lambda register=register: register(print), REFUSED)

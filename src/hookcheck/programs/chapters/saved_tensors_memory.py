@@ -311,31 +311,34 @@ def saved_tensors_keep_their_class(check: Check) -> None:
     class Marked(torch.Tensor):
         pass
 
-    def doubled(saves: str, read: list[str]) -> Any:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             y = 2 * x
             ctx.save_for_backward(x if saves == "an input" else y)
             return y
 
+        @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
             read.extend(type(saved).__name__ for saved in ctx.saved_tensors)
             return 2 * grad
 
-        function = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-        return type("Doubled", (torch.autograd.Function,), function).apply
+    def pack(tensor: Any) -> Any:
+        packed.append(tensor)
+        return tensor
 
-    packed: list[str] = []
+    packed: list[Any] = []
     contexts: dict[str, Callable[[], Any]] = {
-        "without hooks": nullcontext,
-        "a pair of hooks": lambda: hooked(lambda tensor: packed.append(type(tensor).__name__) or tensor),
-        "save_on_cpu": torch.autograd.graph.save_on_cpu,
+        "without hooks": lambda: nullcontext(),
+        "a pair of hooks": lambda: hooked(pack),
+        "save_on_cpu": lambda: torch.autograd.graph.save_on_cpu(),
     }
-    for saves in ("an input", "an output"):
-        for name, context in contexts.items():
+    for name, context in contexts.items():
+        for saves in ("an input", "an output"):
             read: list[str] = []
             x = torch.ones(2, device=check.device).as_subclass(Marked).requires_grad_()
             with context():
-                y = doubled(saves, read)(x)
+                y: Any = Doubled.apply(x)
             y.sum().backward()
             check.equal(f"{name}: class of {saves} in backward", read, ["Marked"])
-    check.equal("classes that the pack hook gets", packed, ["Marked", "Marked"])
+    check.equal("classes that the pack hook gets", [type(tensor).__name__ for tensor in packed], ["Marked", "Marked"])

@@ -191,27 +191,28 @@ def hooks_on_a_view_of_what_is_changed(check: Check) -> None:
 def changes_of_shape_in_place(check: Check) -> None:
     """Where an operation changes a tensor's shape in place, a hook that was registered before it gets the gradient in
     the shape before; one that is registered after it, alone or beside others, and ``retain_grad`` in that after."""
-    changes = {"t_": (), "transpose_": (0, 1), "unsqueeze_": (0,)}
+    changes: dict[str, tuple[int, ...]] = {"t_": (), "transpose_": (0, 1), "unsqueeze_": (0,)}
+    due = {"t_": [3, 2], "transpose_": [3, 2], "unsqueeze_": [1, 2, 3]}
     for name, arguments in changes.items():
-        shapes: dict[str, list[int]] = {}
-
-        def noting_shape(when: str, shapes: dict[str, list[int]] = shapes) -> Any:
-            return lambda grad: shapes.update({when: list(grad.shape)})
-
-        first, alone, retained = (1 * torch.ones(2, 3, requires_grad=True) for _ in range(3))
-        first.register_hook(noting_shape("before"))
+        before: list[int] = []
+        beside: list[int] = []
+        hooked = 1 * torch.ones(2, 3, requires_grad=True)
+        hooked.register_hook(lambda grad, before=before: before.extend(grad.shape))
+        getattr(hooked, name)(*arguments)
+        hooked.register_hook(lambda grad, beside=beside: beside.extend(grad.shape))
+        hooked.sum().backward()
+        check.equal(f"{name}: shape in a hook from before it", before, [2, 3])
+        check.equal(f"{name}: shape in a hook from after it, beside another", beside, due[name])
+        alone: list[int] = []
+        changed = 1 * torch.ones(2, 3, requires_grad=True)
+        getattr(changed, name)(*arguments)
+        changed.register_hook(lambda grad, alone=alone: alone.extend(grad.shape))
+        changed.sum().backward()
+        check.equal(f"{name}: shape in a hook from after it, alone", alone, due[name])
         # Of old, retain_grad was Python code, which refuses a gradient of another shape; 1.10 is known to be past that.
-        retains = hasattr(torch.autograd, "graph")
-        if retains:
+        if hasattr(torch.autograd, "graph"):
+            retained: Any = 1 * torch.ones(2, 3, requires_grad=True)
             retained.retain_grad()
-        for tensor in (first, alone, retained):
-            getattr(tensor, name)(*arguments)
-        first.register_hook(noting_shape("after, beside another"))
-        alone.register_hook(noting_shape("after, alone"))
-        (first.sum() + alone.sum() + retained.sum()).backward()
-        due = list(alone.shape)
-        check.equal(f"{name}: shape in a hook from before it", shapes.get("before"), [2, 3])
-        check.equal(f"{name}: shape in a hook from after it, alone", shapes.get("after, alone"), due)
-        check.equal(f"{name}: shape in a hook from after it, beside another", shapes.get("after, beside another"), due)
-        if retains:
-            check.equal(f"{name}: shape of what is retained", list(retained.grad.shape), due)
+            getattr(retained, name)(*arguments)
+            retained.sum().backward()
+            check.equal(f"{name}: shape of what is retained", list(retained.grad.shape), due[name])
