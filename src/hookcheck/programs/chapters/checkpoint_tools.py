@@ -69,6 +69,11 @@ def a_sequence_of_segments(check: Check) -> None:
 Run = Callable[..., Any]
 
 
+def _forms() -> tuple[str, ...]:
+    """The forms of checkpoint that take ``context_fn`` and other options."""
+    return (NON_REENTRANT, COMPOSABLE) if torch.distributed.is_available() else (NON_REENTRANT,)
+
+
 def _called(module: Any, options: dict[str, Any]) -> Run:
     """Checkpoints each call of a module."""
     return partial(tool("checkpoint"), module, use_reentrant=False, **options)
@@ -81,25 +86,24 @@ def _composed(module: Any, options: dict[str, Any]) -> Run:
     return checkpointed
 
 
-def _forms() -> dict[str, Callable[[Any, dict[str, Any]], Run]]:
-    """The forms of checkpoint that take ``context_fn`` and other options: what each makes of a module."""
-    if "context_fn" not in signature(tool("checkpoint")).parameters:
-        raise NotOffered("checkpoint has no context_fn")
-    return {NON_REENTRANT: _called, **({COMPOSABLE: _composed} if torch.distributed.is_available() else {})}
+def _of_form(form: str) -> Callable[[Any, dict[str, Any]], Run]:
+    """What makes a checkpoint of that form of a module."""
+    return _called if form == NON_REENTRANT else _composed
+
+
+@contextmanager
+def _noted(log: list[Any], name: str) -> Iterator[None]:
+    """Notes that a context is entered, and left."""
+    log.append(f"enter {name}")
+    try:
+        yield
+    finally:
+        log.append(f"leave {name}")
 
 
 def _contexts(log: list[Any]) -> Callable[[], Any]:
     """A ``context_fn`` whose contexts note that they are entered, and left."""
-
-    @contextmanager
-    def noted(name: str) -> Iterator[None]:
-        log.append(f"enter {name}")
-        try:
-            yield
-        finally:
-            log.append(f"leave {name}")
-
-    return lambda: (noted("first"), noted("second"))
+    return lambda: (_noted(log, "first"), _noted(log, "second"))
 
 
 def _power() -> Any:
@@ -111,10 +115,10 @@ def _power() -> Any:
 def contexts_and_keywords(check: Check) -> None:
     """Hooks of a region run between entering and leaving the context of their pass, and are given its keyword arguments
     in both passes; where no gradient is computed there is one pass, with no context."""
-    for form, make in _forms().items():
+    for form in _forms():
         for mode in ("grad mode", "no grad mode"):
             log, given, module, x = list[Any](), list[Any](), _power(), leaf()
-            run = make(module, {"context_fn": _contexts(log)})
+            run = _of_form(form)(module, {"context_fn": _contexts(log)})
             module.register_forward_pre_hook(
                 lambda module, args, kwargs, log=log, given=given: (log.append("pre-hook"), given.append(kwargs))[1],
                 with_kwargs=True,
@@ -138,38 +142,40 @@ def contexts_and_keywords(check: Check) -> None:
 def errors_of_hooks_leave_the_contexts(check: Check) -> None:
     """Where a hook of a region raises, in the first pass or in the second, the context of that pass is left before the
     caller sees the error, and the next call checkpoints as if there had been none."""
-    for form, make in _forms().items():
+    for form in _forms():
         for number, name in ((1, "first"), (2, "second")):
-            log, calls, module = list[Any](), list[Any](), _power()
+            log: list[Any] = []
+            calls: list[Any] = []
+            module = _power()
 
             def refuse(*args: Any, calls: list[Any] = calls, number: int = number) -> None:
                 calls.append(None)
                 if len(calls) == number:
                     raise ValueError("refused")
 
-            run = make(module, {"context_fn": _contexts(log)})
+            run = _of_form(form)(module, {"context_fn": _contexts(log)})
             module.register_forward_pre_hook(refuse)
             left: list[Any] = []
             try:
                 run(leaf()).backward()
             except ValueError:
-                left = log[2 * (number - 1) :]  # while the error is there, with all frames that it came through
+                left = log[-2:]  # while the error is there, with all frames that it came through
             what = f"{form}, in the {name} pass"
-            check.order(f"{what}: the context", left, [f"enter {name}", f"leave {name}"])
             log.clear()
             calls[:] = [None] * 2
             x = leaf()
             run(x).backward()
-            check.calls(f"{what}: calls of the next call", len(calls) - 2, 2)
-            check.order(f"{what}: contexts of the next call", log[::2], ["enter first", "enter second"])
             check.equal(f"{what}: gradient of the next call", x.grad, [14])
+            check.order(f"{what}: contexts of the next call", log[::2], ["enter first", "enter second"])
+            check.calls(f"{what}: calls of the next call", len(calls) - 2, 2)
+            check.order(f"{what}: the context", left, [f"enter {name}", f"leave {name}"])
 
 
 @program("CK-31", PROMISE, since="2.6", source=f"{CHECKPOINT}, determinism_check; torch.distributed._composable")
 def composed_options_are_heard(check: Check) -> None:
     """A checkpoint compares the dtypes of what both passes save, unless ``determinism_check`` is "none", also where it
     is made of hooks on the module."""
-    for form, make in _forms().items():
+    for form in _forms():
         for asked in ("default", "none"):
             chain, calls, x = scales(2, 3), list[Any](), leaf()
 
@@ -178,7 +184,7 @@ def composed_options_are_heard(check: Check) -> None:
                 return output.double() if len(calls) == 2 else None
 
             chain[0].register_forward_hook(widen)
-            y = make(chain, {"determinism_check": asked})(x)
+            y = _of_form(form)(chain, {"determinism_check": asked})(x)
             if asked == "default":
                 check.raises(f"{form}: float64 for float32", RuntimeError, y.backward, "different metadata")
             else:
