@@ -52,3 +52,10 @@ def test_a_group_that_was_there_stays() -> None:
             assert torch.distributed.is_initialized()
         assert torch.distributed.is_initialized()
     assert not torch.distributed.is_initialized()
+
+
+def test_what_is_taken_for_running_is_forgotten() -> None:
+    kind = torch.nn.parallel.DistributedDataParallel
+    with groups_closed():
+        kind._active_ddp_module = Check()
+    assert kind._active_ddp_module is None

@@ -138,8 +138,12 @@ def test_what_is_done_otherwise(text: str, name: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["log.append(1)", "torch.backward(y)", "a = f([1.0, 2.0])", "y = f(lambda: net.register_f(g))"]
-)
+    "text",
+    [
+        "log.append(1)", "torch.backward(y)", "a = f([1.0, 2.0])", "y = f(lambda: net.register_f(g))",
+        "future.set_result(2)",
+    ],
+)  # fmt: skip
 def test_what_acts_or_notes_stays(text: str) -> None:
     assert not [*otherwise(f'{text}\ncheck.equal("n", y, 2)', "n")]
 

@@ -55,14 +55,15 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
 @contextmanager
 def groups_closed() -> Iterator[None]:
     """Takes this process out of a group that it is in, and on leaving, of one that it came into meanwhile. One that is
-    destroyed meanwhile is kept, too (see `KEPT`)."""
+    destroyed meanwhile is kept, too (see `KEPT`). What then still runs in DistributedDataParallel is forgotten."""
     if _in_a_group():
         _destroy()
     if not torch.distributed.is_available():
         yield
         return
     keeping = partial(_keep, torch.distributed.destroy_process_group)
-    with group_left(), patch("torch.distributed.destroy_process_group", keeping):
+    running = patch("torch.nn.parallel.DistributedDataParallel._active_ddp_module", None, create=True)
+    with group_left(), patch("torch.distributed.destroy_process_group", keeping), running:
         yield
 
 

@@ -23,9 +23,9 @@ UTILITIES = re.compile(r"\bnn\.utils\.|\bprune\.")
 
 RUNS = frozenset(
     "append extend insert add update clear set wait acquire release start join print simplefilter manual_seed "  # noqa: SIM905
-    "backward step init_process_group destroy_process_group".split()
+    "backward step init_process_group destroy_process_group set_result set_exception".split()
 )
-"""Methods that note what happens, or make it happen: without them nothing does."""
+"""Methods that note what happens, or make it happen: without them nothing does, or what waits hangs."""
 
 MODULES = frozenset(("torch", "nn"))
 """Names of what is no host of a hook."""
