@@ -216,9 +216,9 @@ def what_hooks_raise(check: Check) -> None:
 def unfit_results(check: Check) -> None:
     """A gradient that a hook gives in another shape, or as another type, is refused."""
     changes = {"shape": lambda grad: grad[:1], "type": lambda grad: grad.double()}
-    for way in (EAGER, CAPTURED):
-        for kind, register in CHECKED.items():
-            for what, change in changes.items():
+    for kind, register in CHECKED.items():
+        for what, change in changes.items():
+            for way in (EAGER, CAPTURED):
                 x = leaf(0.0, 0.0)
                 y = x.exp()
                 register(change, x, y)
