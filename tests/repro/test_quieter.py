@@ -40,6 +40,7 @@ f()"""
         (unlooked, "a = float(f())\ng(a)\na.backward()", None),
         (unlooked, '"""A title."""\n{"class": type(a), **vars(a)}\n[*a]\ng(a)', '"""A title."""\ng(a)'),
         (unlooked, "[f() for each in a]\ng(a)", None),
+        (unlooked, "a * a\ng(a)", None),  # hooks on saved tensors are called
         (unlooked, "def f():\n    yield from a\n\n\ng()", None),
         (unlooked, "def f(a):\n    len(a)\n\n\ng(f)", None),
         (unlooked, "if a:\n    b = len(a)\ng()", "g()"),

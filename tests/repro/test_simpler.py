@@ -66,6 +66,11 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         'for n in ("register_full_backward_pre_hook", "register_forward_hook"):\n    if hasattr(m, n):\n        f()',
         None,
     ),
+    "a branch that is all of a function": (
+        cut,
+        "def f():\n    if False:\n        g()\n\n\nf()",
+        "def f():\n    return None\n\n\nf()",
+    ),
     "a branch": (cut, "if False:\n    f()\nelse:\n    g()", "g()"),
     "a branch ahead of another": (
         cut,

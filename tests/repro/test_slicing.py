@@ -265,6 +265,19 @@ def test_what_is_wide_is_shared_by_several_calls(calls: int, stays: bool) -> Non
     assert "def f" not in inlined(text.replace("a" * 20, "a"))
 
 
+def test_keywords_that_no_call_gives_are_handed_on_nowhere() -> None:
+    text = "def made(f, **more):\n    return f(a=1, **{'b': 2, **more}, **more)\n\n\nx = made(g"
+    assert plainer(f"{text})") == 'def made(f):\n    return f(a=1, **{"b": 2})\n\n\nx = made(g)'
+    assert plainer(f"{text}, a=1)") == f"{text}, a=1)"
+
+
+def test_a_parameter_that_is_named_as_a_function_is_not_one() -> None:
+    text = "def f():\n    return g(1)\n\n\ndef h(f):\n    k(f)\n    return f\n\n\nh(f())"
+    assert inlined(text) == "\n\ndef h(f):\n    k(f)\n    return f\n\n\nh(g(1))"
+    given_again = text.replace("h(f())", "f = h(f())")
+    assert inlined(given_again) == given_again
+
+
 def deviating() -> list[str]:
     """The programs that run in this process and deviate in the record of this torch; without one all."""
     quick = [program.id for program in SCRIPTED if not program.alone]

@@ -17,6 +17,8 @@ def cut(text: str) -> str | None:
     for node in ast.walk(scopes.tree):
         if isinstance(node, ast.If) and (literal(node.test) or _first_group(scopes, node)):
             chosen = node.body if literal(node.test) and ast.literal_eval(node.test) else node.orelse
+            if not chosen and isinstance(scopes.parents[node], ast.FunctionDef) and scopes.alone(node):
+                return _instead(text, node, "return None")
             return _in_place(text, node, chosen)
         for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
             if isinstance(block, list):
@@ -26,6 +28,13 @@ def cut(text: str) -> str | None:
                 if block[ends + 1 :]:
                     return without(text, set().union(*map(lines_of, block[ends + 1 :])))
     return None
+
+
+def _instead(text: str, node: ast.If, statement: str) -> str:
+    """The text with a statement in the place of all branches."""
+    lines = text.split("\n")
+    lines[node.lineno - 1 : node.end_lineno] = [f"{' ' * node.col_offset}{statement}"]
+    return "\n".join(lines)
 
 
 def _first_group(scopes: Scopes, node: ast.If) -> bool:

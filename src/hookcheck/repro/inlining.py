@@ -42,6 +42,7 @@ def plainer(text: str) -> str:
             continue
         function.args.kwarg = None
         function.body = [part for part in function.body if not (isinstance(part, ast.For) and _over(part, more))]
+        _without_spread(function, more)
         assigned, last = function.body[-2:] if len(function.body) > 1 else (None, None)
         if isinstance(assigned, ast.Assign) and isinstance(last, ast.Return) and _alike(assigned.targets, last.value):
             function.body[-2:] = [ast.Return(assigned.value)]
@@ -50,6 +51,16 @@ def plainer(text: str) -> str:
             lines[function.lineno - 1 : function.end_lineno] = quoted(ast.unparse(function)).split("\n")
             return plainer("\n".join(lines))
     return text
+
+
+def _without_spread(function: ast.FunctionDef, name: str) -> None:
+    """Takes ``**name`` out of the calls and the dicts of a function."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call):
+            node.keywords = [given for given in node.keywords if given.arg or not _is(given.value, name)]
+        elif isinstance(node, ast.Dict):
+            items = [(k, v) for k, v in zip(node.keys, node.values) if k or not _is(v, name)]
+            node.keys, node.values = [k for k, _ in items], [v for _, v in items]
 
 
 def _over(loop: ast.For, name: str) -> bool:
@@ -87,8 +98,11 @@ def _without_calls(text: str, name: str) -> str | None:
         scopes = Scopes(text)
         tree = scopes.tree
         function = next(node for node in _functions(tree) if node.name == name)
-        uses = [n for part in tree.body if part is not function for n in ast.walk(part) if _is(n, name)]
-        calls = [n for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Call) and _is(n.func, name)]
+        if name in scopes.shared or len(scopes.stores[tree, name]) != 1:
+            return None
+        loads = scopes.loads.get((tree, name), [])  # not where a parameter or a local name is alike
+        uses = [n for n in loads if function not in scopes.above(n)]
+        calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.func in loads]
         if not calls and not uses:
             lines = text.split("\n")
             return "\n".join([*lines[: function.lineno - 1], *lines[function.end_lineno or 0 :]])

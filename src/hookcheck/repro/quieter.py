@@ -30,7 +30,8 @@ def unlooked(text: str) -> str | None:
 def _looks(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id in READS
-    return not isinstance(value, (ast.Constant, ast.Yield, ast.YieldFrom)) and reads(value)
+    acts = (ast.Constant, ast.Yield, ast.YieldFrom, ast.BinOp)  # an operation calls hooks on saved tensors
+    return not isinstance(value, acts) and reads(value)
 
 
 def _unread(scopes: Scopes, statement: ast.Assign) -> bool:
