@@ -35,17 +35,17 @@ def process_group(check: Check, rank: int = 0, size: int = 1, store: Any = None)
     Raises:
         NotRun: this is no run on the CPU, this torch has no gloo, or the process is one of several of a group already.
     """
-    distributed: Any = torch.distributed
+    dist: Any = torch.distributed
     if check.device != "cpu":
         raise NotRun("it is about processes on the CPU")
-    if not distributed.is_available() or not getattr(distributed, "is_gloo_available", lambda: True)():
+    if not dist.is_available() or not getattr(dist, "is_gloo_available", lambda: True)():
         raise NotRun("this torch is built without torch.distributed or without gloo")
-    if distributed.is_initialized():
-        if distributed.get_world_size() > 1:
+    if dist.is_initialized():
+        if dist.get_world_size() > 1:
             raise NotRun("this process belongs to a process group already")
         _destroy()  # a network in DistributedDataParallel has left the group of one that it was in
     waits = {} if store is None else {"timeout": timedelta(seconds=SECONDS)}
-    distributed.init_process_group("gloo", rank=rank, world_size=size, store=store or distributed.HashStore(), **waits)
+    dist.init_process_group("gloo", rank=rank, world_size=size, store=store or dist.HashStore(), **waits)
     try:
         yield
     finally:

@@ -184,7 +184,7 @@ def state_hooks_of_a_weight(check: Check, name: str, wrap: Callable[[Any], Any])
     for kind in OF_A_WEIGHT:
         for when in ("before", "after") if hasattr(torch.Tensor, kind) else ():
             net, log, words, wrapper = scale(), list[float](), list[str](), None
-            hook = lambda tensor, log=log: log.extend(_local(tensor if tensor.grad is None else tensor.grad))  # noqa: E731
+            hook = lambda of, log=log: log.extend(_local(of if of.grad is None else of.grad))  # noqa: E731
             with _noting_refusals(words):
                 if when == "after":
                     wrapper = wrap(net)

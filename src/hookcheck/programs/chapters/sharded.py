@@ -31,8 +31,8 @@ def wrapped(module: Any, **options: Any) -> Any:
     """A module under FSDP that keeps its parameters whole, since there is one process only."""
     _since_on_the_cpu(2, 2, "FullyShardedDataParallel")
     fsdp = import_module("torch.distributed.fsdp")
-    options = {"sharding_strategy": fsdp.ShardingStrategy.NO_SHARD, "device_id": torch.device("cpu"), **options}
-    return fsdp.FullyShardedDataParallel(module, use_orig_params=True, **options)
+    whole = {"sharding_strategy": fsdp.ShardingStrategy.NO_SHARD, "device_id": torch.device("cpu")}
+    return fsdp.FullyShardedDataParallel(module, use_orig_params=True, **{**whole, **options})
 
 
 def sharded(module: Any, processes: int = 1, **options: Any) -> Any:

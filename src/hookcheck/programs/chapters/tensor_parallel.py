@@ -6,7 +6,7 @@ saved tensors in the one and closes them in the other; ``loss_parallel`` changes
 
 from __future__ import annotations
 
-import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -143,43 +143,62 @@ def inputs_and_outputs_are_prepared(check: Check) -> None:
             check.order(f"SequenceParallel, given {name}", log, ["Shard(dim=1)"] * 2)
 
 
-def _logits() -> Any:
-    return distributed(tensor().Shard(1), *[[0.0, 0.0]])
+def _loss_parallel() -> Any:
+    return import_module(STYLES).loss_parallel()
+
+
+def _cross_entropy(logits: Any) -> Any:
+    return nn.functional.cross_entropy(logits, torch.tensor([0]))
+
+
+def _log_softmax(logits: Any) -> Any:
+    return nn.functional.log_softmax(logits, 1).to_local()[0, 0]
 
 
 @program("DT-09", PROMISE, since="2.6", source=f"{STYLES}.loss_parallel; pytorch#190746")
 def hooks_under_loss_parallel(check: Check) -> None:
     """Under ``loss_parallel`` a hook on logits that are sharded by class gets the gradient that it gets without it, of
     a cross entropy and of what else is made of a softmax; an exception leaves nothing of it behind."""
-    parallel, functional = import_module(STYLES), nn.functional
     with process_group(check):
-        target, losses = torch.tensor([0]), {}  # type: tuple[Any, dict[str, tuple[Any, list[float]]]]
         # Of two equal logits the softmax is [½, ½].
-        losses["cross_entropy"] = (lambda x: functional.cross_entropy(x, target), [-0.5, 0.5])
-        losses["log_softmax"] = (lambda x: functional.log_softmax(x, 1).to_local()[0, 0], [0.5, -0.5])
-        for name, (loss, gradient) in losses.items():
+        for name, loss, gradient in (
+            ("cross_entropy", _cross_entropy, [-0.5, 0.5]),
+            ("log_softmax", _log_softmax, [0.5, -0.5]),
+        ):
             log: list[Any] = []
-            logits = _logits()
-            logits.register_hook(lambda grad, log=log: log.append((kind(grad), held(grad))))
-            with parallel.loss_parallel():
+            logits = distributed(tensor().Shard(1), [0.0, 0.0])
+            logits.register_hook(lambda grad, log=log: log.append((kind(grad), grad.to_local().tolist())))
+            with _loss_parallel():
                 loss(logits).backward()
             check.equal(f"{name}: what a hook on the logits gets", log, [("Shard(dim=1)", [gradient])])
 
         def fail(grad: Any) -> None:
             raise RuntimeError("as the hook was to")
 
+        place, here = tensor(), mesh()
+
         def stopped() -> None:
-            logits = _logits()
-            logits.register_hook(fail)
-            with parallel.loss_parallel():
-                functional.cross_entropy(logits, target).backward()
+            sharded = place.distribute_tensor(torch.zeros(1, 2, requires_grad=True), here, [place.Shard(1)])
+            sharded.register_hook(fail)
+            with _loss_parallel():
+                _cross_entropy(sharded).backward()
 
         check.raises("a hook that raises", RuntimeError, stopped, "as the hook was to")
-        whole = distributed(tensor().Replicate(), *[[0.0, 0.0]])
-        replicated = inputs_in(None, (target,), mesh())[0]
-        check.works("cross_entropy after it", lambda: functional.cross_entropy(whole, replicated))
-        with parallel.loss_parallel():
+        whole, target = (place.DTensor.from_local(x, here) for x in (torch.zeros(1, 2), torch.tensor([0])))
+        check.works("cross_entropy after it", lambda: nn.functional.cross_entropy(whole, target))
+        with _loss_parallel():
             pass  # its end takes away what the exception has left
+
+
+def _close_hooks() -> None:
+    """Closes the hooks on saved tensors that are still open in this thread."""
+    with suppress(RuntimeError):  # none is open any more
+        while True:
+            torch._C._autograd._pop_saved_tensors_default_hooks()
+
+
+def _raises(module: Any, x: Any) -> Any:
+    raise RuntimeError("as forward was to")
 
 
 @program("DT-11", PROMISE, since="2.6", source=f"{STYLES}.input_reshard.input_reshard")
@@ -188,34 +207,20 @@ def resharded_inputs_come_back(check: Check) -> None:
     around it are called for what comes after it, also where its forward raised."""
     with process_group(check):
         reshard = import_module(f"{STYLES}.input_reshard").input_reshard
-        for fails in (False, True):
-            facts: dict[str, Any] = {}
-
-            def forward(module: Any, x: Any, fails: bool = fails) -> Any:
-                if fails:
-                    raise RuntimeError("as forward was to")
-                return x * x
-
-            def run(facts: dict[str, Any] = facts, forward: Any = forward) -> None:
-                module = reshard(net(forward), mesh(), 0)
-                x, log = distributed(tensor().Replicate(), 1.0, 2.0), []  # type: tuple[Any, list[str]]
-                pack = lambda t: (log.append("packed"), t)[1]  # noqa: E731
-                with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
-                    try:
-                        output = module(x)
-                    except RuntimeError:
-                        output = None
-                    x * x
-                facts["hooks called after it"] = log
-                if output is not None:
-                    facts["what comes back"] = kind(output.grad_fn._saved_self)
-                    output.to_local().sum().backward()
-                    facts["gradient"] = held(x.grad)
-
-            thread = threading.Thread(target=run)  # saved-tensors hooks are a thread's own: none stays behind
-            thread.start()
-            thread.join()
-            expected: dict[str, Any] = {"hooks called after it": ["packed", "packed"]}
-            expected |= {} if fails else {"what comes back": "Replicate()", "gradient": [2.0, 4.0]}
-            for name, value in expected.items():
-                check.equal(f"{'a forward that raises' if fails else 'a forward'}: {name}", facts.get(name), value)
+        for name, forward, fails in (
+            ("a forward", lambda module, x: x * x, False),
+            ("a forward that raises", _raises, True),
+        ):
+            log: list[str] = []
+            module = reshard(net(forward), mesh(), 0)
+            x = distributed(tensor().Replicate(), 1.0, 2.0)
+            with torch.autograd.graph.saved_tensors_hooks(lambda t, log=log: (log.append("packed"), t)[1], lambda t: t):
+                with suppress(RuntimeError):
+                    output = module(x)
+                x * x
+            check.equal(f"{name}: hooks called after it", log, ["packed", "packed"])
+            if not fails:
+                check.equal(f"{name}: what comes back", kind(output.grad_fn._saved_self), "Replicate()")
+                output.to_local().sum().backward()
+                check.equal(f"{name}: gradient", held(x.grad), [2.0, 4.0])
+            _close_hooks()
