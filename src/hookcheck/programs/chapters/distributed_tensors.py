@@ -71,27 +71,37 @@ def absent_gradients_stay_absent(check: Check) -> None:
             check.equal(f"{name}: gradient", held(leaf.grad), None)
 
 
+LOCALLY: dict[str, Callable[[Any, Any], Any]] = {
+    "to_local": lambda d, to: d.to_local(),
+    "to_local, gradient": lambda d, to: d.to_local(grad_placements=[to]),
+    "redistribute to": lambda d, to: d.redistribute(mesh(), [to]).to_local(),
+}
+"""How the local tensor of a DTensor is come to, perhaps with another placement."""
+
+
 @program("DT-02", PROMISE, since="2.6", source=f"{DTENSOR}.from_local, .to_local, .redistribute; pytorch#173454")
 def gradients_have_the_placements_that_are_promised(check: Check) -> None:
     """The gradient of a DTensor whose local tensor is used is placed as it is, or as ``grad_placements`` says; so is
     that of one that is redistributed. Where the DTensor is in parts, its gradient is replicated."""
     with process_group(check):
         shard, replicate, part = tensor().Shard(0), tensor().Replicate(), tensor().Partial()
-        default = {shard: shard, replicate: replicate, part: replicate}
-        turns: dict[str, tuple[Callable[[Any], Any], Any]] = {"to_local": (lambda d: d.to_local(), None)}
-        for place in default:
-            turns[f"to_local, gradient {place!r}"] = (lambda d, p=place: d.to_local(grad_placements=[p]), place)
-        for place in (shard, replicate):
-            turns[f"redistribute to {place!r}"] = (lambda d, p=place: d.redistribute(mesh(), [p]).to_local(), None)
-        for place, usual in default.items():
-            for name, (turn, wished) in turns.items():
+        for place, usual in ((shard, shard), (replicate, replicate), (part, replicate)):
+            for way, to in (
+                ("to_local", None),
+                ("to_local, gradient", shard),
+                ("to_local, gradient", replicate),
+                ("to_local, gradient", part),
+                ("redistribute to", shard),
+                ("redistribute to", replicate),
+            ):
                 log: list[Any] = []
                 leaf = distributed(place, 1.0, 2.0)
-                leaf.register_hook(lambda grad, log=log: log.append((kind(grad), held(grad))))
-                (turn(leaf) * torch.tensor([3.0, 5.0])).sum().backward()
-                expected = (repr(wished or usual), [3.0, 5.0])
-                check.equal(f"{place!r}, {name}: what the hook gets", log, [expected])
-                check.equal(f"{place!r}, {name}: gradient", (kind(leaf.grad), held(leaf.grad)), expected)
+                leaf.register_hook(lambda grad, log=log: log.append((kind(grad), grad.to_local().tolist())))
+                (LOCALLY[way](leaf, to) * torch.tensor([3.0, 5.0])).sum().backward()
+                expected = (repr(to if way == "to_local, gradient" else usual), [3.0, 5.0])
+                name = f"{place!r}, {way} {to!r}" if to else f"{place!r}, {way}"
+                check.equal(f"{name}: what the hook gets", log, [expected])
+                check.equal(f"{name}: gradient", (kind(leaf.grad), held(leaf.grad)), expected)
 
 
 @program("DT-03", PROMISE, since="2.6", source=DTENSOR)

@@ -189,7 +189,9 @@ def comm_hooks_that_torch_brings(check: Check) -> None:
             state = kind(torch.distributed.group.WORLD)
             state.gradient_predivide_factor, state.gradient_postdivide_factor = 2.0, 5.0
             root.register_comm_hook(state, getattr(hooks, name))
-            got = check.works(name, lambda root=root, module=module: root(x(30.0)).backward() or module.w.grad)
+            got = check.works(
+                name, lambda root=root, module=module: root(torch.tensor([30.0])).backward() or module.w.grad
+            )
             if got is not None:
                 check.equal(f"{name}: gradient", [_dtype(got), got.item()], ["float32", 3.0])  # 30 / 2 / 5
 
