@@ -22,7 +22,7 @@ from hookcheck.programs.program import program
 SAVE_PRE, SAVE_POST = "register_state_dict_pre_hook", "_register_state_dict_hook"
 LOAD_PRE, LOAD_POST = "_register_load_state_dict_pre_hook", "register_load_state_dict_post_hook"
 
-PACKED = ("quantised dynamically",)
+NEVER_STRICT = ("quantised dynamically",)
 """Hosts that take their own numbers out of what is loaded before any hook meets it, and are never strict."""
 
 
@@ -53,7 +53,7 @@ def hooks_meet_what_a_host_saves(check: Check) -> None:
     on loading, which may mend it and decide about what is missing or too much."""
     for name, kind in elsewhere():
         met_by_saving(check, name, kind)
-        if name not in PACKED:
+        if name not in NEVER_STRICT:
             met_by_loading(check, name, kind)
             at_odds(check, name, kind)
 

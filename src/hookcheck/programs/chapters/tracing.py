@@ -266,9 +266,9 @@ def hooks_belong_to_one_script(check: Check) -> None:
     """A script runs several hooks in the order in which they are in eager, and those of the very module that was
     scripted: not those of another one of its class, and not those that came or went later, which it refuses to take
     itself; two hooks of one name are refused."""
-    scripted: Any = import_module("hookcheck.probe.scripted")
+    adds_one = import_module("hookcheck.probe.scripted").adds_one
+    doubles = import_module("hookcheck.probe.scripted").doubles
     x = torch.tensor([3.0])
-    adds_one, doubles = scripted.adds_one, scripted.doubles
     for names, hooks, due in (
         ("add, double", [adds_one, doubles], 14),
         ("double, add", [doubles, adds_one], 13),
