@@ -73,6 +73,17 @@ def _defaults_left_out(original: Any) -> Any:
     return classmethod(apply)
 
 
+def _kept(original: Any) -> Any:
+    """What Functions give is kept."""
+    results: list[Any] = []
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        results.append(original.__func__(cls, *args, **kwargs))
+        return results[-1]
+
+    return classmethod(apply)
+
+
 fault = partial(Fault, kinds=(), since="2.13")
 
 FAULTS = (
@@ -116,6 +127,11 @@ FAULTS = (
         "setup_context is not given inputs that are left out",
         lambda: replaced(FUNCTION.Function, "apply", _defaults_left_out),
         ("AF-05",),
+    ),
+    fault(
+        "what a Function gives is kept",
+        lambda: replaced(FUNCTION.Function, "apply", _kept),
+        ("AF-11",),
     ),
     fault(
         "torch.func.vmap: what is saved of a Function is not known to be batched",

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
+from hookcheck.probe.garbage import survivors
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.host_changes import Release, offered
@@ -365,3 +366,28 @@ def _batching(backward: Callable[..., Any]) -> Any:
     )
     function.generate_vmap_rule = True
     return function
+
+
+HELD = ("register_forward_hook", "register_full_backward_hook")
+"""What registers hooks that are given the output of a Function, or its gradient."""
+
+
+@program("AF-11", PROMISE, since="1.8", source="Memory management of autograd graphs; pytorch#25340")
+def a_context_that_holds_the_output(check: Check) -> None:
+    """A Function whose ``ctx`` holds its output in an attribute is freed with it when the output is dropped, hooks that
+    hold what they are given or not."""
+    for register in ("", *HELD):
+
+        def play(note: Any, register: str = register) -> None:
+            def forward(ctx: Any, x: Any) -> Any:
+                ctx.y = 2 * x
+                note("ctx", ctx)
+                return ctx.y
+
+            function, held = _square(forward=forward, backward=lambda ctx, gradient: 2 * gradient), list[Any]()
+            module = net(lambda module, x: function.apply(x))
+            if register:
+                getattr(module, register)(lambda *given: held.append(given))
+            module(leaf(3.0)).backward()
+
+        check.equal(f"what is left, {register or 'no hook'}", survivors(play), [])
