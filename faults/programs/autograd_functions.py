@@ -73,7 +73,7 @@ def _defaults_left_out(original: Any) -> Any:
     return classmethod(apply)
 
 
-def _kept(original: Any) -> Any:
+def _keeping(original: Any) -> Any:
     """What Functions give is kept."""
     results: list[Any] = []
 
@@ -130,7 +130,7 @@ FAULTS = (
     ),
     fault(
         "what a Function gives is kept",
-        lambda: replaced(FUNCTION.Function, "apply", _kept),
+        lambda: replaced(FUNCTION.Function, "apply", _keeping),
         ("AF-11",),
     ),
     fault(
