@@ -28,7 +28,7 @@ with ModuleTracker() as tracker:
     log = []
     Net()(torch.ones(1), 1)
     experiment = log
-print("control, one call:                         ", control)
+print("control, one call:                          ", control)
 print("experiment, an inner call and the outer one:", experiment)
 if control != [["Global", "Net"]]:
     raise SystemExit(2)
