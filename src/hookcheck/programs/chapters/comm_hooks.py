@@ -86,17 +86,27 @@ def ready_comm_hooks_alone(check: Check) -> None:
 
 
 def _counts(check: Check) -> None:
-    """States what the states of comm hooks count, of backwards with two buckets, and what a rank of one can say."""
+    """States what the states of comm hooks count, of backwards with two buckets, and what a rank of one can say.
+
+    Where PowerSGD compresses there is one bucket: its hook waits in a thread of gloo, which has two of them, for what
+    another one must do.
+    """
     power, local = ready("powerSGD_hook"), ready("post_localSGD_hook")
     states = {
-        "PowerSGD": (power.powerSGD_hook, power.PowerSGDState(None, 1, start_powerSGD_iter=2), 4),
-        "local SGD": (local.post_localSGD_hook, local.PostLocalSGDState(None, torch.distributed.group.WORLD, 3), 3),
+        "PowerSGD": (power.powerSGD_hook, power.PowerSGDState(None, 1, start_powerSGD_iter=9), 1e-6, 4),
+        "PowerSGD, compressing": (power.powerSGD_hook, power.PowerSGDState(None, 1, start_powerSGD_iter=2), 1, 4),
+        "local SGD": (
+            local.post_localSGD_hook,
+            local.PostLocalSGDState(None, torch.distributed.group.WORLD, 3),
+            1e-6,
+            3,
+        ),
     }
-    for name, (hook, state, count) in states.items():
+    for name, (hook, state, megabytes, count) in states.items():
         module = nn.Sequential(nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False))
         for part in module:
             nn.init.ones_(part.weight)
-        wrapper = distributed(module, bucket_cap_mb=1e-6)
+        wrapper = distributed(module, bucket_cap_mb=megabytes)
         wrapper.register_comm_hook(state, hook)
         for _ in range(4):
             module.zero_grad()
