@@ -20,6 +20,8 @@ from .test_run import topology
 
 parametrize: Any = import_module("torch.nn.utils.parametrize") if release(torch.__version__) >= (1, 9) else None
 
+MODES = ("function", "dispatch") if release(torch.__version__) >= (2, 0) else ()
+
 
 def state() -> dict[str, Any]:
     """Everything of the process that a case could change."""
@@ -33,6 +35,7 @@ def state() -> dict[str, Any]:
         "dtype": torch.get_default_dtype(),
         "random": torch.get_rng_state().tolist(),
         "warnings": list(warnings.filters),
+        "modes": [getattr(torch._C, f"_len_torch_{what}_stack")() for what in MODES],
     }
 
 
@@ -47,6 +50,11 @@ def spoil() -> None:
     torch.set_grad_enabled(False)
     torch.set_default_dtype(torch.float16)
     torch.rand(3)
+    if MODES:
+        import_module("torch.overrides").BaseTorchFunctionMode().__enter__()
+        base = import_module("torch.utils._python_dispatch").TorchDispatchMode
+        calling = {"__torch_dispatch__": lambda mode, call, types, given, named=None: call(*given, **(named or {}))}
+        type("Passing", (base,), calling)().__enter__()
     warnings.simplefilter("ignore")
 
 

@@ -21,6 +21,13 @@ def _caching() -> dict[str, Any]:
 _GLOBAL: dict[str, Any] = {"_global_": torch_module, **_caching()}
 _VARIABLES = [(module, name) for start, module in _GLOBAL.items() for name in vars(module) if name.startswith(start)]
 
+_MODES = [
+    (getattr(torch._C, f"_len_torch_{what}_stack"), import_module(module)._pop_mode)
+    for what, module in (("function", "torch.overrides"), ("dispatch", "torch.utils._python_dispatch"))
+    if hasattr(torch._C, f"_len_torch_{what}_stack")  # since 1.13
+]
+"""How many modes are entered of each sort, and what leaves the last one."""
+
 
 @contextmanager
 def preserved() -> Iterator[None]:
@@ -28,11 +35,13 @@ def preserved() -> Iterator[None]:
 
     That is: every global hook table and flag of ``torch.nn.modules.module`` (the flag of the global hook family is
     sticky: torch itself never resets it), the cache of parametrized weights (an error within ``cached`` must not leave
-    it on), grad mode, default dtype, and the random state of CPU and CUDA devices. What a module keeps (its hook family
-    is as sticky) needs no care, since every case builds modules of its own.
+    it on), the function and dispatch modes that are entered, grad mode, default dtype, and the random state of CPU and
+    CUDA devices. What a module keeps (its hook family is as sticky) needs no care, since every case builds modules of
+    its own.
     """
     held = [getattr(*variable) for variable in _VARIABLES]
     contents = [dict(value) if isinstance(value, dict) else None for value in held]
+    depths = [length() for length, _ in _MODES]
     grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.default_generator.get_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
@@ -43,6 +52,9 @@ def preserved() -> Iterator[None]:
             if content is not None and value != content:
                 value.clear()  # other modules of torch hold the table itself, so its content is what goes back
                 value.update(content)
+        for (length, leave), depth in zip(_MODES, depths):
+            while length() > depth:  # within one nothing compiles any more
+                leave()
         if torch.is_grad_enabled() is not grad:
             torch.set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:
