@@ -309,7 +309,8 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
 
         def policy(context: Any, operation: Any, *args: Any, name: str = name, results: list[float] = results) -> Any:
             if operation is sine:
-                results.append(context.op_output.item() if tells else 0.0)
+                if not context.is_recompute:  # up to 2.12 it is asked in the second pass too, and told nothing
+                    results.append(context.op_output.item() if tells else 0.0)
                 return tool("CheckpointPolicy")[name]
             return tool("CheckpointPolicy").PREFER_RECOMPUTE
 
@@ -319,7 +320,7 @@ def policies_on_an_operation_that_runs_twice(check: Check) -> None:
         region = nn.Sequential(*layers, net(lambda module, x: x * x))
         contexts = partial(tool("create_selective_checkpoint_contexts"), policy)
         y = tool("checkpoint")(region, x, use_reentrant=False, context_fn=contexts)
-        check.equal(f"{name}: what the policy is told", results[:2], [first, second] if tells else [0.0, 0.0])
+        check.equal(f"{name}: what the policy is told", results, [first, second] if tells else [0.0, 0.0])
         with Noting():
             y.backward()
         check.order(f"{name}: computed again", ran, again)
