@@ -115,8 +115,9 @@ def met_by_loading(check: Check, name: str, kind: Kind) -> None:
         getattr(net, LOAD_POST)(lambda module, keys: log.append("net"))
     check.works(f"{name}: loading what a hook mends", partial(net.load_state_dict, state))
     check.equal(f"{name}: what is loaded then", dict(net.state_dict()), numbers)
-    if offered((1, 12)):
+    if offered((1, 13)):  # before, every module loads from one dict, as U-18 has it
         check.equal(f"{name}: hooks that meet their own keys alone", given, {"1": True, "10": True})
+    if offered((1, 12)):
         check.order(f"{name}: hooks after loading", log, ["1", "10", "net"])
 
 
