@@ -13,6 +13,7 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.ledger import Entry, load
 from hookcheck.contract.verdict import COST_CLASSES
 from hookcheck.record.model import Record
+from hookcheck.report.address import slug
 from hookcheck.report.archive import Archive, UnreadableFile, archive
 from hookcheck.report.drawing import report
 from hookcheck.report.site import site
@@ -87,6 +88,14 @@ def test_a_clause_says_all_that_is_known() -> None:
     assert "https://example.org/598" in Document(text).links
     assert "Not yet understood" in text
     assert "import torch" in text
+
+
+def test_a_script_of_several_causes_is_shown_once() -> None:
+    view = SiteView(archived(records()), {}, lambda cause: f"# {cause.clause}")
+    text = dict(site(view))["clauses/BW-01.html"]
+    assert text.count("# BW-01") == 1
+    assert text.count("that of the cause above") == len(view.causes["BW-01"]) - 1 > 0
+    assert f"#{slug(view.causes['BW-01'][0].name)}" in Document(text).links
 
 
 def test_a_verdict_is_a_symbol_and_a_word_and_says_what_it_costs() -> None:

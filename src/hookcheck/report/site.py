@@ -118,10 +118,15 @@ class _Site:
             claim=is_claim(clause),
             program=is_program(clause),
             rows=rows,
-            causes=[self.cause(cause) for cause in self.view.causes.get(clause.id, ())],
+            causes=self.causes(clause),
             judged=self.judged(clause, rows),
             unrun=self.unrun(clause),
         )
+
+    def causes(self, clause: PlannedClause) -> list[dict[str, Any]]:
+        """What a page shows of each cause; ``shown`` is the first one with its script, which several may have."""
+        items, shown = [self.cause(cause) for cause in self.view.causes.get(clause.id, ())], dict[str, str]()
+        return [{**item, "shown": shown.setdefault(item["script"], item["anchor"])} for item in items]
 
     def cause(self, cause: Cause) -> dict[str, Any]:
         places, script, copied = sorted(cause.cases), self.view.script(cause), command(cause)
