@@ -19,9 +19,9 @@ if (filter) {
     kinds: BigInt(`0x${row.dataset.kinds || 0}`),
     families: (row.dataset.family || "").split(" "),
     from: ranges(row.dataset.from || ""),
-    cases: row.querySelector(".cases"),
-    said: row.querySelector(".cases") ? row.querySelector(".cases").textContent : "",
+    cases: row.dataset.from ? row.querySelector("small > span") : null,
   }));
+  for (const item of rows) item.said = item.cases ? item.cases.textContent : "";
   const controls = [...filter.elements].filter((control) => control.name);
   const value = (name) => (filter.elements[name] ? filter.elements[name].value : "");
   const release = () => Math.max(0, filter.elements.release ? filter.elements.release.selectedIndex : 0);
