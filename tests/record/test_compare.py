@@ -322,12 +322,18 @@ def test_what_changed_from_2_6_to_2_13_on_networks() -> None:
 def test_what_changed_from_2_6_to_2_13_in_programs() -> None:
     groups = [g for g in measured().groups if g.families == (PROGRAM,) and g.cause.gap]
     mended = {g.cause.clause for g in groups if g.cause.status == MENDED}
-    assert mended == {"AB-03", "AM-03", "CK-21", "RB-11", "SI-04", "TC-14", "TR-08", "U-23"}
+    assert mended == {
+        *("AB-03", "AM-03", "CK-21", "CK-30", "RB-11", "SI-04", "TC-14", "TF-11", "TR-08", "U-23"),
+        *("DT-01", "DT-02", "DT-05"),  # pytorch#173865, #173454, #171709
+    }
     assert {g.cause.clause for g in groups} - mended == {
         *("BP-09", "BF-16", "BF-13"),  # the new warning
-        "TC-07",
+        *("TC-07", "DD-14"),
     }
-    assert [g.cause.clause for g in groups if g.cause.cost == "silent" and g.cause.worse] == []
+    silent = [g.cause.clause for g in groups if g.cause.cost == "silent" and g.cause.worse]
+    assert silent == ["DD-14"]  # replicate was rewritten (pytorch#174307)
+    raising = [g.cause.clause for g in groups if g.cause.cost == "exception" and g.cause.worse]
+    assert raising == ["DT-01"]  # of full_tensor, by pytorch#173865
 
 
 def test_torch_is_not_needed() -> None:
