@@ -21,6 +21,7 @@ from .test_run import topology
 parametrize: Any = import_module("torch.nn.utils.parametrize") if release(torch.__version__) >= (1, 9) else None
 
 MODES = ("function", "dispatch") if release(torch.__version__) >= (2, 0) else ()
+SAVING = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
 
 
 def state() -> dict[str, Any]:
@@ -35,6 +36,7 @@ def state() -> dict[str, Any]:
         "dtype": torch.get_default_dtype(),
         "random": torch.get_rng_state().tolist(),
         "warnings": list(warnings.filters),
+        "hooks on saved tensors": SAVING and SAVING(True),
         "modes": [getattr(torch._C, f"_len_torch_{what}_stack")() for what in MODES],
     }
 
@@ -55,6 +57,8 @@ def spoil() -> None:
         base = import_module("torch.utils._python_dispatch").TorchDispatchMode
         calling = {"__torch_dispatch__": lambda mode, call, types, given, named=None: call(*given, **(named or {}))}
         type("Passing", (base,), calling)().__enter__()
+    if SAVING:
+        torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda saved: saved).__enter__()
     warnings.simplefilter("ignore")
 
 

@@ -312,7 +312,7 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     ("id", "fact", "since", "control"),
     [
         ("HO-01", "deepcopy of symbolic_trace: forward hooks on the root", "1.8", "without symbolic_trace: expected "),
-        ("AL-01", "grad of a, with a leaf that is asked for", "2.0", ""),
+        ("AL-01", "grad of a, with a leaf that is asked for", "2.0", "by backward: expected "),
     ],
 )
 def test_a_fact_of_many_turns_has_a_short_script(id: str, fact: str, since: str, control: str) -> None:

@@ -28,6 +28,9 @@ _MODES = [
 ]
 """How many modes are entered of each sort, and what leaves the last one."""
 
+_SAVING = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", lambda tracing: None)
+"""The hooks on saved tensors that were entered last, where torch tells: since 2.1."""
+
 
 @contextmanager
 def preserved() -> Iterator[None]:
@@ -35,13 +38,13 @@ def preserved() -> Iterator[None]:
 
     That is: every global hook table and flag of ``torch.nn.modules.module`` (the flag of the global hook family is
     sticky: torch itself never resets it), the cache of parametrized weights (an error within ``cached`` must not leave
-    it on), the function and dispatch modes that are entered, grad mode, default dtype, and the random state of CPU and
-    CUDA devices. What a module keeps (its hook family is as sticky) needs no care, since every case builds modules of
-    its own.
+    it on), the function and dispatch modes and the hooks on saved tensors that are entered, grad mode, default dtype,
+    and the random state of CPU and CUDA devices. What a module keeps (its hook family is as sticky) needs no care,
+    since every case builds modules of its own.
     """
     held = [getattr(*variable) for variable in _VARIABLES]
     contents = [dict(value) if isinstance(value, dict) else None for value in held]
-    depths = [length() for length, _ in _MODES]
+    depths, saving = [length() for length, _ in _MODES], _SAVING(True)
     grad, dtype, random = torch.is_grad_enabled(), torch.get_default_dtype(), torch.default_generator.get_state()
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
     try:
@@ -55,6 +58,8 @@ def preserved() -> Iterator[None]:
         for (length, leave), depth in zip(_MODES, depths):
             while length() > depth:  # within one nothing compiles any more
                 leave()
+        while _SAVING(True) not in (None, saving):
+            torch._C._autograd._pop_saved_tensors_default_hooks()
         if torch.is_grad_enabled() is not grad:
             torch.set_grad_enabled(grad)
         if torch.get_default_dtype() is not dtype:

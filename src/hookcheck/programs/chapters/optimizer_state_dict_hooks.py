@@ -122,12 +122,11 @@ def a_load_pre_hook_changes_what_is_loaded(check: Check) -> None:
     check.equal("the learning rate of what is returned", _rate(optimizer.state_dict()), 0.0625)
     check.order("what a later hook gets", log, [0.0625])
     handle.remove()
-    handle = optimizer.register_load_state_dict_pre_hook(lambda *given: OrderedDict(renewed(*given)))
-    optimizer.load_state_dict(optimizer.state_dict())
-    check.equal("the learning rate of an OrderedDict that is returned", _rate(optimizer.state_dict()), 0.0625)
-    handle.remove()
     optimizer.load_state_dict(optimizer.state_dict())
     check.equal("the learning rate once that hook is removed", _rate(optimizer.state_dict()), 0.125)
+    optimizer.register_load_state_dict_pre_hook(lambda *given: OrderedDict(renewed(*given)))
+    optimizer.load_state_dict(optimizer.state_dict())
+    check.equal("the learning rate of an OrderedDict that is returned", _rate(optimizer.state_dict()), 0.0625)
 
 
 @program("OP-09", PROMISE, since="2.1", source=f"{LOAD_POST}; 'called after load_state_dict'")
