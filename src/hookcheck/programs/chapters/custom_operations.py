@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.lazy import torch
@@ -22,11 +23,12 @@ ASKED: list[Any] = []
 
 @cache
 def _operations() -> dict[str, Any]:
-    """Operations of one's own, by name, which are registered once in a process."""
+    """Operations of one's own, by name, registered once in a process, in a namespace that nothing else has."""
     library: Any = torch.library
+    space = f"operations_{uuid4().hex}"
 
     def operation(name: str, schema: str, act: Any, mutates: tuple[str, ...] = ()) -> Any:
-        return library.custom_op(f"custom_operations::{name}", act, mutates_args=mutates, schema=schema)
+        return library.custom_op(f"{space}::{name}", act, mutates_args=mutates, schema=schema)
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
         ASKED.append([len(inputs), inputs[2]])
