@@ -25,7 +25,6 @@ from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
 from hookcheck.repro.program import GIVEN, program_script, varying
 from hookcheck.repro.said import may_hide
-from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.repro.writing import (
     FAILURE,
     NESTED,
@@ -141,31 +140,6 @@ def test_fields_keep_what_makes_them_fields() -> None:
     assert bare(text) == text
 
 
-def test_a_loop_that_is_too_long_stays_a_loop() -> None:
-    loop = "for module_path in host.sites or [path for path, _ in net.named_modules()] if result is not None else ():"
-    text = wrapped(loop)
-    assert max(map(len, text.split("\n"))) <= WIDTH < len(loop)
-    assert ast.dump(ast.parse(f"{text}\n    pass")) == ast.dump(ast.parse(f"{loop}\n    pass"))
-
-
-def test_values_of_several_names_stand_on_lines_of_their_own() -> None:
-    line = f"first, second = {'f' * 50}(1), {'g' * 50}(2)"
-    assert wrapped(line) == f"first = {'f' * 50}(1)\nsecond = {'g' * 50}(2)"
-    assert wrapped(line.replace("(2)", "(first)")).startswith("first, second = (\n")
-
-
-def test_parameters_of_a_lambda_stay_together() -> None:
-    line = f"result = submit({'f' * 50}, lambda y, x: gradient(y, x), {'g' * 50})"
-    assert "\n    lambda y, x: gradient(y, x),\n" in wrapped(line)
-
-
-def test_items_that_hold_a_loop_stand_on_lines_of_their_own() -> None:
-    call = 'check("each call has the gradients of one backward", bool(all(a == 3 * b for a, b in seen_of_both)), True)'
-    text = wrapped(call)
-    assert max(map(len, text.split("\n"))) <= WIDTH < len(call)
-    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(call))
-
-
 def test_what_fails_is_told_on_one_line() -> None:
     text = stated('def act(check):\n    check.works("fact", act)', "fact")
     assert text == 'def act():\n    check("fact", failure(act), None)'
@@ -173,6 +147,13 @@ def test_what_fails_is_told_on_one_line() -> None:
     exec(FAILURE, names)
     assert names["failure"](lambda: exec("raise ValueError('no\\nmore')")) == "ValueError: no"
     assert names["failure"](lambda: 1) is None
+
+
+def test_where_a_fact_is_that_something_works_others_that_do_are_said_too() -> None:
+    text = 'def act(check):\n    check.works("one", f)\n    y = check.works("two", g)\n    check.works("three", h)'
+    assert stated(text) == "def act():\n    f()\n    y = g()\n    h()"
+    text = stated(text, "three")
+    assert text == 'def act():\n    check("one", failure(f), None)\n    y = g()\n    check("three", failure(h), None)'
 
 
 def _program(act: Callable[..., Any]) -> Program:

@@ -16,7 +16,8 @@ STRING = re.compile(r'"[^"]*"')
 CHAINED = r"(?<=\))\.\w+\("
 """Where a method of what a call gives is called."""
 
-CLOSES = re.compile(r"[)\]}:,]*")
+CLOSES = re.compile(r"(?:\.\w+\(\))?[)\]}:,]*")
+"""What may stand behind the bracket that a line is broken in: a method of what it gives, without arguments."""
 
 
 def wrapped(text: str) -> str:

@@ -11,6 +11,7 @@ from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
 from hookcheck.repro.heading import LACKS, header, release, since_guard
+from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
 from hookcheck.repro.syntax import lines_of, may_name, without
 from hookcheck.repro.wrapping import WIDTH, wrapped
@@ -140,7 +141,7 @@ class Written:
         program, name = self.program, self.program.judge.__name__
         least = program.since if self.device == "cpu" else max(program.since, "2.0", key=release)
         text, since = without_guards(text, least)
-        body = stated(text, fact)
+        body = named(stated(text, fact))
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
         if fact and not self.others_end:
             helpers = [h.replace("if observed", f"if name == {quoted(repr(fact))} and observed") for h in helpers]
@@ -214,25 +215,39 @@ _OF_DICTS = """    if type(value) is dict:
 
 
 def stated(text: str, fact: str = "") -> str:
-    """A program whose facts are calls of one function, ``check(name, observed, expected)``; ``fact`` it is about."""
-    while calls := [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and _of_check(node)]:
+    """A program whose facts are calls of one function, ``check(name, observed, expected)``; ``fact`` it is about.
+
+    That something works is stated where that is what the fact is about, of others then too, one of which may be its
+    control; elsewhere it is done.
+    """
+    about = any(_works(call) and may_name(call, fact) for call in _facts(ast.parse(text))) if fact else False
+    while calls := _facts(tree := ast.parse(text)):
         first = sys.maxsize, 0
+        alone = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
         for call in sorted(calls, key=start, reverse=True):
             if end(call) <= first:  # what is inside comes first
-                text, first = _rewritten(text, call, fact), start(call)
+                says = about and (may_name(call, fact) or call in alone)
+                text, first = _rewritten(text, call, says), start(call)
     text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
     text = re.sub(r"(\(\s*)check(?:,\s+|(?=\)))", r"\1", text)  # what hands its check on, or is handed it
     return re.sub(r",\s+check(?=[,)])", "", text).replace("check.device", '"cpu"')
 
 
-def _rewritten(text: str, call: ast.Call, fact: str) -> str:
-    """The text with one call of the check written as a script does."""
+def _facts(tree: ast.AST) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _of_check(node)]
+
+
+def _works(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "works"
+
+
+def _rewritten(text: str, call: ast.Call, says: bool) -> str:
+    """The text with one call of the check written as a script does; ``says`` whether that something works is stated."""
     assert isinstance(call.func, ast.Attribute)
     name = call.func.attr
     arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "says")]
     known = SAYING if name in SAYING and len(arguments) > STATED[name].count("{") else STATED
-    about = name == "works" and bool(fact) and may_name(call, fact)
-    form = FAILS if about else known[name]
+    form = FAILS if says and _works(call) else known[name]
     if name == "order" and isinstance(arguments[1], (ast.List, ast.ListComp)):
         form = STATED["equal"]  # it is a list
     written = form.format(*(_source(text, a, f"{{{i}}}()" in form) for i, a in enumerate(arguments)))

@@ -52,21 +52,23 @@ def _without_gradient() -> Any:
 
 
 TURNS: dict[str, Callable[[Any], Any]] = {
-    "from_local": lambda x: tensor().DTensor.from_local(x, mesh(), [tensor().Shard(0)]),
     "to_local": lambda d: d.to_local(),
     "redistribute": lambda d: d.redistribute(placements=[tensor().Replicate()]),
     "full_tensor": lambda d: d.full_tensor(),
 }
-"""What turns a tensor into a DTensor, one into a tensor, or a DTensor into another."""
+"""What turns a DTensor into a tensor, or into another DTensor."""
 
 
 @program("DT-01", PROMISE, since="2.6", source=f"{DTENSOR}; pytorch#173865, pytorch#173123")
 def absent_gradients_stay_absent(check: Check) -> None:
     """Where no gradient comes back to what a DTensor was turned into, or what was turned into one, it gets none."""
     with process_group(check):
+        plain = torch.tensor([1.0, 2.0], requires_grad=True)
+        turned = tensor().DTensor.from_local(plain, mesh(), [tensor().Shard(0)])
+        check.works("from_local", lambda: _without_gradient().apply(turned).sum().backward())
+        check.equal("from_local: gradient", held(plain.grad), None)
         for name, turn in TURNS.items():
-            plain = name == "from_local"
-            leaf = torch.tensor([1.0, 2.0], requires_grad=True) if plain else distributed(tensor().Shard(0), 1.0, 2.0)
+            leaf = distributed(tensor().Shard(0), 1.0, 2.0)
             check.works(name, lambda leaf=leaf, turn=turn: _without_gradient().apply(turn(leaf)).sum().backward())
             check.equal(f"{name}: gradient", held(leaf.grad), None)
 

@@ -49,14 +49,13 @@ def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
     """How the modules of ``net`` hold those hooks that have a word: with which options, and after which others."""
     for module in net.modules():
         for name, table in vars(module).items():
-            if not is_hook_table(name, table):
-                continue
-            before: list[str] = []
-            for key, hook in table.items():
-                word = words.get(getattr(hook, "hook", hook))
-                if word:
-                    yield f"{word} in {name} with {options(module, name, key, hook)} after {before}"
-                    before.append(word)
+            if is_hook_table(name, table):
+                before: list[str] = []
+                for key, hook in table.items():
+                    word = words.get(getattr(hook, "hook", hook))
+                    if word:
+                        yield f"{word} in {name} with {options(module, name, key, hook)} after {before}"
+                        before.append(word)
 
 
 def hooked(net: Module, group: str) -> dict[tuple[str, str], Callable[..., None]]:
