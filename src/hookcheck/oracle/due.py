@@ -20,9 +20,9 @@ class Firing:
     tells what the passes before met of the call: ``nothing``, ``outputs alone`` since they last met its inputs, or
     ``both``.
 
-    Joined boundaries make gradients that a run without hooks does not compute: an enclosing module of whose outputs one
-    is used hands zeros to whatever made the others, or nothing, as the release has it. ``certain`` is False for a
-    firing that owes itself to nothing else, and ``open`` are the places of ``grad_output`` that may be None or zero.
+    Joined boundaries make gradients that a run without hooks does not compute: if only one output of an enclosing
+    module is used, what made the others receives zeros or None, depending on the release. ``certain`` is False for a
+    firing that is due to such gradients alone, and ``open`` are the places of ``grad_output`` that may be None or zero.
     """
 
     call: CallTrace
