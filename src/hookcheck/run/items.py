@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hookcheck.contract.clause import CLAUSES, UNSPECIFIED
-from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult
+from hookcheck.contract.verdict import CRASHED, DEVIATES, TIMED_OUT, CaseResult, Deviation
 from hookcheck.programs.program import Program
 from hookcheck.report.counterexample import lost_text, network_text, program_text
 from hookcheck.run.session import Session, Unexplained
@@ -39,9 +39,11 @@ class CellItem:
             pytest.fail(self._lost(results), pytrace=False)
         stale = self.session.ledgers[self.device].stale(results, self.clause, self.family, self.kind)
         if stale and any(result.outcome == "ran" for result in results):
+            unknown = next((d for _, d in self._unknown(results)), None)
             pytest.fail(
-                f"the ledger calls this cell deviating ({stale[0].id}), and no topology shows it: "
-                "narrow the entry, or remove it if the deviation is gone",
+                f"the ledger calls this cell deviating ({stale[0].id}), and nothing that ran shows it so: "
+                "narrow the entry, or remove it if the deviation is gone"
+                + (f"; no entry explains: {unknown.gap} at {unknown.subject}" if unknown else ""),
                 pytrace=False,
             )
         if cell.unexplained:
@@ -54,13 +56,17 @@ class CellItem:
 
     def _message(self, results: Iterable[CaseResult]) -> str:
         """What the ledger does not explain: the smallest network that shows it, or the program with all its facts."""
-        deviations = [(r.topology, d) for r in results for d in r.deviations]
-        unknown = [(id, d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
+        unknown = self._unknown(results)
         clause = CLAUSES[self.clause]
         if isinstance(clause, Program):
             return program_text(clause, [d for _, d in unknown])
         topology, deviation = min(((self._known[id], d) for id, d in unknown), key=lambda item: size(item[0]))
         return network_text(topology, self.family, self.kind, deviation)
+
+    def _unknown(self, results: Iterable[CaseResult]) -> list[tuple[str, Deviation]]:
+        """What no entry explains, each with the topology that shows it."""
+        deviations = [(r.topology, d) for r in results for d in r.deviations]
+        return [(id, d) for id, d in deviations if d.clause == self.clause and d.ledger is None]
 
     def _lost(self, results: Iterable[CaseResult]) -> str:
         """In which case the process was lost: the smallest network, or the program."""

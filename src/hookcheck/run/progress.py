@@ -85,9 +85,13 @@ def words(nodeid: str) -> str:
     'residual on cpu: BW-07 with full_backward'
     >>> words("conformance/test_exploration.py::test_new[residual:cpu]")
     'new networks of residual on cpu'
+    >>> words("conformance/test_exploration.py::test_new_topologies[NOTSET]")
+    'no new topologies'
     """
     if cell := _CELL.search(nodeid):
         return "{family} on {device}: {clause} with {kind}".format(**cell.groupdict())
     if exploration := _EXPLORATION.search(nodeid):
         return "new networks of {family} on {device}".format(**exploration.groupdict())
-    return nodeid.rpartition("::")[2].replace("_", " ")
+    name = nodeid.rpartition("::")[2].replace("_", " ")
+    nothing = name.endswith("[NOTSET]")  # so pytest calls what is there for nothing
+    return f"no {name[len('test ') : -len('[NOTSET]')]}" if nothing else name
