@@ -8,12 +8,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hookcheck.contract.clause import Clause
+from hookcheck.contract.clause import CLAIM, PIN, Clause
 from hookcheck.contract.ledger import Entry
 from hookcheck.contract.verdict import RAN
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import Folded, public_version
 from hookcheck.record.reading import read_folded, record_files
+from hookcheck.repro.heading import FAILS, LACKS
 from hookcheck.repro.links import links
 from hookcheck.repro.verify import Verdict
 
@@ -34,7 +35,7 @@ def issue(
     those that pass in the records; ``prior`` names issues that speak of the same.
     """
     here = verdicts[0]
-    said = f"> {clause.statement}\n\n" + "\n".join(f"- {link}" for link in documentation)
+    said = "\n\n".join([f"> {clause.statement}", *filter(None, ["\n".join(f"- {link}" for link in documentation)])])
     ran = "\n".join(f"| {verdict.torch} | {verdict.text()} |" for verdict in verdicts)
     outputs = "\n\n".join(f"torch {v.torch}:\n\n{_fenced(v.output)}" for v in verdicts if v.output)
     failing, passing = (", ".join(names) or "none" for names in releases)
@@ -42,9 +43,9 @@ def issue(
     parts = [
         f"# {title}",
         "### 🐛 Describe the bug",
-        f"What the documentation promises ({clause.source}):\n\n{said}",
-        f"This script needs torch alone. It ends with exit code 1 where the fault shows ({_often(here)}), 0 where "
-        "torch is as documented, 2 where its control fails, 3 where torch lacks the API.",
+        f"{_promised(clause, documentation)} ({clause.source}):\n\n{said}",
+        f"This script needs torch alone. It ends with exit code 1 where the fault shows ({_often(here)}), 0 where it "
+        f"does not{_other_codes(script)}.",
         _fenced(script.rstrip("\n"), "python"),
         f"**Observed and expected**\n\n{outputs}",
         f"**Releases**\n\nIn the records of hookcheck the same case fails on: {failing}. It passes on: {passing}.\n\n"
@@ -54,6 +55,21 @@ def issue(
         _fenced(environment.rstrip("\n") or "Please add the output of `python -m torch.utils.collect_env`."),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _promised(clause: Clause, documentation: Sequence[str]) -> str:
+    """Who says what is quoted."""
+    if clause.rank == PIN:
+        return "What is documented nowhere, but relied on"
+    if clause.rank == CLAIM:
+        return "What is claimed of hooks"
+    return "What the documentation promises" if documentation else "What should hold"
+
+
+def _other_codes(script: str) -> str:
+    """The exit codes beside 0 and 1, as far as the script has them."""
+    codes = {FAILS: "where its control fails", LACKS: "where torch or machine lack what it needs"}
+    return "".join(f", {code} {when}" for code, when in codes.items() if re.search(rf"SystemExit\({code}\b", script))
 
 
 def _often(verdict: Verdict) -> str:
@@ -93,9 +109,13 @@ def _deviates(record: Folded, clause: str, kind: str, topology: str) -> bool | N
 
 
 def prior_issues(clause: Clause, entry: Entry | None) -> list[str]:
-    """What the clause's source and the ledger name: addresses of issues, and of what the deviation rests on."""
+    """What the clause's source and the ledger name: addresses of issues, and of what the deviation rests on.
+
+    An issue and a pull request do not have the same number: one that is named as both is named once.
+    """
     named = [link for link in links(clause.source) if "/issues/" in link]
-    return list(dict.fromkeys([*named, *([entry.link] if entry is not None and "github.com" in entry.link else [])]))
+    named += [entry.link] if entry is not None and "github.com" in entry.link else []
+    return list({re.sub(r"/(?:issues|pull)/", "/", link): link for link in named}.values())
 
 
 def collected() -> str:

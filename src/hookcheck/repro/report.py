@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,24 +112,27 @@ def _check(wanted: Wanted, clause: Clause, kind: HookKind, device: str) -> None:
 def verified(
     report: Report, folder: Path, torches: Sequence[str], runs: int, limit: float, say: Callable[[str], None]
 ) -> Report:
-    """The report with its script, written to ``folder``, run on the torch at hand and on other releases.
+    """The report with its script run on the torch at hand and on other releases, and then written to ``folder``.
 
     Raises:
-        HookcheckError: the fault does not show on the torch at hand; the script is removed.
+        HookcheckError: the fault does not show on the torch at hand; no script is written.
         UnwritableFolder: ``folder`` cannot be written.
     """
-    path = folder / "repro.py"
+    check_writable(folder)
+    version, verdicts = public_version(str(torch.__version__)), list[Verdict]()
+    with tempfile.TemporaryDirectory(prefix="hookcheck-repro-") as elsewhere:  # what is there may be somebody's
+        path = Path(elsewhere) / "repro.py"
+        path.write_text(report.script, encoding="utf-8")
+        say(f"running the script on torch {version}")
+        verdicts.append(seen_to_show(path, version, runs, limit))
+        for other in torches:
+            say(f"running the script on torch {other}")
+            verdicts.append(verify.on(path, other, runs, limit, version))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(report.script, encoding="utf-8")
+        (folder / "repro.py").write_text(report.script, encoding="utf-8")
     except OSError as fault:
         raise UnwritableFolder(folder, fault.strerror or str(fault)) from None
-    version = public_version(str(torch.__version__))
-    say(f"running the script on torch {version}")
-    verdicts = [seen_to_show(path, version, runs, limit)]
-    for other in torches:
-        say(f"running the script on torch {other}")
-        verdicts.append(verify.on(path, other, runs, limit, version))
     return Report(**{**vars(report), "verdicts": tuple(verdicts)})
 
 
@@ -139,6 +143,8 @@ def check_writable(folder: Path) -> None:
         UnwritableFolder: it cannot.
     """
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise UnwritableFolder(folder, os.strerror(errno.ENOTDIR))
     if not os.access(there, os.W_OK):
         raise UnwritableFolder(folder, os.strerror(errno.EACCES))
 

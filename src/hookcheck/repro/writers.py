@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 from hookcheck.contract.ledger import Ledger
@@ -18,6 +19,9 @@ WRITERS: Mapping[str, str] = {
 }
 """The programs that one of them writes for, by id; a table of names, since whoever asks may have no torch."""
 
+LONGEST = 120
+"""So many characters a title has at most."""
+
 
 def titled_script(program: Program, device: str | None, first: Deviation, ledger: Ledger) -> tuple[str, str]:
     """The title and the script of what a program states that is not so.
@@ -32,7 +36,9 @@ def titled_script(program: Program, device: str | None, first: Deviation, ledger
     from hookcheck.repro.situations.script import situation_script
 
     run, fact, writer = executed_alone if program.alone else executed, first.subject, WRITERS.get(program.id)
-    title = f"{program.chapter}: {fact}: {first.observed} instead of {first.expected}"
+    title = f"{fact}: {first.observed} instead of {first.expected}"
+    if len(title) > LONGEST and str(first.observed)[:1] in ("[", "(", "{"):  # whose beginning says nothing
+        title = f"{fact}: not as stated: {program.statement}"
     if writer == SITUATIONS:
         title, script = situation_script(program, fact, ledger, device or "cpu")
     elif writer == MACHINE:
@@ -41,4 +47,4 @@ def titled_script(program: Program, device: str | None, first: Deviation, ledger
         title, script = hosted_script(program, device, fact, run)
     else:
         script = program_script(program, device, fact, run)
-    return title[:120], script
+    return textwrap.shorten(title, LONGEST, placeholder=" …"), script
