@@ -130,9 +130,17 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
         (*parts.imports, *([SUPPRESS] if raises else []), *MODULES.get(asked.place, ())),
         _guard(case.kind, case.topology, case.device),
         "\n\n\n".join([*(["leaked = {}"] if leaking else []), *parts.classes, *hooking.helpers, run]),
-        _verdict(way, asked, judged, case.kind.register, derivation(case, asked)),
+        "\n".join(
+            [*_in_full(sighting, asked), _verdict(way, asked, judged, case.kind.register, derivation(case, asked))]
+        ),
         tuple(re.findall(r"(?m)^def (\w+)", "\n".join(hooking.helpers))),
     )
+
+
+def _in_full(sighting: Sighting, asked: Question) -> list[str]:
+    """What prints tensors with all their digits, where two runs differ in the last ones alone."""
+    rounded = asked.compared and asked.relation == SAME and sighting.symptom.gap == "other rounding"
+    return ["torch.set_printoptions(precision=17)  # they differ in the last bits"] if rounded else []
 
 
 def _register(way: Way) -> str:
@@ -265,6 +273,7 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
         lines += [f"control = {first}"] if first else []
         lines.append(f"experiment = {second}")
     lines += ["gc.collect()"] if asked.place == ALIVE else []
+    lines += [f"# {why}"] if asked.relation == ORDER and why else []
     runs = ["control", "experiment"] if first or control.value else ["experiment"]
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
@@ -288,9 +297,10 @@ def raising(act: str) -> str:
 def _imports(lines: Sequence[str], body: str) -> list[str]:
     """The lines that import what a script may need, as far as its ``body`` still does."""
     needed = {line for line in lines if is_needed(line, body)}
-    torches = sorted(line for line in needed if "torch" in line)
-    standard = sorted(needed.difference(torches), key=_plain_first)
-    return [*standard, *([""] if standard else []), "import torch", *torches, "from torch import nn"]
+    torches = {line for line in needed if "torch" in line}
+    standard = sorted(needed - torches, key=_plain_first)
+    ordered = sorted({*torches, "import torch", "from torch import nn"}, key=_plain_first)
+    return [*standard, *([""] if standard else []), *ordered]
 
 
 def _plain_first(line: str) -> tuple[bool, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, RETAINED, HookKind
 from hookcheck.networks.case import Case
@@ -35,7 +36,7 @@ def title(sighting: Sighting, asked: Question) -> str:
     if asked.place == CALLS:
         return f"{hooked} on {what}: {_called(sighting, asked)}"
     if asked.place == WARNINGS:
-        text = asked.argument.split(". ")[0][:60]
+        text = textwrap.shorten(asked.argument.split(". ")[0], 60, placeholder=" …")
         return f"{hooked} on {what} warns although the hook returns None: {text}"
     if asked.place == ALIVE:
         return f"{hooked} on {what}: after the run {asked.path} is never freed"
@@ -116,19 +117,19 @@ def _parts(module: Composite) -> list[str]:
 def derivation(case: Case, asked: Question) -> str:
     """Why that is expected, in one line."""
     if asked.place == CALLS and asked.relation == COUNT:
-        path = asked.path.partition("[")[0]  # the module of an output
-        forwards = sum(call.path == path for call in case.expected.trace.calls)
-        backwards = len(case.expected.trace.passes)
-        once_more = "" if case.kind.call == RETAINED else f", backward {_times(backwards)}"
-        return f"forward {_times(forwards)}{once_more}"
+        return _how_often(case, asked)
+    if asked.relation == ORDER:
+        return _order(case.kind, *asked.expected[:2])
     if asked.place == CALLS and case.kind.call in (FORWARD, FORWARD_PRE):
         return "as forward returned it" if asked.argument == "output" else "as the call gave it"
     if asked.relation == LENGTH and not asked.argument:
         return f"hook({', '.join(case.kind.parameters)})"
     if asked.relation == LENGTH:
         return "one for each positional argument" if asked.argument == "grad_input" else "one for each output"
-    if asked.relation == TYPE and asked.expected in ("NoneType", "Tensor"):
-        return "no gradient is computed there" if asked.expected == "NoneType" else "its gradient is computed"
+    if asked.relation == TYPE and asked.expected == "NoneType":
+        return "no gradient is computed there"
+    if asked.relation == TYPE and asked.expected == "Tensor":
+        return "its gradient is computed" + ("" if _asks_for_grad(case, asked) else ", as another input requires grad")
     if asked.relation == TYPE:
         return f"hook({', '.join(case.kind.parameters)})"
     if asked.relation == DTYPE:
@@ -138,6 +139,42 @@ def derivation(case: Case, asked: Question) -> str:
     steps = [node.primitive for node in reversed(case.expected.trace.nodes) if node.primitive is not None]
     rules = [rule for step in steps if (rule := _rule(step))]
     return f"chain rule: {', then '.join(rules[:3])}" if rules else "the cotangent itself"
+
+
+def _how_often(case: Case, asked: Question) -> str:
+    """Why a hook is called so often: the calls and the backward passes, or that not each of them counts."""
+    path = asked.path.partition("[")[0]  # the module of an output
+    forwards = sum(call.path == path for call in case.expected.trace.calls)
+    backwards = len(case.expected.trace.passes)
+    if case.kind.call in (FORWARD, FORWARD_PRE, RETAINED):
+        return f"forward {_times(forwards)}"
+    of_leaves = case.kind.scope in ("leaf", "leaves")
+    if asked.expected == (backwards if of_leaves else forwards * backwards):
+        return ("" if of_leaves else f"forward {_times(forwards)}, ") + f"backward {_times(backwards)}"
+    if asked.expected == 0:
+        return "no gradient that the hook waits for is computed"
+    return "once where a backward computes the gradient that the hook waits for"
+
+
+def _order(kind: HookKind, before: str, after: str) -> str:
+    """Why one hook is called before another; empty where no short reason is known."""
+    if not kind.backward:
+        return ""
+    if after.startswith(f"{before}."):
+        return "backward meets the outputs of an enclosing module first"
+    if before.startswith(f"{after}."):
+        return "backward meets the inputs of an enclosing module last"
+    return "backward meets a consumer before what it consumes"
+
+
+def _asks_for_grad(case: Case, asked: Question) -> bool:
+    """Whether the argument that is looked at requires grad itself; its gradient is computed beside others if not."""
+    position = re.fullmatch(r"\[(\d+)\]", asked.index)
+    call = next((call for call in case.expected.trace.calls if call.path == asked.path), None)
+    if asked.argument != "grad_input" or position is None or call is None or int(position[1]) >= len(call.args):
+        return True
+    tensor = call.args[int(position[1])]
+    return tensor is None or tensor.requires_grad
 
 
 def _rule(step: Primitive) -> str:
