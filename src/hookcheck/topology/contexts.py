@@ -93,11 +93,11 @@ from torch.distributed.fsdp import fully_shard
 
 def sharded(module):
     process_group()
-    own = dict(module.named_parameters())
-    (device,) = {p.device.type for p in own.values()} or {"cpu"}
+    old = dict(module.named_parameters())
+    (device,) = {p.device.type for p in old.values()} or {"cpu"}
     whole = fully_shard(module, mesh=init_device_mesh(device, (1,)))
     for name, shard in module.named_parameters():
-        shard.register_post_accumulate_grad_hook(lambda s, held=own[name]: setattr(held, "grad", s.grad.to_local()))
+        shard.register_post_accumulate_grad_hook(lambda s, held=old[name]: setattr(held, "grad", s.grad.to_local()))
     return whole"""
 
 ON_A_MESH = """\
