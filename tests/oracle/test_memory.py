@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.tolerance import assert_close
 from hookcheck.topology.build import build
-from hookcheck.topology.model import Apply, Backward, Composite, Input, Statement, Topology, Within
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Statement, Topology, Within
 from hookcheck.topology.ops import Add, Mul, Sum
+from hookcheck.topology.ops.elementwise import Scale
 from hookcheck.topology.ops.inplace import AddInplace, CopyInplace, MulInplace, ReLUInplace, ScaleInplace, ZeroInplace
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.ops.reduction import SumOver
@@ -109,6 +111,17 @@ class TestByHand:
         e = expected(program(*body, result="a"))
         assert value(e, "a") == NUMBERS["x"].tolist()
         assert e.leaf_gradients["x"].tolist() == NUMBERS["v"].tolist()
+
+    def test_a_write_to_a_part_of_an_output_is_one_of_those_who_consume_it(self) -> None:
+        # The module gives 2x; then the first row of that is multiplied by u, and all of it is asked for.
+        doubled = Composite((), ("x",), (Apply("y", Scale(2.0), (Ref("x"),)),), Ref("y"))
+        body = (Call("h", "", (Ref("a"),)), step("b", Select(0, 0), "h"), step("c", MulInplace(), "b", "u"))
+        (firing,) = expected(replace(program(*body, result="h"), module=doubled)).firings
+        (grad_input,), (grad_output,) = firing.grad_input, firing.grad_output
+        assert grad_output is not None
+        assert grad_output.tolist() == [[7, 80, 900], [1e3, 1e4, 1e5]]
+        assert grad_input is not None
+        assert grad_input.tolist() == [[14, 160, 1800], [2e3, 2e4, 2e5]]
 
 
 PROGRAMS = {

@@ -110,7 +110,18 @@ def in_base(tracer: Stepping, target: Tensor) -> Tensor:
     """
     if target.base is None or target.positions is None or not followed(tracer, target):
         return target
-    return tracer.step(Taken(target.positions), (target.base,), {}, {})[0]
+    return tracer.step(Taken(target.positions), (_whole(target),), {}, {})[0]
+
+
+def _whole(target: Tensor) -> Tensor:
+    """Where what lies in the base of ``target`` is: what came out of a boundary, where it is all of that base.
+
+    A module that gives all of a tensor is asked for the gradient of what it gave, and a write to a part of that is
+    one of those who consume it.
+    """
+    assert target.base is not None
+    bound = target.bound
+    return bound if bound is not None and bound.positions is None and bound.newer is None else target.base
 
 
 def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
@@ -125,7 +136,9 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     if not followed(tracer, target):
         whole = _renumbered(base, Pasted(_positions(target)).forward((base.array, new.array), {})[0])
     else:
-        whole = new if target.positions is None else tracer.step(Pasted(target.positions), (base, new), {}, {})[0]
+        whole = (
+            new if target.positions is None else tracer.step(Pasted(target.positions), (_whole(target), new), {}, {})[0]
+        )
     base.newer = whole
     taken: dict[int, Tensor] = {}  # what comes out of a boundary is the same view
     for view in [view for view in base.views if view.newer is None]:
@@ -139,7 +152,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
                 (taken[id(view.positions)],) = tracer.step(Taken(view.positions), (whole,), {}, {})
             seen = _again(taken[id(view.positions)])
         aliased(seen, whole, view.positions)
-        seen.bound = seen.stale = view.bound
+        seen.bound, seen.stale = view.bound, view.bound is not None
         view.newer = seen
     return target.newer or whole
 

@@ -366,7 +366,7 @@ def _passed(node: Node, slot: int, tensor: Tensor, writing: bool) -> Tensor:
     out = Tensor(tensor.array, tensor.requires_grad, tensor.dtype, node, slot)
     if writing:
         aliased(out, tensor, tensor.positions)
-        out.bound = tensor.requires_grad
+        out.bound = out if tensor.requires_grad else None
     return out
 
 
