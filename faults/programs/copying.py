@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
@@ -62,6 +63,42 @@ def _spectral_norm_computes_at_once() -> Patch:
     return replaced(SpectralNorm, "apply", make)
 
 
+def _tensors_take_memory() -> Patch:
+    return replaced(Tensor, "__deepcopy__", lambda original: lambda self, memo: original(self.clone().detach(), {}))
+
+
+def _tensors_lose_attributes() -> Patch:
+    def make(original: Any) -> Any:
+        def reduce(self: Any, protocol: Any) -> Any:
+            vars(self).clear()
+            return original(self, protocol)
+
+        return reduce
+
+    return replaced(Tensor, "__reduce_ex__", make)
+
+
+def _tensors_lose_gradients() -> Patch:
+    def make(original: Any) -> Any:
+        def deepcopy(self: Any, memo: Any) -> Any:
+            new = original(self, memo)
+            new.grad = None
+            return new
+
+        return deepcopy
+
+    return replaced(Tensor, "__deepcopy__", make)
+
+
+def _without_pre_hooks(original: Any) -> Any:
+    """What takes the state of a pickle leaves forward pre-hooks out of it."""
+
+    def setstate(self: Any, state: Any) -> None:
+        original(self, {**state, "_forward_pre_hooks": OrderedDict()})
+
+    return setstate
+
+
 FAULTS = (
     Fault("deepcopy shares tables of hooks", lambda: _deepcopies(lambda table: table), ("SZ-20", "U-13"), kinds=()),
     Fault(
@@ -80,4 +117,13 @@ FAULTS = (
         kinds=(),
     ),
     Fault("spectral_norm has a weight that is no leaf at once", _spectral_norm_computes_at_once, ("SZ-25",), kinds=()),
+    Fault("deepcopy of a tensor takes memory of its own", _tensors_take_memory, ("SZ-32",), kinds=(), since="1.13"),
+    Fault("a tensor is pickled without attributes", _tensors_lose_attributes, ("SZ-33",), kinds=(), since="2.0"),
+    Fault("deepcopy of a tensor has no gradient", _tensors_lose_gradients, ("SZ-30",), kinds=(), since="1.13"),
+    Fault(
+        "a module from a pickle computes no weight",
+        lambda: replaced(Module, "__setstate__", _without_pre_hooks),
+        ("SZ-31",),
+        kinds=(),
+    ),
 )

@@ -198,3 +198,78 @@ def a_deepcopy_of_what_prunes(check: Check) -> None:
     check.works("deepcopy of a module under spectral_norm, before a call", partial(copy.deepcopy, normed))
     normed(torch.ones(1, 1))
     check.works("deepcopy of a module under spectral_norm, after a call", partial(copy.deepcopy, normed))
+
+
+def _empty(kind: Any, *sizes: Any) -> Any:
+    """What deepcopy asks of a subclass of Tensor that is to be copied."""
+    return torch.empty(*sizes).as_subclass(kind)
+
+
+@program("SZ-30", PROMISE, since="1.13", source="copy.deepcopy; pytorch#95711, pytorch#117275")
+def a_copy_has_what_hooks_find(check: Check) -> None:
+    """What a hook finds on a leaf goes with its deepcopy, be it a parameter, another leaf or one of a subclass that can
+    be copied: its class, its attributes and its gradient."""
+    subclass: Any = type("Subclass", (torch.Tensor,), {"new_empty": lambda self, *sizes: _empty(type(self), *sizes)})
+    leaves = {
+        "a leaf": torch.ones(1).requires_grad_(),
+        "a parameter": nn.Parameter(torch.ones(1)),
+        "a leaf of a subclass": torch.ones(1).as_subclass(subclass).requires_grad_(),
+    }
+    for what, leaf in leaves.items():
+        leaf.tag, leaf.grad = "tag", 2 * torch.ones(1)
+        new = copy.deepcopy(leaf)
+        check.true(f"{what}: the class", type(new) is type(leaf))
+        check.equal(f"{what}: an attribute", getattr(new, "tag", None), "tag")
+        check.equal(f"{what}: the gradient", new.grad, [2])
+
+
+@program("SZ-32", PROMISE, since="1.13", source="copy.deepcopy of what shares memory; pytorch#79788")
+def copies_share_what_originals_share(check: Check) -> None:
+    """Tensors in one memory are in one memory when they are copied with deepcopy together, parameters as well as other
+    leaves, and so are those of a module with hooks."""
+    shared = torch.ones(2)
+    net: Any = nn.Module()
+    net.one, net.other = nn.Parameter(shared[:1]), nn.Parameter(shared[1:])
+    net.register_forward_hook(noting("hook"))
+    new = copy.deepcopy(net)
+    pairs: dict[str, Any] = {
+        "leaves": copy.deepcopy([shared[:1], shared[1:]]),
+        "parameters": copy.deepcopy([nn.Parameter(shared[:1]), nn.Parameter(shared[1:])]),
+        "parameters of a module": [new.one, new.other],
+    }
+    for what, (one, other) in pairs.items():
+        check.true(f"{what}: side by side", other.data_ptr() - one.data_ptr() == shared.element_size())
+
+
+@program("SZ-33", PROMISE, since="1.13", source="pickle, torch.save; pytorch#65694")
+def attributes_go_through_pickle(check: Check) -> None:
+    """The attributes of a parameter and of another leaf go through pickle and ``torch.save``."""
+    for what, leaf in {"a leaf": torch.ones(1).requires_grad_(), "a parameter": nn.Parameter(torch.ones(1))}.items():
+        leaf.tag = "tag"
+        for way, copied in {"pickle": through_pickle, "torch.save": through_save}.items():
+            check.equal(f"{way} of {what}: an attribute", getattr(copied(leaf), "tag", None), "tag")
+
+
+@program("SZ-31", PROMISE, since="1.7", source="torch.nn.utils.weight_norm; pickle, torch.save; pytorch#102983")
+def a_weight_is_computed_after_pickle(check: Check) -> None:
+    """The weight that a pre-hook of torch computes is, in a module from a pickle, still computed of the parameters, so
+    that its gradient reaches them and their hooks before a call as after one."""
+    prune: Any = import_module("torch.nn.utils.prune")
+    norms: Any = import_module("torch.nn.utils")
+    kinds: dict[str, tuple[Callable[[Any], Any], str]] = {
+        "weight_norm": (norms.weight_norm, "weight_v"),
+        "spectral_norm": (norms.spectral_norm, "weight_orig"),
+        "pruning": (lambda net: prune.custom_from_mask(net, "weight", torch.ones(1, 1)), "weight_orig"),
+    }
+    for kind, (do, source) in kinds.items():
+        for way in ("pickle", "torch.save"):
+            net = do(linear())
+            net(torch.ones(1, 1))
+            new = {"pickle": through_pickle, "torch.save": through_save}[way](net)
+            calls: list[int] = []
+            getattr(new, source).register_hook(lambda gradient, calls=calls: calls.append(1))
+            new.weight.sum().backward()
+            check.calls(f"{kind} through {way}, before a call: hook of the parameter", len(calls), 1)
+            calls.clear()
+            new(torch.ones(1, 1)).sum().backward()
+            check.calls(f"{kind} through {way}, after a call: hook of the parameter", len(calls), 1)
