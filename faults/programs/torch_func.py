@@ -102,6 +102,16 @@ def _left_after_errors() -> AbstractContextManager[None]:
     return edited(stateless, "_reparametrize_module", ("try:", "if True:"), ("finally:", "if True:"))
 
 
+def _primal(original: Any) -> Any:
+    """A call of a module whose output has lost its tangent."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        output = original(self, *args, **kwargs)
+        return torch.autograd.forward_ad.unpack_dual(output).primal
+
+    return call
+
+
 FAULTS = (
     Fault(
         "torch.func.functional_call: hooks are left out",
@@ -150,4 +160,12 @@ FAULTS = (
         ("TF-10",),
         kinds=(),
     ),
+    Fault(
+        "torch.func.functional_call: a parameter is given by one name only",
+        lambda: replaced(stateless, "_untie_named_tensors_map", lambda original: lambda module, given: given),
+        ("TF-12",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault("a module hands no tangent on", lambda: replaced(torch.nn.Module, "__call__", _primal), ("TF-13",), kinds=()),
 )

@@ -285,3 +285,61 @@ def transforms_call_hooks_in_inference_mode(check: Check) -> None:
             result = check.works(f"{name} in inference mode", lambda t=transform, f=square: t(f)(torch.tensor(3.0)))
         check.equal(f"{name}: gradient of x² at 3", result, 6.0)
         check.calls(f"{name}: calls of a hook on x", len(calls), 1)
+
+
+@program("TF-12", PROMISE, since="2.0", source="torch.func.functional_call, tie_weights; pytorch#86708, pytorch#164759")
+def shared_parameters_are_given_and_put_back(check: Check) -> None:
+    """functional_call gives a parameter to each name under which a module has it, be the parameter there twice or the
+    module that has it, and then the module has its own again, whichever names it was given by, and so do its hooks."""
+    functional_call: Any = _func().functional_call
+    inner, tied = _scale(), _scale()
+    tied.v = tied.w
+    hosts: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
+        # each multiplies twice
+        "a parameter of two names": (net(lambda m, x: m.part.v * m.part(x), part=tied), tied, ("part.w", "part.v")),
+        "a module of two names": (net(lambda m, x: m.b(m.a(x)), a=inner, b=inner), inner, ("a.w", "b.w")),
+    }
+    for what, (host, part, names) in hosts.items():
+        weight, log = part.w, list[float]()
+        part.register_forward_hook(lambda module, args, output, log=log: log.append(module.w.item()))
+        for name in names:
+            given, x = torch.tensor(5.0, requires_grad=True), torch.tensor(3.0)
+            output = functional_call(host, {name: given}, (x,))
+            output.backward()
+            calls = 2 if part is inner else 1
+            check.equal(f"{what}, by {name}: output: 5 · 5 · 3", _number(output), 75.0)
+            check.equal(f"{what}, by {name}: gradient of what is given: 2 · 5 · 3", given.grad, 30.0)
+            check.equal(f"{what}, by {name}: the weight in the hook", log, [5.0] * calls)
+            check.true(f"{what}, by {name}: the weight is the module's own after it", part.w is weight)
+            log.clear()
+            check.equal(f"{what}, by {name}: output of the next call: 2 · 2 · 3", _number(host(x)), 12.0)
+            log.clear()
+            part.w = weight  # whatever was left there
+
+
+@program("TF-13", PROMISE, since="2.0", source="torch.func.functionalize; torch.autograd.forward_ad; pytorch#192629")
+def tangents_in_hooks_under_transforms(check: Check) -> None:
+    """A forward hook reads the tangents of a dual tensor, and what it returns carries its tangent on, where a module is
+    called, by functional_call too, under functionalize and under vmap."""
+    fw: Any = torch.autograd.forward_ad
+    func, x = _func(), torch.tensor([3.0, 4.0])
+    ways: dict[str, Any] = {
+        "a call": lambda net, dual: net(dual),
+        "functional_call": lambda net, dual: func.functional_call(net, {}, (dual,)),
+        "functionalize": lambda net, dual: func.functionalize(net)(dual),
+    }
+    for way, act in ways.items():
+        seen: list[Any] = []
+
+        def hook(module: Any, args: Any, output: Any, seen: list[Any] = seen) -> Any:
+            tangents = [fw.unpack_dual(tensor).tangent for tensor in (args[0], output)]
+            seen.append([None if tangent is None else tangent.sum().item() for tangent in tangents])
+            return 10 * output
+
+        scale = _scale()
+        scale.register_forward_hook(hook)
+        with fw.dual_level():
+            result = fw.unpack_dual(act(scale, fw.make_dual(x, torch.tensor([1.0, 1.0]))))
+            check.equal(f"{way}: output: 10 · 2 x", _number(result.primal), [60, 80])
+            check.equal(f"{way}: its tangent", _number(result.tangent), [20, 20])
+        check.equal(f"{way}: sums of the tangents that the hook reads", seen, [[2.0, 4.0]])
