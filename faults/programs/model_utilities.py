@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import torch
+from torch.nn.utils import prune
 
 from ..engine import Fault, replaced
 from .state_dict_hooks import Patch
@@ -26,6 +27,29 @@ def _loading() -> Patch:
     return replaced(import_module("torch.package").PackageImporter, "load_pickle", _without_hooks)
 
 
+def _sorting(original: Any) -> Any:
+    """Puts what a prefix was taken off in the order of the names."""
+
+    def consume(state: Any, prefix: str) -> None:
+        original(state, prefix)
+        for key in sorted(state):
+            state[key] = state.pop(key)
+
+    return consume
+
+
+def _first(original: Any) -> Any:
+    """Puts a parameter that is pruned no more before the others."""
+
+    def remove(module: Any, name: str) -> Any:
+        original(module, name)
+        others = {key: module._parameters.pop(key) for key in [*module._parameters] if key != name}
+        module._parameters.update(others)
+        return module
+
+    return remove
+
+
 FAULTS = (
     Fault(
         "a vector of parameters has them doubled",
@@ -36,4 +60,12 @@ FAULTS = (
         kinds=(),
     ),
     Fault("a package loses forward hooks", _loading, ("MU-09",), kinds=(), since="1.9"),
+    Fault(
+        "a prefix is taken off in another order",
+        lambda: replaced(import_module("torch.nn.modules.utils"), "consume_prefix_in_state_dict_if_present", _sorting),
+        ("MU-10",),
+        kinds=(),
+        since="2.3",
+    ),
+    Fault("what was pruned comes first", lambda: replaced(prune, "remove", _first), ("PN-03",), kinds=()),
 )

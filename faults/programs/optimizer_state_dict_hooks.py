@@ -42,6 +42,18 @@ def _never_first(name: str) -> Patch:
     return replaced(Optimizer, name, lambda original: lambda self, hook, prepend=False: original(self, hook))
 
 
+def _dropped() -> Patch:
+    """Has load pre-hooks return nothing."""
+
+    def make(original: Any) -> Any:
+        def register(self: Any, hook: Any, **options: Any) -> Any:
+            return original(self, lambda optimizer, state: (hook(optimizer, state), None)[1], **options)
+
+        return register
+
+    return replaced(Optimizer, LOAD_PRE, make)
+
+
 FAULTS = (
     Fault(
         "optimizer's state_dict pre-hooks run afterwards",
@@ -117,4 +129,5 @@ FAULTS = (
         kinds=(),
         since="2.1",
     ),
+    Fault("what optimizer's load pre-hooks return is dropped", _dropped, ("OP-08", "OP-22"), kinds=(), since="2.1"),
 )

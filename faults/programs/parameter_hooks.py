@@ -85,7 +85,7 @@ FAULTS = (
             "load_state_dict",
             lambda original: lambda self, state, strict=True, assign=False: original(self, state, strict, True),
         ),
-        ("PH-03",),
+        ("PH-03", "PH-11"),
         kinds=(),
         since="2.1",
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import sys
 import types
+from functools import partial
 from importlib import import_module
 from typing import Any
 from unittest import mock
 
-from hookcheck.contract.clause import PIN
+from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.nets import weighted
@@ -97,3 +98,68 @@ def a_package_has_the_hooks(check: Check) -> None:
     origin.hooked()(x)
     check.order("hooks in a call of another one", origin.LOG, ["before", "after"])
     check.calls("calls of the package's meanwhile", len(loaded.LOG), 3)
+
+
+@program(
+    "MU-10",
+    PROMISE,
+    since="1.9",
+    source="consume_prefix_in_state_dict_if_present; pytorch#106942",
+)
+def a_prefix_goes_and_the_order_stays(check: Check) -> None:
+    """A prefix that is taken off a state dict leaves the order of the keys as it was, and goes from the names of the
+    metadata too, so that hooks on loading get the version of their module."""
+    utils: Any = import_module("torch.nn.modules.utils")
+
+    class Versioned(nn.Module):
+        _version = 7
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.bias = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+
+    wrapped: Any = nn.Module()
+    wrapped.module = nn.Module()
+    wrapped.module.part = Versioned()
+    state = wrapped.state_dict()
+    utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    check.equal("keys", list(state), ["part.weight", "part.bias"])
+    seen: list[Any] = []
+    wrapped.module.part._register_load_state_dict_pre_hook(
+        lambda state, prefix, meta, *rest: seen.append(meta.get("version"))
+    )
+    wrapped.module.load_state_dict(state)
+    check.equal("the version that a hook on loading gets", seen, [7])
+
+
+@program(
+    "PN-03",
+    PROMISE,
+    since="1.7",
+    source="torch.nn.utils.prune.remove; pytorch#85397, pytorch#37138",
+)
+def what_computes_a_tensor_keeps_its_place(check: Check) -> None:
+    """A tensor that pruning or a norm in the form of a hook computed has its place among the parameters once that is
+    undone, by which optimizers find their states; and where it is pruned again, the pre-hook keeps its place."""
+    prune: Any = import_module("torch.nn.utils.prune")
+    norms: Any = import_module("torch.nn.utils")
+    kinds: dict[str, tuple[Any, Any]] = {
+        "pruning": (partial(prune.identity, name="weight"), partial(prune.remove, name="weight")),
+        "pruning of the last": (partial(prune.identity, name="bias"), partial(prune.remove, name="bias")),
+        "weight_norm": (norms.weight_norm, norms.remove_weight_norm),
+        "spectral_norm": (norms.spectral_norm, norms.remove_spectral_norm),
+    }
+    for kind, (do, undo) in kinds.items():
+        module = nn.Linear(1, 1)
+        do(module)
+        module(torch.ones(1, 1))
+        undo(module)
+        check.equal(f"{kind}, undone: parameters", [name for name, _ in module.named_parameters()], ["weight", "bias"])
+    module, log = nn.Linear(1, 1, bias=False), list[bool]()
+    prune.custom_from_mask(module, "weight", torch.ones(1, 1))
+    module.register_forward_pre_hook(lambda module, args: log.append(bool(module.weight.any())))
+    prune.custom_from_mask(module, "weight", torch.zeros(1, 1))
+    module.weight_orig.data.fill_(1.0)
+    module.weight = torch.ones(1, 1)
+    module(torch.ones(1, 1))
+    check.equal("pruned to nothing: whether a pre-hook registered between sees a weight", log, [False])

@@ -8,9 +8,10 @@ post-hook ``hook(optimizer)``. With ``prepend`` a hook goes before its like.
 from __future__ import annotations
 
 from collections import OrderedDict
+from copy import deepcopy
 from typing import Any
 
-from hookcheck.contract.clause import PROMISE
+from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
@@ -194,3 +195,35 @@ def a_load_pre_hook_goes_by_names(check: Check) -> None:
     check.equal("names without the hook: as loaded", plain.param_groups[0]["param_names"], ["a", "b"])
     check.equal("momenta of b and a under the hook", momenta(adapted), [98, 97])
     check.equal("names under the hook", adapted.param_groups[0]["param_names"], ["b", "a"])
+
+
+@program(
+    "OP-22",
+    PIN,
+    since="1.7",
+    source="load_state_dict; relied on by copies of optimizers; pytorch#196083",
+)
+def loaded_state_is_its_own(check: Check) -> None:
+    """The state that an optimizer loads is its own: a step of the one that it came from leaves it as it was, be the
+    dict loaded as it is or copied by a load pre-hook."""
+    kinds: dict[str, Any] = {
+        "SGD": lambda p: torch.optim.SGD([p], lr=0.5, momentum=0.5),
+        "Adam": lambda p: torch.optim.Adam([p], lr=0.5),
+        "RMSprop": lambda p: torch.optim.RMSprop([p], lr=0.5),
+    }
+    names = {"SGD": "momentum_buffer", "Adam": "exp_avg", "RMSprop": "square_avg"}
+    copies = (False, True) if hasattr(torch.optim.Optimizer, "register_load_state_dict_pre_hook") else (False,)
+    for kind, make in kinds.items():
+        for copied in copies:
+            one, other = (nn.Parameter(torch.zeros(1)) for _ in range(2))
+            source, target = make(one), make(other)
+            one.grad = torch.ones(1)
+            source.step()
+            if copied:
+                target.register_load_state_dict_pre_hook(lambda optimizer, state: deepcopy(state))
+            target.load_state_dict(source.state_dict())
+            before = target.state[other][names[kind]].tolist()
+            one.grad = torch.full((1,), 4.0)
+            source.step()
+            what = f"{kind}, {'copied by a hook' if copied else 'as it is'}"
+            check.equal(f"{what}: state after a step of the source", target.state[other][names[kind]], before)

@@ -203,6 +203,26 @@ def assignment_keeps_hooks(check: Check) -> None:
     check.order("hooks after loading", log, _due([[2.0]]))
 
 
+@program("PH-11", PROMISE, since="2.1", source="load_state_dict, assign; pytorch#188166, pytorch#188346")
+def assignment_leaves_the_rest(check: Check) -> None:
+    """Loading with ``assign=True`` leaves the state dict as it is, so that a later loading from it that copies keeps
+    the parameters and their hooks; and what was one parameter under two names is one after it."""
+    state = nn.Linear(1, 1, bias=False).state_dict()
+    before = {name: dict(entry) for name, entry in state._metadata.items()}
+    nn.Linear(1, 1, bias=False).load_state_dict(state, assign=True)
+    check.equal("metadata of the state dict", {name: dict(entry) for name, entry in state._metadata.items()}, before)
+    net, log = _hooked()
+    net.load_state_dict(state)
+    _step(net)
+    check.order("hooks after a loading that copies", log, _due([[2.0]]))
+    for assign in (False, True):
+        parts: list[Any] = [nn.Linear(1, 1, bias=False) for _ in range(2)]
+        parts[1].weight = parts[0].weight
+        tied: Any = nn.Sequential(*parts)
+        tied.load_state_dict(tied.state_dict(), assign=assign)
+        check.true(f"one parameter under two names, assign={assign}", parts[0].weight is parts[1].weight)
+
+
 def _register(kind: str, x: Any, node: Any, hook: Callable[..., None]) -> Any:
     """Registers a hook of one kind on a leaf, or on the Node that accumulates its gradient."""
     if kind == "multi-grad hook":
