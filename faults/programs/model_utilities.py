@@ -67,5 +67,11 @@ FAULTS = (
         kinds=(),
         since="2.3",
     ),
+    Fault(
+        "a state goes into a dict of its own",
+        lambda: replaced(torch.nn.Module, "state_dict", lambda original: lambda self, *args, **options: original(self)),
+        ("MU-11",),
+        kinds=(),
+    ),
     Fault("what was pruned comes first", lambda: replaced(prune, "remove", _first), ("PN-03",), kinds=()),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import types
+from collections import OrderedDict
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -163,3 +164,21 @@ def what_computes_a_tensor_keeps_its_place(check: Check) -> None:
     module.weight = torch.ones(1, 1)
     module(torch.ones(1, 1))
     check.equal("pruned to nothing: whether a pre-hook registered between sees a weight", log, [False])
+
+
+@program("MU-11", PROMISE, since="1.7", source="torch.nn.Module.state_dict, destination; pytorch#72778")
+def a_dict_of_ones_own(check: Check) -> None:
+    """``state_dict`` puts a state into the dict that it is given, by place or by name, with the prefix; the dict may be
+    a plain one, is what hooks on it get, and what is returned."""
+    for how in ("by place", "by name"):
+        module, log = weighted(3.0), list[Any]()
+        module._register_state_dict_hook(lambda module, state, prefix, metadata, log=log: log.append((state, prefix)))
+        given: Any = OrderedDict(there=torch.tensor(1.0))
+        call = partial(module.state_dict, *([given, "p."] if how == "by place" else []))
+        options = {} if how == "by place" else {"destination": given, "prefix": "p."}
+        state = check.works(f"{how}: state_dict", partial(call, **options))
+        if state is None:
+            continue
+        check.equal(f"{how}: keys of the dict", list(given), ["there", "p.weight"])
+        check.true(f"{how}: it is returned", state is given)
+        check.true(f"{how}: a hook gets it", len(log) == 1 and log[0][0] is given and log[0][1] == "p.")
