@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.utils.checkpoint
 
-from ..engine import Fault, replaced
+from ..engine import Fault, calling, replaced
 from ..registering import edited
 
 Patch = AbstractContextManager[None]
@@ -91,6 +91,12 @@ def _numbers_go_on(name: str, owner: Any) -> Patch:
     return edited(owner, name, ("devices=rng_devices, enabled=", "devices=rng_devices, enabled=False and "))
 
 
+def _recorded(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
+    """Calls a hook in grad mode."""
+    with torch.enable_grad():
+        return hook(module, grad_input, grad_output)
+
+
 FAULTS = (
     Fault(
         "ambient state: tensor hooks run in a thread of their own",
@@ -150,4 +156,5 @@ FAULTS = (
         kinds=(),
         since="2.13",
     ),
+    Fault("full backward hooks run in grad mode", lambda: calling(_recorded), ("AB-06",), kinds=()),
 )

@@ -167,5 +167,11 @@ FAULTS = (
         kinds=(),
         since="2.0",
     ),
-    Fault("a module hands no tangent on", lambda: replaced(torch.nn.Module, "__call__", _primal), ("TF-13",), kinds=()),
+    Fault(
+        "a module hands no tangent on",
+        lambda: replaced(torch.nn.Module, "__call__", _primal),
+        ("TF-13",),
+        kinds=(),
+        since="2.0",
+    ),
 )

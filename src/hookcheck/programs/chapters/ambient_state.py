@@ -21,7 +21,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.checkpoints import CHECKPOINT, NON_REENTRANT, REENTRANT, tool, variants
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.nets import leaf
+from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 
 NOTE: ContextVar[str] = ContextVar("NOTE", default="not set")
@@ -247,3 +247,47 @@ def random_numbers_between_the_passes(check: Check) -> None:
         after = before if preserved else generator.get_state()
         check.equal(f"{name}: the second pass", log[1:], [log[0] if preserved else upcoming])
         check.equal(f"{name}: afterwards", torch.get_rng_state(), after)
+
+
+@program("AB-06", PROMISE, since="1.8", source="torch.autograd.backward, create_graph; pytorch#90520")
+def hooks_run_in_the_grad_mode_of_backward(check: Check) -> None:
+    """A hook of each kind runs with grad mode off, and on where the backward builds a graph, whatever the mode around
+    is; it may switch the mode, which is back for the next hook and after the backward."""
+    for around in (True, False):
+        for builds in (False, True):
+            seen: dict[str, Any] = {}
+
+            def noting(kind: str, seen: dict[str, Any] = seen) -> Callable[..., None]:
+                def hook(*arguments: Any) -> None:
+                    before = torch.is_grad_enabled()
+                    with torch.enable_grad():
+                        switched = (2 * torch.ones(1, requires_grad=True)).requires_grad
+                    seen[kind] = [before, switched]
+
+                return hook
+
+            kinds = ["full backward hook", "tensor hook", "Node hook", "hook of a leaf"]
+            x = torch.tensor([3.0], requires_grad=True)
+            h = 1 * x
+            module = net(lambda module, h: 2 * h)
+            module.register_full_backward_hook(noting("full backward hook"))
+            h.register_hook(noting("tensor hook"))
+            h.grad_fn.register_hook(noting("Node hook"))
+            x.register_hook(noting("hook of a leaf"))
+            for owner, name, kind in (
+                (module, "register_full_backward_pre_hook", "full backward pre-hook"),
+                (h.grad_fn, "register_prehook", "Node pre-hook"),
+                (x, "register_post_accumulate_grad_hook", "post-accumulate-grad hook"),
+            ):
+                if hasattr(owner, name):
+                    getattr(owner, name)(noting(kind))
+                    kinds.append(kind)
+            y = module(h)
+            with torch.set_grad_enabled(around):
+                y.backward(create_graph=builds)
+                after = torch.is_grad_enabled()
+            x.grad = None  # which has the graph, and is in it
+            what = f"{'graph' if builds else 'no graph'}, called {'with' if around else 'without'} grad mode"
+            for kind in kinds:
+                check.equal(f"{what}: {kind}", seen.get(kind), [builds, True])
+            check.equal(f"{what}: after it", after, around)
