@@ -58,6 +58,7 @@ FAULTS = (
         lambda: replaced(FunctionCtx, "save_for_backward", _holding),
         ("LT-14",),
         kinds=(),
+        since="1.13",
     ),
     Fault("what is unpacked is copied", _copies, ("ST-34",), kinds=(), since="1.10"),
     Fault("a product in place goes past autograd", _unseen, ("IP-11",), kinds=()),
