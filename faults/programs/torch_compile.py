@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
 import torch
 
-from ..engine import Fault, replaced
+from ..engine import Fault, each, receiving, replaced
 from ..registering import edited
 
 
@@ -42,6 +43,24 @@ def _unwrapping(original: Any) -> Any:
         return original(*args, **options)
 
     return compile
+
+
+@contextmanager
+def _doubled_once_by(backend: str) -> Iterator[None]:
+    """Hands full hooks twice their gradient from the time on that something is compiled by that backend."""
+    with ExitStack() as open_now:
+        begun: list[None] = []
+
+        def make(original: Any) -> Any:
+            def compile(*args: Any, **options: Any) -> Any:
+                if options.get("backend") == backend and not begun:
+                    begun.append(open_now.enter_context(receiving(grad_input=each(lambda gradient: 2 * gradient))))
+                return original(*args, **options)
+
+            return compile
+
+        with replaced(torch, "compile", make):
+            yield
 
 
 def _traced_module() -> Any:
@@ -130,6 +149,16 @@ FAULTS = (
             "_global_backward_hooks": ("TC-23",),
             "_global_backward_pre_hooks": ("TC-23",),
         }.items()
+    ),
+    *(
+        Fault(
+            f"torch.compile: full hooks get another gradient once something is compiled by {backend}",
+            lambda backend=backend: _doubled_once_by(backend),
+            ("TC-23",),
+            (),
+            "2.6",
+        )
+        for backend in ("eager", "aot_eager")
     ),
     Fault(
         "torch.compile: another hook in the place of one is not noticed",
