@@ -3,6 +3,7 @@
 Run ``python conformance/draw_beside.py`` where lines are new, and before the records are made anew. In each family:
 
 * every feature of its networks (see ``hookcheck coverage``) meets every hook kind;
+* in tensor-class so does every class of tensors in every place, where no other family has the three;
 * on each release in ``reports/records`` every clause judges with each hook kind with which the record has it judge;
 * each entry of the ledger shows there with the same clauses, hook kinds and gaps;
 * each cell that deviates there has the same counterexample.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -28,7 +29,11 @@ from hookcheck.record.reading import read_folded, record_files
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import beside, read, shares, write
 from hookcheck.topology.families import FAMILIES
-from hookcheck.topology.model import Topology
+from hookcheck.topology.families.tensors_in_contexts import GIVEN, MADE, place_in
+from hookcheck.topology.model import Apply, Composite, Topology, tensor_words, walk
+from hookcheck.topology.ops.tensors import AsTensor
+from hookcheck.topology.tensors import TENSORS
+from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
 RECORDS = Path(__file__).parents[1] / "reports" / "records"
@@ -39,6 +44,12 @@ Case = tuple[str, str]
 Shown = dict[Case, set[Hashable]]
 """What each case shows."""
 
+PLACED = "tensor-class"
+"""The family whose networks are outside of contexts, where a class of tensors in a place meets a hook kind first."""
+
+OUTPUT = "output"
+"""The place of a tensor of a class that a module makes and gives back."""
+
 
 def features(family: str, topologies: Iterable[Topology]) -> Shown:
     """The features of each topology with each hook kind."""
@@ -48,8 +59,35 @@ def features(family: str, topologies: Iterable[Topology]) -> Shown:
             warnings.simplefilter("ignore", RuntimeWarning)  # NaN or not, whether a gradient is there is what counts
             uses = words(family, Expected(topology, values(topology)), ())
         met = {(axis, word) for use in uses for axis, those in use for word in those}
+        if family == PLACED:
+            met |= {*classes_in_places(topology)}
         shown.update({(identify(topology), kind): {(kind, word) for word in met} for kind in KINDS})
+    if family == PLACED:
+        met_elsewhere = elsewhere()
+        shown = {case: those - met_elsewhere for case, those in shown.items()}
     return shown
+
+
+def classes_in_places(topology: Topology) -> Iterator[tuple[str, str]]:
+    """Each class of tensors that the network has, with the place that such a tensor has in it: one that is given counts
+    where it can have a gradient, and one that is made is an output of a module, or is not."""
+    place = place_in(topology)
+    counts = any(i.tensor and (i.requires_grad or TENSORS[i.tensor].constant) for i in topology.inputs)
+    for word in tensor_words(topology) if counts or place != GIVEN else ():
+        yield OUTPUT if place == MADE and word in outputs(topology) else place, word
+
+
+def outputs(topology: Topology) -> set[str]:
+    """The classes of tensors that bodies of modules make and give back."""
+    bodies = (module for _, module in walk(topology.module) if isinstance(module, Composite))
+    made = ((s.op, s.out, body.gives) for body in bodies for s in body.body if isinstance(s, Apply))
+    return {op.tensor for op, out, gives in made if isinstance(op, AsTensor) and gives == Ref(out)}
+
+
+def elsewhere() -> set[Hashable]:
+    """Each hook kind with a class of tensors in a place that it meets in a context, but for those that compile."""
+    kinds, topologies = shares(FOLDER, "context"), read(FOLDER, "context")
+    return {(kind, met) for t in topologies for met in classes_in_places(t) for kind in kinds[identify(t)]}
 
 
 def recorded(records: Iterable[Path]) -> dict[str, Shown]:
