@@ -80,8 +80,8 @@ def classes_in_places(topology: Topology) -> Iterator[tuple[str, str]]:
 def outputs(topology: Topology) -> set[str]:
     """The classes of tensors that bodies of modules make and give back."""
     bodies = (module for _, module in walk(topology.module) if isinstance(module, Composite))
-    made = ((s.op, s.out, body.gives) for body in bodies for s in body.body if isinstance(s, Apply))
-    return {op.tensor for op, out, gives in made if isinstance(op, AsTensor) and gives == Ref(out)}
+    results = ((s.op, s.out, body.gives) for body in bodies for s in body.body if isinstance(s, Apply))
+    return {op.tensor for op, out, gives in results if isinstance(op, AsTensor) and gives == Ref(out)}
 
 
 def elsewhere() -> set[Hashable]:

@@ -26,7 +26,7 @@ Way = Callable[[Any, Any], Any]
 """Runs a net on a leaf, forward and backward, and gives the gradient."""
 
 
-class Refused(Exception):
+class Deliberate(Exception):
     """What a hook raises."""
 
 
@@ -114,7 +114,7 @@ def raising(net: Any, place: str) -> Any:
     """Registers the hook that raises, in forward or in backward."""
 
     def refuse(*_: Any) -> Any:
-        raise Refused
+        raise Deliberate
 
     if place == "forward pre-hook":
         return net[1].register_forward_pre_hook(refuse)
@@ -156,7 +156,7 @@ def hooks_raise_in_contexts(check: Check) -> None:
                 warnings.simplefilter("ignore")  # of where the error arose, and of anomaly mode itself
                 with raising(net, place):
                     raised = attempted(partial(run, net, leaf(1.0)))
-                check.equal(f"{way}, {place}: what comes out", raised, "Refused")
+                check.equal(f"{way}, {place}: what comes out", raised, "Deliberate")
                 check.equal(f"{way}, {place}: what is set after it", settings(log, modes), expected)
                 calls.clear()
                 check.equal(f"{way}, {place}: the next gradient", run(net, leaf(1.0)), [6.0])
