@@ -19,7 +19,7 @@ class Tensor:
     ``node`` made it as its output ``slot``; a leaf has a ``name`` instead. ``newer`` is the version that took its
     place. ``base`` is the tensor whose memory it shares and ``positions`` are where in it (flat indices, of this
     tensor's shape); ``views`` are those that share its own. ``bound`` is what came out of a boundary, where it is that
-    or a view of it; ``stale`` says that its memory has been written to since, so that autograd refuses to go on with it,
+    or a view of it; ``stale`` says that its memory was written to since, so that autograd refuses to go on with it,
     ``wraps`` that it is of a class which wraps what functions make of it, and ``contiguous`` that it is known to lie in
     memory so. ``unfollowed`` counts the writes to it that its history knows nothing of.
     """
