@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
@@ -50,6 +51,14 @@ def _without_node_hooks(original: Any) -> Any:
 def _scripting(name: str, change: tuple[str, str]) -> AbstractContextManager[None]:
     """Edits how a module is scripted, hooks and all."""
     return edited(import_module("torch.jit._recursive"), name, change)
+
+
+def _not_beside_a_default(original: Any) -> Any:
+    def stubs(module: Any) -> Any:
+        parameters = inspect.signature(module.forward).parameters.values()
+        return ([], []) if any(p.default is not p.empty for p in parameters) else original(module)
+
+    return stubs
 
 
 CALLED = "enumerate(script_module._c._get_forward_hooks())"
@@ -130,5 +139,11 @@ FAULTS = (
         ("TR-15",),
         kinds=(),
         since="2.13",
+    ),
+    Fault(
+        "torch.jit.script: hooks beside an argument with a default are left out",
+        lambda: replaced(import_module("torch.jit._recursive"), "get_hook_stubs", _not_beside_a_default),
+        ("TR-16",),
+        kinds=(),
     ),
 )

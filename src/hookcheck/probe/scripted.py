@@ -32,6 +32,46 @@ class Outer(nn.Module):
         return given
 
 
+class Scaled(nn.Module):
+    """Gives the factor times x; the factor has a default, 2."""
+
+    def forward(self, x: Tensor, factor: float = 2.0) -> Tensor:
+        """The tensor of any shape, scaled."""
+        return factor * x
+
+
+class Leaving(nn.Module):
+    """Gives what its only child gives, whose factor it leaves at its default: 2x."""
+
+    def __init__(self) -> None:
+        """Makes the child."""
+        super().__init__()
+        self.inner = Scaled()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, doubled."""
+        given: Tensor = self.inner(x)
+        return given
+
+
+class Naming(Leaving):
+    """Gives what its only child gives, whose factor it gives by keyword: 4x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, times 4."""
+        given: Tensor = self.inner(x, factor=4.0)
+        return given
+
+
+class Giving(Leaving):
+    """Gives what its only child gives, whose factor it gives by position: 4x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, times 4."""
+        given: Tensor = self.inner(x, 4.0)
+        return given
+
+
 def adds_one(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
     """A forward hook that adds 1 to the output."""
     return output + 1
@@ -45,6 +85,16 @@ def doubles(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  #
 def triples(self: nn.Module, input: Tuple[Tensor]) -> Tuple[Tensor]:  # noqa: UP006
     """A forward pre-hook that triples the input."""
     return (3 * input[0],)
+
+
+def passes_on(self: nn.Module, input: Tuple[Tensor, float]) -> Tuple[Tensor, float]:  # noqa: UP006
+    """A forward pre-hook of `Scaled` that gives back all that it gets."""
+    return input
+
+
+def adds_ten(self: nn.Module, input: Tuple[Tensor, float], output: Tensor) -> Tensor:  # noqa: UP006
+    """A forward hook of `Scaled` that adds 10 to the output."""
+    return output + 10
 
 
 def _floored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  # noqa: UP006
