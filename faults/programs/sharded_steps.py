@@ -68,6 +68,8 @@ def _shard() -> Patch:
 
 
 REGISTERS = "output = self._register_pre_backward_hook(output)"
+STARTS = "t.register_hook(self._pre_backward)"
+UNCHANGED = "t.register_hook(lambda g, t=t, v=t._version: g if t._version != v else self._pre_backward(g))"
 FINAL = "_root_post_backward_final_callback"
 
 
@@ -89,9 +91,14 @@ _OF_FULLY_SHARD = (
         "DS-29",
     ),
     (
+        "an output that was changed in place starts no backward",
+        lambda: _state("_register_pre_backward_hook", (STARTS, UNCHANGED)),
+        "DS-44",
+    ),
+    (
         "nothing is gathered in a backward",
         lambda: _state("_pre_backward", ("fsdp_param_group.pre_backward(default_prefetch)", "pass")),
-        "DS-29 DS-32 DS-41",
+        "DS-29 DS-32 DS-41 DS-44",
     ),
     (
         "the parameters stay gathered after a backward",

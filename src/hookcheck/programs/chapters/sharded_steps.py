@@ -282,3 +282,39 @@ def a_step_after_an_exception(check: Check) -> None:
                 log.clear()
                 check.works(f"{name}: next step", lambda root=root, needs=needs: root(x(1.0, needs)).backward())
                 check.order(f"{name}: hooks in the next step", log, [WHOLE, [3.0]])
+
+
+STARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any], float]] = {
+    "an output": (lambda total: 3 * total, lambda output, total: output, 3.0),
+    "an output changed in place": (lambda total: 3 * total, lambda output, total: output.mul_(5), 15.0),
+    "a view changed in place": (lambda total: (3 * total).view(1), lambda output, total: output.mul_(5), 15.0),
+    "a tensor from inside": (lambda total: 3 * total, lambda output, total: total, 1.0),
+    "both": (lambda total: 3 * total, lambda output, total: output + 5 * total, 8.0),
+}
+"""What a module makes of w + x, and what a backward starts from, by the output and that sum; and the gradient of w,
+which is that of x as well."""
+
+
+@program("DS-44", PROMISE, since="2.6", source=f"{FSDP2}, 'all-gather parameters'; pytorch#173709, pytorch#181832")
+def a_backward_starts_anywhere_in_a_module(check: Check) -> None:
+    """In a backward the parameters of a module under fully_shard are whole, and their gradients are reduced, whether it
+    starts from an output, from what was changed in place after forward, or from a tensor inside of the module."""
+    with process_group(check):
+        for start, (make, pick, gradient) in STARTS.items():
+            for needs in (False, True):
+                classes, reduced = list[Any](), list[Any]()
+
+                def forward(module: Any, x: Any, make: Any = make, classes: list[Any] = classes) -> Any:
+                    module.total = module.w + x
+                    module.total.register_hook(lambda gradient: classes.append(type(module.w).__name__))
+                    return make(module.total)
+
+                module = net(forward, w=nn.Parameter(torch.tensor([2.0])))
+                root, value = within_a_root(module), x(1.0, needs)
+                noting_the_shard(module, reduced)
+                pick(root(value), module.total).backward()
+                name = f"{start}, inputs that {'' if needs else 'do not '}require grad"
+                check.equal(f"{name}: the weight in backward", classes, [WHOLE])
+                check.equal(f"{name}: the weight after it", type(module.w).__name__, SHARD)
+                check.order(f"{name}: gradients that are reduced", reduced, [[gradient]])
+                check.equal(f"{name}: gradient of x", value.grad, [gradient] if needs else None)
