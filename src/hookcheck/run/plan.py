@@ -70,6 +70,7 @@ SLOW = (
     "interactions",
     "module-utilities",
     "parallel",
+    "pipelines",
     "sharded",
     "sharded-settings",
     "sharded-steps",

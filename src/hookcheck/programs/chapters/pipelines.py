@@ -1,0 +1,154 @@
+"""What do hooks see in the stages of a pipeline?
+
+A schedule of ``torch.distributed.pipelining`` cuts a batch into microbatches, and runs each through stages that may be
+in several processes. Some schedules split a backward: the gradients of the inputs come first, those of the weights when
+there is time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.nets import leaf, net
+from hookcheck.programs.processes import of_two
+from hookcheck.programs.program import program
+
+PIPELINES = "torch.distributed.pipelining"
+
+
+def _stage(rank: int, log: dict[str, list[Any]]) -> Any:
+    """The module of a stage: it gives 2x in the first process, 3x in the second; hooks log what they see."""
+    module = _weighted(rank + 2.0)
+
+    def before(module: Any, args: Any) -> None:
+        log["input"].append(args[0].item())
+        if rank:
+            args[0].register_hook(lambda grad: log["gradient of the input"].append(grad.item()))
+
+    def after(module: Any, args: Any, output: Any) -> None:
+        log["output"].append(output.item())
+        output.register_hook(lambda grad: log["gradient of the output"].append(grad.item()))
+
+    module.register_forward_pre_hook(before)
+    module.register_forward_hook(after)
+    module.w.register_post_accumulate_grad_hook(lambda w: log["accumulated"].append(w.grad.item()))
+    return module
+
+
+SEEN = {
+    "input": ([1.0, 10.0], [2.0, 20.0]),
+    "output": ([2.0, 20.0], [6.0, 60.0]),
+    "gradient of the output": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
+    "gradient of the input": ([], [15.0, 21.0]),
+    "accumulated": ([15.0, 225.0], [10.0, 150.0]),  # 1·15 + 10·21, 2·5 + 20·7
+}
+"""What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss."""
+
+
+def _two_steps(rank: int) -> list[Any]:
+    """What hooks see in both processes, in each of two steps of a pipeline."""
+    pipelining: Any = import_module(PIPELINES)
+    log: dict[str, list[Any]] = {}
+    module, steps = _stage(rank, log), []
+    sides = {"input_args": rank == 1, "output_args": True}
+    shapes = {side: torch.zeros(1, 1, requires_grad=needs) for side, needs in sides.items()}
+    stage = pipelining.PipelineStage(module, rank, 2, torch.device("cpu"), **shapes)
+    loss = lambda output, target: (output * target).sum()  # noqa: E731
+    schedule = pipelining.ScheduleGPipe(stage, n_microbatches=2, loss_fn=loss)
+    for _ in range(2):
+        log.update((name, []) for name in SEEN)
+        module.w.grad = None
+        batch, target = torch.tensor([[1.0], [10.0]]), torch.tensor([[5.0], [7.0]])
+        schedule.step(target=target) if rank else schedule.step(batch)
+        steps.append({**log})
+    both: list[Any] = [None, None]
+    torch.distributed.all_gather_object(both, steps)
+    return both
+
+
+@program("DD-16", PROMISE, since="2.6", source=f"{PIPELINES}.ScheduleGPipe; pytorch#185331", alone=True)
+def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
+    """Forward hooks on a stage, and hooks on its input, its output and its weight, are called once for each microbatch,
+    with its own values and gradients, in every step of a pipeline.
+
+    A full backward hook makes views of the outputs, which torch 2.6 could not detach."""
+    _offered(PIPELINES)
+    for rank, steps in enumerate(of_two(check, _two_steps)):
+        for step, log in enumerate(steps):
+            for name, due in SEEN.items():
+                check.order(f"process {rank}, step {step}: {name}", log[name], due[rank])
+
+
+def _offered(name: str) -> Any:
+    """A module of torch's pipelines."""
+    if not torch.distributed.is_available():
+        raise NotOffered("this torch is built without torch.distributed")
+    return import_module(name)
+
+
+def _split(output: Any, x: Any, weights: list[Any]) -> None:
+    """A backward as schedules such as ZBVZeroBubble split it: for the input, and later for the weights."""
+    halves = import_module(f"{PIPELINES}._backward")
+    _, groups = halves.stage_backward_input([output], None, [x], iter(weights))
+    halves.stage_backward_weight(iter(weights), groups)
+
+
+Hook = Callable[[Any], Any]
+
+
+def _on_the_output(module: Any, register: Callable[[Any], Any]) -> None:
+    """Has a forward hook of a module call ``register`` with each output."""
+    module.register_forward_hook(lambda module, args, output: register(output) and None)
+
+
+TENFOLD: dict[str, tuple[Callable[[Any, Hook], Any], float, list[float]]] = {
+    "hook on the output": (
+        lambda module, ten: _on_the_output(module, lambda y: y.register_hook(ten)),
+        5.0,
+        [100.0, 150.0],
+    ),
+    "hook before the Node": (
+        lambda module, ten: _on_the_output(module, lambda y: y.grad_fn.register_prehook(lambda g: (ten(*g),))),
+        5.0,
+        [100.0, 150.0],
+    ),
+    "hook on the module": (
+        lambda module, ten: module.register_full_backward_hook(lambda module, gi, go: (ten(*gi),)),
+        10.0,
+        [100.0, 15.0],
+    ),
+    "hook on the weight": (lambda module, ten: module.w.register_hook(ten), 15.0, [10.0, 150.0]),
+    "hook after the weight": (
+        lambda module, ten: module.w.register_post_accumulate_grad_hook(lambda w: setattr(w, "grad", ten(w.grad))),
+        15.0,
+        [10.0, 150.0],
+    ),
+}
+"""By kind what puts a hook that gives ten times its gradient on 2x, followed by 5x, at x = 3; what the hook gets; and
+the gradients of x and of the first weight after it: 10 and 15, or ten times that where they lie behind the hook."""
+
+
+@program("DD-17", PROMISE, since="2.6", source=f"Tensor.register_hook; {PIPELINES}; pytorch#144530")
+def hooks_in_a_split_backward(check: Check) -> None:
+    """Where a schedule splits a backward, first for the input and then for the weights, hooks are called once, with the
+    gradient of a whole backward, and what they return counts once."""
+    _offered(PIPELINES)
+    for kind, (put, gradient, after) in TENFOLD.items():
+        for way, act in (("whole", lambda output, *rest: output.backward()), ("split", _split)):
+            log: list[float] = []
+            first, second, x = _weighted(2.0), _weighted(5.0), leaf(3.0)
+            put(first, lambda grad, log=log: (log.append(grad.item()), 10 * grad)[1])
+            act(second(first(x)), x, [first.w, second.w])
+            check.order(f"{way}, {kind}: gradients that it gets", log, [gradient])
+            check.equal(f"{way}, {kind}: gradients after it", [x.grad.item(), first.w.grad.item()], after)
+            check.equal(f"{way}, {kind}: gradient of another weight", second.w.grad, [6.0])
+
+
+def _weighted(weight: float) -> Any:
+    """A module that gives ``weight * x``."""
+    return net(lambda module, x: module.w * x, w=nn.Parameter(torch.tensor([weight])))
