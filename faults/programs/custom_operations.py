@@ -39,12 +39,12 @@ FAULTS = (
     fault(
         "custom operations: one input too many needs a gradient or none",
         lambda: _formulas(("ctx.needs_input_grad = ctx.needs_input_grad[:-1]", "pass")),
-        ("AF-07",),
+        ("AF-12",),
     ),
     fault(
         "custom operations: inputs that have their defaults are not told",
         lambda: _formulas(("args, kwargs = utils.fill_defaults(op._schema, args, kwargs)", "pass")),
-        ("AF-07",),
+        ("AF-07", "AF-12"),
     ),
     fault(
         "custom operations: the formula is asked where nothing needs a gradient",

@@ -63,8 +63,8 @@ def _write(x: Any) -> None:
 @program("AF-07", PROMISE, since="2.6", source=CUSTOM)
 def hooks_around_an_operation_of_ones_own(check: Check) -> None:
     """Hooks on the inputs, the output, the Node and the module of an operation of one's own are called once with its
-    gradients, whichever of its inputs needs one, and its formula is told all inputs, and which of those that are given
-    need one; where none does, the formula is not asked."""
+    gradients, whichever of its inputs needs one, and its formula is told all inputs, and which of the tensors need one;
+    where none does, the formula is not asked."""
     product = _operations()["product"]
     for needy, factor in (("x", 4.0), ("x", 6.0), ("w", 6.0), ("none", 6.0)):
         ASKED.clear()
@@ -88,9 +88,8 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
             node = node.next_functions[0][0]
         node.register_prehook(lambda gradients, log=log: log.append(("before the Node", gradients[0].item())))
         (10 * y).backward()
-        # of an input that has its default, 4, torch says nothing where it tells which need a gradient
-        needs = [needy == "x", needy == "w", *([False] if factor == 6 else [])]
-        check.equal(f"{what}: what is told", ASKED, [[3, factor], needs])
+        told, needs = ASKED
+        check.equal(f"{what}: what is told", [told, needs[:2]], [[3, factor], [needy == "x", needy == "w"]])
         due = 10 * factor * {"x": 5, "w": 3}[needy]  # 10 times the factor times the other one
         noted = [("before the Node", 10.0), ("forward", 15 * factor), ("input", due), ("output", 10.0)]
         check.equal(f"{what}: hooks", sorted(log), noted)
@@ -123,3 +122,27 @@ def other_operations_of_ones_own(check: Check) -> None:
         operations["that writes"](z)
     check.equal("what is written", z, [9])
     check.raises("a backward that needs it", RuntimeError, squared.backward, "modified by an inplace operation")
+
+
+FACTORS: dict[str, tuple[tuple[float, ...], dict[str, float], float]] = {
+    "by position": ((6.0,), {}, 6.0),
+    "by keyword": ((), {"factor": 6.0}, 6.0),
+    "not at all": ((), {}, 4.0),
+    "as its default": ((4.0,), {}, 4.0),
+}
+"""How a factor is given to the product, and what it is then; its default is 4."""
+
+
+@program("AF-12", PROMISE, since="2.6", source=f"{CUSTOM}, 'the same ctx object'; Function.backward, needs_input_grad")
+def a_formula_is_told_of_each_input(check: Check) -> None:
+    """Which inputs need a gradient is told to the formula of an operation of one's own with an entry for each of them,
+    however an input that has a default is given."""
+    product = _operations()["product"]
+    for way, (args, kwargs, factor) in FACTORS.items():
+        ASKED.clear()
+        x, w = leaf(3.0), torch.tensor([5.0])
+        product(x, w, *args, **kwargs).backward()
+        told, needs = ASKED
+        check.equal(f"{way}: inputs", told, [3, factor])
+        check.equal(f"{way}: which need a gradient", needs, [True, False, False])
+        check.equal(f"{way}: gradient", x.grad, [5 * factor])

@@ -1,0 +1,36 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""ctx.needs_input_grad of a custom_op has no entry for an input that is left at its default."""
+# https://docs.pytorch.org/docs/stable/library.html
+
+import torch
+from torch import Tensor
+
+told = []
+
+
+@torch.library.custom_op("repro::scale", mutates_args=())
+def scale(x: Tensor, bias: Tensor | None = None) -> Tensor:
+    return 2 * x if bias is None else 2 * x + bias
+
+
+def setup_context(ctx, inputs, output):
+    told.append(len(inputs))
+
+
+def backward(ctx, grad):
+    told.append(ctx.needs_input_grad)
+    return 2 * grad, grad if len(ctx.needs_input_grad) > 1 and ctx.needs_input_grad[1] else None
+
+
+scale.register_autograd(backward, setup_context=setup_context)
+x, bias = torch.ones(1, requires_grad=True), torch.ones(1)
+scale(x, bias).backward()
+control = told[:]
+told.clear()
+scale(x).backward()
+print("control, a bias that needs no gradient: inputs, needs_input_grad:", *control)
+print("experiment, no bias:                    inputs, needs_input_grad:", *told)
+assert control == [2, (True, False)], "the control fails"
+raise SystemExit(0 if told == control else 1)
