@@ -108,7 +108,7 @@ FAULTS = (
     Fault(
         "tensor hooks: they are dropped",
         lambda: _dropped(torch.Tensor, "register_hook"),
-        ("TC-20",),
+        ("TC-20", "TC-28"),
         kinds=(),
     ),
     Fault(

@@ -293,6 +293,24 @@ def hooks_see_the_state_of_backward(check: Check) -> None:
         check.equal(f"{way}: gradient", x.grad, 200.0)
 
 
+@program("TC-28", PIN, since="2.11", source="torch.autograd.grad, create_graph; torch.Tensor.register_hook")
+@fresh()
+def hooks_see_the_grad_mode_of_backward(check: Check) -> None:
+    """A hook that compiled code registers sees whether its backward records gradients: with ``create_graph`` alone."""
+
+    def function(x: Any) -> Any:
+        y = 2 * x
+        y.register_hook(lambda grad: grad * (100 if torch.is_grad_enabled() else 10))
+        return 3 * y
+
+    for way in (PLAIN, *BACKENDS):
+        call = compiled(function, way)
+        for create_graph, gradient in ((False, 60.0), (True, 600.0)):  # 2·3, times 10 or 100
+            x = torch.tensor(1.0, requires_grad=True)
+            (observed,) = torch.autograd.grad(call(x), x, create_graph=create_graph)
+            check.equal(f"{way}, create_graph={create_graph}: gradient", observed.detach(), gradient)
+
+
 @program("TC-21", PROMISE, since="2.11", source="torch.utils.hooks.RemovableHandle; torch.Tensor.register_hook")
 @fresh()
 def compiled_code_removes_hooks(check: Check) -> None:
