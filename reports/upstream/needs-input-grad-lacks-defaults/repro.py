@@ -7,7 +7,7 @@
 import torch
 from torch import Tensor
 
-told = []
+log = []
 
 
 @torch.library.custom_op("repro::scale", mutates_args=())
@@ -16,21 +16,21 @@ def scale(x: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def setup_context(ctx, inputs, output):
-    told.append(len(inputs))
+    log.append(len(inputs))
 
 
 def backward(ctx, grad):
-    told.append(ctx.needs_input_grad)
+    log.append(ctx.needs_input_grad)
     return 2 * grad, grad if len(ctx.needs_input_grad) > 1 and ctx.needs_input_grad[1] else None
 
 
 scale.register_autograd(backward, setup_context=setup_context)
 x, bias = torch.ones(1, requires_grad=True), torch.ones(1)
 scale(x, bias).backward()
-control = told[:]
-told.clear()
+control = log[:]
+log.clear()
 scale(x).backward()
 print("control, a bias that needs no gradient: inputs, needs_input_grad:", *control)
-print("experiment, no bias:                    inputs, needs_input_grad:", *told)
+print("experiment, no bias:                    inputs, needs_input_grad:", *log)
 assert control == [2, (True, False)], "the control fails"
-raise SystemExit(0 if told == control else 1)
+raise SystemExit(0 if log == control else 1)

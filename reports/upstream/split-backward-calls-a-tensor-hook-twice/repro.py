@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Zero-bubble schedules call a tensor hook in a stage twice, and the weight's gradient is wrong."""
+"""Zero-bubble schedules call a tensor hook in a stage twice; the weight's gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/distributed.pipelining.html
 
 import torch
@@ -20,7 +20,7 @@ def run(schedule):
     layers = [nn.Linear(1, 1, bias=False) for _ in range(2)]
     for layer in layers:
         nn.init.ones_(layer.weight)
-    layers[1].register_forward_hook(lambda module, args, output: output.register_hook(hook) and None)
+    layers[1].register_forward_hook(lambda module, args, y: y.register_hook(hook) and None)
     shape = torch.ones(1, 1, requires_grad=True)
     stages = [
         PipelineStage(layer, i, 2, torch.device("cpu"), input_args=shape, output_args=shape)
@@ -37,5 +37,5 @@ experiment = run(schedules.ScheduleInterleavedZeroBubble)
 dist.destroy_process_group()
 print("control, Interleaved1F1B:        ", control)
 print("experiment, InterleavedZeroBubble:", experiment)
-assert control == {"hook gets": [1.0], "gradients of the weights": [10.0, 10.0]}, "the control fails"
+assert control["hook gets"] == [1.0], "the control fails"
 raise SystemExit(0 if experiment == control else 1)

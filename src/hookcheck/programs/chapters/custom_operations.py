@@ -88,8 +88,8 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
             node = node.next_functions[0][0]
         node.register_prehook(lambda gradients, log=log: log.append(("before the Node", gradients[0].item())))
         (10 * y).backward()
-        told, needs = ASKED
-        check.equal(f"{what}: what is told", [told, needs[:2]], [[3, factor], [needy == "x", needy == "w"]])
+        inputs, needs = ASKED
+        check.equal(f"{what}: what is told", [inputs, needs[:2]], [[3, factor], [needy == "x", needy == "w"]])
         due = 10 * factor * {"x": 5, "w": 3}[needy]  # 10 times the factor times the other one
         noted = [("before the Node", 10.0), ("forward", 15 * factor), ("input", due), ("output", 10.0)]
         check.equal(f"{what}: hooks", sorted(log), noted)
@@ -142,7 +142,7 @@ def a_formula_is_told_of_each_input(check: Check) -> None:
         ASKED.clear()
         x, w = leaf(3.0), torch.tensor([5.0])
         product(x, w, *args, **kwargs).backward()
-        told, needs = ASKED
-        check.equal(f"{way}: inputs", told, [3, factor])
+        inputs, needs = ASKED
+        check.equal(f"{way}: inputs", inputs, [3, factor])
         check.equal(f"{way}: which need a gradient", needs, [True, False, False])
         check.equal(f"{way}: gradient", x.grad, [5 * factor])
