@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import io
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -296,22 +297,28 @@ def hooks_belong_to_one_script(check: Check) -> None:
     check.raises("two of one name", RuntimeError, partial(torch.jit.script, net), "unique names")
 
 
-CALLS: dict[str, tuple[Any, str, int]] = {
-    "left at its default": (lambda scaled, x: scaled(x), "Leaving", 6),
-    "given by keyword": (lambda scaled, x: scaled(x, factor=4.0), "Naming", 12),
-    "given by position": (lambda scaled, x: scaled(x, 4.0), "Giving", 12),
+CALLS: dict[str, tuple[Any, Callable[[], Any], int]] = {
+    "left at its default": (lambda net, x: net(x), lambda: import_module("hookcheck.probe.scripted").Leaving(), 6),
+    "given by keyword": (
+        lambda net, x: net(x, factor=4.0),
+        lambda: import_module("hookcheck.probe.scripted").Naming(),
+        12,
+    ),
+    "given by position": (lambda net, x: net(x, 4.0), lambda: import_module("hookcheck.probe.scripted").Giving(), 12),
 }
-"""What calls a module with a factor, how a class of modules is called that calls its child so, and what comes of 3."""
+"""What calls a module with a factor, a module that calls its child so, and what comes of 3."""
 
 
 @program("TR-16", PROMISE, since="1.8", source="torch.jit.script; register_forward_pre_hook; pytorch#51885")
 def hooks_of_a_script_whose_forward_has_a_default(check: Check) -> None:
     """A scripted module with a forward hook or pre-hook gives what the module gives in eager, whether an argument that
     has a default is given by position, given by keyword or left out."""
-    scripted = import_module("hookcheck.probe.scripted")
     x = torch.tensor([3.0])
-    for kind, hook, more in (("forward_pre_hook", scripted.passes_on, 0), ("forward_hook", scripted.adds_ten, 10)):
-        net = scripted.Scaled()
+    for kind, hook, more in (
+        ("forward_pre_hook", import_module("hookcheck.probe.scripted").passes_on, 0),
+        ("forward_hook", import_module("hookcheck.probe.scripted").adds_ten, 10),
+    ):
+        net = import_module("hookcheck.probe.scripted").Scaled()
         getattr(net, f"register_{kind}")(hook)
         script = torch.jit.script(net)
         for name, (call, parent, due) in CALLS.items():
@@ -320,7 +327,7 @@ def hooks_of_a_script_whose_forward_has_a_default(check: Check) -> None:
             output = check.works(f"{what}: call of the script", partial(call, script, x))
             if output is not None:
                 check.equal(f"{what}: output of the script", output, [due + more])
-            root = getattr(scripted, parent)()
+            root = parent()
             getattr(root.inner, f"register_{kind}")(hook)
             check.equal(f"{what}, child: output in eager", root(x), [due + more])
             whole = check.works(f"{what}, child: scripting", partial(torch.jit.script, root))
