@@ -221,6 +221,25 @@ def once(owner: type, name: str, table: str) -> AbstractContextManager[None]:
     return replaced(owner, name, make)
 
 
+def _editing_copies(original: Any) -> Any:
+    """Hooks before loading get a copy of the dict where a module within another has no weight of its own."""
+
+    def load(self: Any, state: Any, prefix: str, *others: Any) -> None:
+        table = "_load_state_dict_pre_hooks"
+        hooks = vars(self)[table]
+        if not prefix or "weight" in self._parameters:
+            return original(self, state, prefix, *others)
+        for hook in hooks.values():
+            hook(OrderedDict(state), prefix, *others)
+        vars(self)[table] = OrderedDict()
+        try:
+            original(self, state, prefix, *others)
+        finally:
+            vars(self)[table] = hooks
+
+    return load
+
+
 def _holds(name: str, table: str, module: Any) -> bool:
     """Whether a module holds something by that name in a table."""
     return name in vars(module).get(table, ())
@@ -365,6 +384,15 @@ FAULTS = (
         "Module.compile",
         clause="HO-07",
         since="2.4",
+    ),
+    on_hosts(
+        "hooks before loading edit a copy where a module has no weight of its own",
+        lambda: replaced(MODULE, "_load_from_state_dict", _editing_copies),
+        "parametrized",
+        "pruned",
+        "spectral_norm",
+        "parametrizations.spectral_norm",
+        "weight_norm",
     ),
     on_hosts("averages are called past their hooks", _averages_called_plainly, clause="HO-05"),
     on_hosts("full hooks go as nothing refers to the module", _held_weakly, clause="HO-05"),

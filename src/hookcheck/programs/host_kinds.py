@@ -142,7 +142,7 @@ class Kind:
 AS_MADE = dict.fromkeys(
     ("RG-01", "RG-03", "RG-06"), "it is about what registers while a module is made, and each host makes more"
 )
-NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-14", "SD-17", "U-18")
+NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-17", "U-18")
 """Of the clauses on state dicts those that say what is in them; the others hold whatever is."""
 
 COMPUTED = {
@@ -162,7 +162,7 @@ OBSERVING = "to quantise a weight an observer is called, which hooks on all modu
 QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
     **dict.fromkeys(
-        (*NAMES_AND_NUMBERS, "SD-03"), "its weight is packed, and is nothing that these clauses could write to"
+        (*NAMES_AND_NUMBERS, "SD-03", "SD-14"), "its weight is packed, and is nothing that these clauses could write to"
     ),
     "SD-12": "a packed weight is loaded by a method of its own, which passes strict=False on",
     "LB-03": "the same of the weight that it writes to",
@@ -350,7 +350,7 @@ COMPILED = {
         {
             **_OPTIMIZED,
             **dict.fromkeys(
-                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12"))),
+                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12", "SD-14"))),
                 "an OptimizedModule of a Sequential has no parts by number",
             ),
             "FW-08: a module inside another": "one inside of another is called as the module that it is made of",
