@@ -32,6 +32,22 @@ def _called_past_hooks_if_compiled_with_backward(original: Any) -> Any:
     return compile
 
 
+def _late_hooks_run(original: Any) -> Any:
+    """The output of a module that is equal to another one, and has no hooks yet, calls in backward those that come."""
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        if "__eq__" in vars(type(self)) and not self._backward_hooks and getattr(result, "requires_grad", False):
+            result.register_hook(partial(late, self))
+        return result
+
+    def late(module: Any, grad: Any) -> None:
+        for hook in module._backward_hooks.values() if module._is_full_backward_hook else ():
+            hook(module, (grad,), (grad,))
+
+    return call
+
+
 FAULTS: tuple[Fault, ...] = (
     on_hosts(
         "what is quantised dynamically takes no forward hooks",
@@ -54,6 +70,11 @@ FAULTS: tuple[Fault, ...] = (
         "DataParallel",
     ),
     on_hosts("full hooks go with a module that is made for a call", _held_weakly, "temporary"),
+    on_hosts(
+        "full hooks that come after a call run where that was of a module that is gone",
+        lambda: replaced(MODULE, "_call_impl", _late_hooks_run),
+        "temporary",
+    ),
     on_hosts(
         "what is compiled in place with its backward is called past its hooks",
         lambda: replaced(MODULE, "compile", _called_past_hooks_if_compiled_with_backward),

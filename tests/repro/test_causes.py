@@ -77,8 +77,8 @@ def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
 HARD = (
     "AL-01/multi-grad-hooks-of-leaves-that-are-asked-for", "DT-01/absent-gradient-of-a-redistributed-tensor-raises",
     "DT-09/loss-parallel-takes-each-softmax-for-a-loss", "HO-01/fuse-modules-doubles-hooks",
-    "HO-01/quantising-loses-backward-and-state-hooks", "HO-03/legacy-hooks-of-temporary-modules",
-    "HO-08/newer-weight-norm-loses-hooks-of-the-weight", "HO-10/fusing-loses-with-kwargs",
+    "HO-01/quantising-loses-backward-and-state-hooks", "HO-08/newer-weight-norm-loses-hooks-of-the-weight",
+    "HO-10/fusing-loses-with-kwargs",
     "HO-10/quantising-calls-hooks-without-kwargs", "HO-10/quantising-loses-always-call",
     "HO-10/quantising-loses-with-kwargs", "LT-11/what-waits-outlasts-a-backward-that-fails",
     "MT-03/comm-debug-mode-calls-no-module-twice", "PW-3/claim-hooks-on-parameters-are-left-out",

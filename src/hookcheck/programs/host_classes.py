@@ -53,10 +53,13 @@ def with_methods(module: Module) -> Module:
 
 def temporary(module: Module) -> Module:
     """The module, which has each call run by another one with its attributes; that one dies as the call returns, and is
-    equal to it meanwhile, though not the same."""
+    equal to it meanwhile, though not the same. Under a legacy backward hook it is called itself: such a hook raises
+    where its module is gone, as networks in replicas show."""
     kind: Any = type(module)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._is_full_backward_hook is False:
+            return kind.__call__(self, *args, **kwargs)
         other: Any = object.__new__(type(self))
         object.__setattr__(other, "__dict__", vars(self))
         return kind.__call__(other, *args, **kwargs)

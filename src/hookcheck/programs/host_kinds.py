@@ -173,17 +173,6 @@ TEMPORARY = {
         ("FW-0[269]: the module", "FW-10: the module", "FW-17: what *", "BW-14: module of *", "BP-01: module for *"),
         "hooks are given the module that is called, which is equal to that on which they are and not the same",
     ),
-    **dict.fromkeys(
-        (
-            "HD-03: program",
-            "U-04: * register_backward_hook",
-            "U-12: * register_backward_hook",
-            "U-12: program",
-            "LB-04: program",
-            "U-03: two calls: a backward_hook *",
-        ),
-        "a legacy hook raises where its module is gone, of which U-02 speaks on this host",
-    ),
     "GL-15": "its class cannot be pickled by its name",
 }
 WRAPPED = dict.fromkeys(
