@@ -214,7 +214,25 @@ def _sharing_hooks(inject: Any) -> Any:
     return injected
 
 
+def _sharing(table: str) -> Patch:
+    """A replica has a table of the module that it is made of, rather than one of its own."""
+
+    def make(original: Any) -> Any:
+        def replicate(self: Any) -> Any:
+            replica = original(self)
+            vars(replica)[table] = vars(self)[table]
+            return replica
+
+        return replicate
+
+    return replaced(nn.Module, "_replicate_for_data_parallel", make)
+
+
 FAULTS = (
+    *(
+        Fault(f"a replica shares {table}", lambda table=table: _sharing(table), ("HO-13",), kinds=())
+        for table in ("_modules", "_parameters", "_buffers")
+    ),
     Fault(
         "deep copies of what is parametrized share its forward hooks",
         lambda: replaced(import_module("torch.nn.utils.parametrize"), "_inject_new_class", _sharing_hooks),

@@ -127,6 +127,46 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
                 check.true(f"{name}: {group} hooks that come to the copy come to it alone", [*tables(net)] == before)
 
 
+def _contents(net: Module) -> list[tuple[Any, ...]]:
+    """What the modules of ``net`` hold: parts, parameters and buffers, by module, table and name."""
+    held = ((path, table, vars(module)[table]) for path, module in net.named_modules() for table in TABLES)
+    return [(path, table, name, id(value)) for path, table, values in held for name, value in values.items()]
+
+
+TABLES = ("_modules", "_parameters", "_buffers")
+"""Where a module holds what is no hook."""
+
+
+def _filled(module: Module) -> None:
+    """Puts a part, a parameter and a buffer into a module, and others in the place of the parts that it has."""
+    for name in [*module._modules, "another_part"]:
+        module.add_module(name, nn.Identity())
+    module.register_parameter("another_parameter", nn.Parameter(torch.ones(1)))
+    module.register_buffer("another_buffer", torch.ones(1))
+
+
+@program("HO-13", PIN, since="1.8", source="torch.nn.Module._replicate_for_data_parallel; pytorch#128272", device="cpu")
+def what_comes_to_a_copy_comes_to_it_alone(check: Check) -> None:
+    """What is put into a copy or a replica of a module does not come into that one: neither parts, with their hooks,
+    nor parameters and buffers, nor hooks."""
+    for name, host in HOSTS.items():
+        replica = name == "replica"  # which has the parts of the module, so that they are left alone here
+        if not offered(host.since) or not (host.copies or replica):
+            continue
+        net = host.base()
+        result = host.make(net)
+        before = _contents(net)
+        for module in [result] if replica else [*result.modules()]:
+            _filled(module)
+        check.true(f"{name}: parts, parameters and buffers that come to it", _contents(net) == before)
+        if replica:  # HO-01 says it of copies
+            for group, kinds in GROUPS.items():
+                held = [*tables(net)]
+                for kind in kinds:
+                    getattr(result, kind, lambda hook: None)(lambda *_: None)
+                check.true(f"{name}: {group} hooks that come to it", [*tables(net)] == held)
+
+
 def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any, str]:
     """Registers two hooks on every module of ``net`` but a ModuleDict, which cannot be called, the second one with an
     option; gives their words. Each appends its word and how many arguments it has to ``log``."""
