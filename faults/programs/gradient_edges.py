@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.autograd import graph
 
 from ..engine import Fault, replaced
@@ -25,7 +27,45 @@ def giving(change: Any) -> Any:
     return replaced(graph, "get_gradient_edge", lambda original: lambda tensor: change(original(tensor)))
 
 
+def owning_nothing() -> Any:
+    """The edge of a result of a custom Function is one whose graph holds nothing of what was before. That an edge has
+    no ``ownership_token`` shows up to 2.12 alone: since pytorch#179924 the Python object of such a Node owns it."""
+
+    def make(original: Any) -> Any:
+        def get(tensor: Any) -> Any:
+            by_hand = isinstance(tensor.grad_fn, torch._C._FunctionBase)
+            return original(tensor.detach().requires_grad_().clone() if by_hand else tensor)
+
+        return get
+
+    return replaced(graph, "get_gradient_edge", make)
+
+
+def keeping(what: Callable[[Any, Any], Any]) -> Any:
+    """Keeps ``what(tensor, edge)`` of each edge that is asked for."""
+    held: list[Any] = []
+
+    def make(original: Any) -> Any:
+        def get(tensor: Any) -> Any:
+            edge = original(tensor)
+            held.append(what(tensor, edge))
+            return edge
+
+        return get
+
+    return replaced(graph, "get_gradient_edge", make)
+
+
 FAULTS = (
+    Fault(
+        "gradient edge: that of a custom Function owns no graph",
+        lambda: owning_nothing(),
+        ("GE-03", "GE-04"),
+        (),
+        "2.7",
+    ),
+    Fault("gradient edge: it keeps its tensor", lambda: keeping(lambda tensor, edge: tensor), ("GE-04",), (), "2.2"),
+    Fault("gradient edge: it stays", lambda: keeping(lambda tensor, edge: edge), ("GE-04",), (), "2.2"),
     Fault("gradient edge: that of an operation's first result", lambda: giving(first_result), ("GE-01",)),
     Fault("gradient edge: one too far", lambda: giving(next_one), ("GE-01", "GE-02", "GE-03")),
 )

@@ -6,9 +6,10 @@ for the tensor in ``torch.autograd.grad`` and ``torch.autograd.backward``.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
-from hookcheck.contract.clause import PROMISE
+from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
@@ -106,11 +107,45 @@ def an_edge_keeps_the_graph_behind_it(check: Check) -> None:
         y.register_hook(lambda grad: log.append(grad.tolist()))
         return edge(y)
 
-    def ran() -> Any:
+    def ran() -> bool:
         torch.autograd.backward((root(),), (torch.tensor([7.0]),))
-        return x.grad
+        return True
 
-    gradient = check.works("a backward that begins there", ran)
-    if gradient is not None:
+    if check.works("a backward that begins there", ran):
         check.order("what the hook is given", log, [[7]])
-        check.equal("gradient of the input", gradient, [7 * 3 * 5])
+        check.equal("gradient of the input", x.grad, [7 * 3 * 5])
+
+
+class _Held:
+    """What a hook refers to, by which one sees whether the hook is alive."""
+
+
+@program("GE-04", PIN, since="2.2", source=f"{EDGE}; pytorch#110867, on memory; pytorch#160098, on who owns the graph")
+def an_edge_holds_the_graph_and_not_the_tensor(check: Check) -> None:
+    """The edge of a result keeps the graph behind it, with its hooks, and not the result; that of a leaf keeps it.
+    Nothing is left of them once the edge is gone."""
+
+    class Tripled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 3 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 3 * grad
+
+    for name, make, due in (
+        ("an operation", lambda x: 3 * x, (False, True)),
+        ("a custom Function", Tripled.apply, (False, True)),
+        ("a leaf", None, (True, True)),
+    ):
+        held, x = _Held(), torch.tensor([2.0], requires_grad=True)
+        before = 5 * x if make else x
+        before.register_hook(lambda grad, held=held: None)
+        result = make(before) if make else x
+        alive = [weakref.ref(result), weakref.ref(held)]
+        of = edge(result)
+        del held, x, before, result
+        check.equal(f"{name}: whether result and hook behind live", tuple(one() is not None for one in alive), due)
+        del of
+        check.equal(f"{name}: the same without the edge", tuple(one() is not None for one in alive), (False, False))
