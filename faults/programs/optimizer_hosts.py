@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from types import MethodType
 from typing import Any
 
 import torch
@@ -91,6 +92,18 @@ def _marked_deaf() -> AbstractContextManager[None]:
     return _where(is_marked, "register_step_pre_hook")()
 
 
+def _wrapped_again(original: Any) -> Any:
+    """Adding a group to an optimizer that is made has its step call the hooks once more."""
+
+    def add(self: Any, group: Any) -> None:
+        made = "_optimizer_step_pre_hooks" in vars(self) and bool(self.param_groups)
+        original(self, group)
+        if made and len(self.param_groups) > 1:
+            self.step = MethodType(OPTIMIZER.profile_hook_step(type(self).step), self)
+
+    return add
+
+
 FAULTS: tuple[Fault, ...] = (
     on_hosts(
         "a subclass of an optimizer is saved past its hooks",
@@ -141,6 +154,12 @@ FAULTS: tuple[Fault, ...] = (
         "an optimizer takes no step post-hooks once all were removed",
         lambda: once(OPTIMIZER, "register_step_post_hook", "_optimizer_step_post_hooks"),
         "hooked before",
+        clause="HO-04",
+    ),
+    on_hosts(
+        "a group that is added has the step wrapped again",
+        lambda: replaced(OPTIMIZER, "add_param_group", _wrapped_again),
+        "with a group more",
         clause="HO-04",
     ),
     on_hosts(

@@ -72,6 +72,12 @@ def _stepped(optimizer: Any) -> Any:
     return optimizer
 
 
+def _grouped(optimizer: Any) -> Any:
+    """The optimizer, to which a group was added, of no parameters so far."""
+    optimizer.add_param_group({"params": []})
+    return optimizer
+
+
 def _copied(make: Make, optimizer: Any) -> Any:
     """A copy that steps the parameters of the original."""
     other = make(optimizer)
@@ -96,6 +102,13 @@ OPTIMIZERS = {
     "loaded": Kind(_loaded),
     "deep copy of one with schedulers": Kind(partial(_copied, lambda optimizer: copy.deepcopy(_under_all(optimizer)))),
     "hooked before": Kind(_stepped),
+    "with a group more": Kind(
+        _grouped,
+        but={
+            "OP-08": "it loads the state of one that has as many groups",
+            "OP-12": "names are given to all groups or to none",
+        },
+    ),
     "deep copy": Kind(partial(_copied, copy.deepcopy)),
     "unpickled": Kind(partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
 }
