@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from typing import Any
@@ -161,7 +161,31 @@ def _swapped_with_observers() -> Patch:
     return replaced(_quantize(), "swap_module", make)
 
 
+def _list_without_hooks() -> Patch:
+    """Where another parametrization comes to a list, that loses its hooks."""
+    parametrize = import_module("torch.nn.utils.parametrize")
+
+    def make(original: Any) -> Any:
+        def register(module: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, name, *args, **kwargs)
+            if len(module.parametrizations[name]) > 1:
+                module.parametrizations[name]._forward_hooks.clear()
+            return result
+
+        return register
+
+    return replaced(parametrize, "register_parametrization", make)
+
+
 FAULTS = (
+    Fault("parametrizations: their list loses its hooks", _list_without_hooks, ("HT-12",), kinds=(), since="1.9"),
+    Fault(
+        "parametrizations: nothing is cached",
+        lambda: replaced(import_module("torch.nn.utils.parametrize"), "cached", lambda _: nullcontext),
+        ("HT-12",),
+        kinds=(),
+        since="1.9",
+    ),
     Fault(
         "weight_norm is undone for every tensor",
         lambda: _undone_for_all(nn.utils, "remove_weight_norm", WeightNorm),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from torch.nn.utils import prune
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from ..engine import Fault
 from ..registering import edited
@@ -36,5 +38,17 @@ FAULTS = (
         'del module._parameters[name + "_orig"]\n        raise e',
         "module.register_forward_pre_hook(method)\n        raise e",
         "HT-11",
+    ),
+    *(
+        Fault(
+            f"the hook of {kind.__name__} comes first",
+            lambda kind=kind: edited(
+                kind, "apply", ("register_forward_pre_hook(", "register_forward_pre_hook(prepend=True, hook=")
+            ),
+            ("HT-13",),
+            (),
+            "2.0",
+        )
+        for kind in (prune.BasePruningMethod, WeightNorm, SpectralNorm)
     ),
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -23,6 +23,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
 from hookcheck.programs.host_changes import offered, quantization
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 PRUNE = "torch.nn.utils.prune"
 PAIR = ("weight_ih", "weight_hh")
@@ -196,6 +197,27 @@ def states_go_across(check: Check) -> None:
         older.weight_g.data.fill_(10.0)
         older(torch.ones(1, 2))
         across(check, "weight_norm, newer", older, parametrizations.weight_norm(linear(1.0, 2.0)))
+
+
+@program("HT-12", PROMISE, since="1.9", source="torch.nn.utils.parametrize.register_parametrization, cached")
+def hooks_on_parametrizations(check: Check) -> None:
+    """Hooks on a parametrization, and on the list of those of a tensor, are called once each time that the tensor is
+    computed, also after another one has come to the list; under ``cached`` that is once in all."""
+    parametrize: Any = import_module("torch.nn.utils.parametrize")
+    net, second, log = linear(3.0), nn.Identity(), list[str]()
+    parametrize.register_parametrization(net, "weight", nn.Identity())
+    each = net.parametrizations.weight
+    for name, module in {"list": each, "first": each[0], "second": second}.items():
+        module.register_forward_pre_hook(noting(log, f"{name}, before"))
+        module.register_forward_hook(noting(log, name))
+    parametrize.register_parametrization(net, "weight", second)
+    one_after_the_other = ["list, before", "first, before", "first", "second, before", "second", "list"]
+    for what, cached, calls in (("", False, 2), (", cached", True, 1), (", no longer cached", False, 2)):
+        log.clear()
+        with parametrize.cached() if cached else nullcontext():
+            outputs = [net(torch.ones(1, 1)).item() for _ in range(2)]
+        check.order(f"hooks in two calls{what}", log, one_after_the_other * calls)
+        check.equal(f"outputs of two calls{what}", outputs, [3, 3])
 
 
 @program("HT-05", PROMISE, since="1.13", source="torch.nn.modules.lazy.LazyModuleMixin; cls_to_become")

@@ -1,7 +1,8 @@
 """What becomes of the pre-hooks of pruning where tensors are pruned again, in any order, and pruning is removed?
 
 ``torch.nn.utils.prune`` has one pre-hook for each tensor that is pruned, which knows the tensor by its name. Pruning it
-again puts another hook in the place of that one, and ``remove`` takes it off.
+again puts another hook in the place of that one, and ``remove`` takes it off. With other hooks they and those of norms
+run in the order in which they came.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.chapters.hooks_of_torch import cell, computed, quietly
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
@@ -68,10 +70,10 @@ def prunings_of_two_tensors(check: Check) -> None:
         check.order(f"{way}: other hooks", log, ["first", "last"] * 3)
 
 
-def filled(module: Any, number: float) -> None:
-    """Fills the tensors of which pruned ones are computed."""
+def filled(module: Any, number: float, end: str = "_orig") -> None:
+    """Fills the tensors of which others are computed, whose names have that end."""
     for name, parameter in module.named_parameters():
-        if name.endswith("_orig"):
+        if name.endswith(end):
             parameter.data.fill_(number)
 
 
@@ -99,3 +101,24 @@ def a_pruning_that_fails(check: Check) -> None:
         filled(module, 7.0)
         due = {1: [[7.0, 0.0, 7.0]], 2: LEFT["weight"]}.get(times)
         check.equal(f"{what}: what is computed of sevens", both(module)["weight"] if times else None, due)
+
+
+@program(
+    "HT-13", PIN, since="1.7", source="torch.nn.Module.register_forward_pre_hook; 'in the order they are registered'"
+)
+def what_comes_before_is_computed_from(check: Check) -> None:
+    """What a pre-hook does to that from which a tensor is computed counts in the same call if it was registered before
+    the pruning or the norm, and not yet if it came after."""
+    of_4 = {"pruning": 4.0, "weight_norm": 4.0, "spectral_norm": 1.0}  # w, g * v / |v|, and w / |w|
+    for name, way in computed().items():
+        for first in (True, False):
+            net = cell()
+            acts = [
+                partial(net.register_forward_pre_hook, lambda net, args, end=way.source: filled(net, -8.0, end)),
+                partial(quietly, partial(way.do, net, "weight_ih")),
+            ]
+            for act in acts if first else acts[::-1]:
+                act()
+            net(torch.ones(1, 1))
+            what = f"{name}: with a pre-hook that came {'before' if first else 'after'}"
+            check.equal(what, net.weight_ih, [[way.of_minus_8 if first else of_4[name]]])
