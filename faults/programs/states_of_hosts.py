@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
+from torch.fx import GraphModule
 from torch.nn import Module
 
 from ..engine import Fault
 from ..registering import edited
 
+
+def _forgotten(*tables: str) -> AbstractContextManager[None]:
+    """A deep copy of a GraphModule is made without those tables of hooks."""
+    return edited(GraphModule, "__deepcopy__", *((f'"{table}",', "") for table in tables))
+
+
 FAULTS = (
+    *(
+        Fault(
+            f"a deep copy of a GraphModule forgets {table}",
+            lambda table=table: _forgotten(table),
+            ("HO-15",),
+            (),
+            "2.13",
+        )
+        for table in (
+            *("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
+            *("_replace_hooks", "_create_node_hooks", "_erase_node_hooks"),
+        )
+    ),
     Fault(
         "hooks after loading are left out of children without parameters of their own",
         lambda: edited(

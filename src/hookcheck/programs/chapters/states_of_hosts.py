@@ -6,10 +6,12 @@ computed, observed, packed or wrapped. Here the same is stated of whatever keys 
 
 from __future__ import annotations
 
+import copy
 from collections import OrderedDict
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN
@@ -18,6 +20,7 @@ from hookcheck.programs.check import Check
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import COMPILED, KINDS, Kind
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 SAVE_PRE, SAVE_POST = "register_state_dict_pre_hook", "_register_state_dict_hook"
 LOAD_PRE, LOAD_POST = "_register_load_state_dict_pre_hook", "register_load_state_dict_post_hook"
@@ -147,3 +150,25 @@ def at_odds(check: Check, name: str, kind: Kind) -> None:
     result = check.works(f"{name}: loading under a hook that empties both lists", partial(net.load_state_dict, state))
     check.equal(f"{name}: what a later hook meets", log[2:], [(True, [], [])])
     check.equal(f"{name}: what loading gives", result and [*map(list, result)], [[], []])
+
+
+@program("HO-15", PIN, since="2.0", source="torch.fx.GraphModule.__deepcopy__, its comment on state_dict related hooks")
+def a_copy_of_a_graph_module_keeps_some_hooks(check: Check) -> None:
+    """A deep copy of a GraphModule calls its private hooks on the state dict and on loading; and those on the nodes of
+    its graph."""
+    log: list[str] = []
+    net: Any = import_module("torch.fx").symbolic_trace(nn.Sequential(nn.Linear(1, 1)))
+    for name in (SAVE_POST, LOAD_PRE, LOAD_POST):
+        getattr(net, name)(noting(log, name))
+    other = copy.deepcopy(net)
+    other.load_state_dict(other.state_dict())
+    check.order("hooks on the state of a copy", log, [SAVE_POST, LOAD_PRE, LOAD_POST])
+    if offered((2, 13)):  # which earlier release is the first is not known; 2.6 raises
+        log.clear()
+        for kind in ("create", "erase", "replace"):
+            getattr(net, f"_register_{kind}_node_hook")(lambda *nodes, kind=kind, **named: log.append(kind))
+        graph = copy.deepcopy(net).graph
+        first = next(iter(graph.nodes))
+        graph.erase_node(graph.call_function(abs, (first,)))
+        first.replace_all_uses_with(first)
+        check.order("hooks on the nodes of a copy", sorted({*log}), ["create", "erase", "replace"])
