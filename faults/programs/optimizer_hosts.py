@@ -93,12 +93,12 @@ def _marked_deaf() -> AbstractContextManager[None]:
 
 
 def _wrapped_again(original: Any) -> Any:
-    """Adding a group to an optimizer that is made has its step call the hooks once more."""
+    """Adding a group to an optimizer that is complete has its step call the hooks once more."""
 
     def add(self: Any, group: Any) -> None:
-        made = "_optimizer_step_pre_hooks" in vars(self) and bool(self.param_groups)
+        complete = "_optimizer_step_pre_hooks" in vars(self) and bool(self.param_groups)
         original(self, group)
-        if made and len(self.param_groups) > 1:
+        if complete and len(self.param_groups) > 1:
             self.step = MethodType(OPTIMIZER.profile_hook_step(type(self).step), self)
 
     return add
