@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -65,6 +66,7 @@ def test_stands_alone(id: str) -> None:
             assert name.partition(".")[0] in {"torch", "__future__", *_standard_library()}
     assert "\n\n\n\n" not in text
     assert all(line == line.rstrip() for line in text.split("\n"))
+    assert not re.search(r"(?m)^ *(\w+) = \1$", text)
 
 
 def _standard_library() -> frozenset[str]:

@@ -24,6 +24,9 @@ LAZY = f"{PACKAGE}.probe.lazy"
 LATE = re.compile(rf'import_module\("({PACKAGE}[\w.]*)"\)\.(\w+)')
 """How a program gets what it needs from a module of hookcheck that is imported late."""
 
+ITSELF = re.compile(r"(?m)^ *(\w+) = \1\n")
+"""What is left where a program gives it the name that it has."""
+
 DECLARES = ("program", "fresh")
 """Decorators that a script does without: its function is no clause, and its process has compiled nothing yet."""
 
@@ -111,7 +114,7 @@ def _room(module: str) -> _Room:
     assert spec.origin is not None
     text = Path(spec.origin).read_text(encoding="utf-8")
     late = {name: origin for origin, name in LATE.findall(text)}
-    return _Room(module, LATE.sub(r"\2", text), late)
+    return _Room(module, ITSELF.sub("", LATE.sub(r"\2", text)), late)
 
 
 @dataclass(frozen=True)
