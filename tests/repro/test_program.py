@@ -24,6 +24,7 @@ from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
+from hookcheck.repro.heading import FAILS
 from hookcheck.repro.program import GIVEN, program_script, varying
 from hookcheck.repro.said import may_hide
 from hookcheck.repro.writing import (
@@ -250,6 +251,13 @@ def test_a_fact_has_a_control(act: Callable[..., Any], fact: str, words: str) ->
 def test_what_ends_otherwise_is_shown_as_a_whole() -> None:
     text = program_script(_program(ending), None, WHOLE, executed)
     assert executed(text) == (1, "one: expected True, observed True\nValueError: no\n")
+
+
+def test_a_control_that_fails_shows_no_fault() -> None:
+    text = program_script(_program(failing), None, "two", executed)
+    assert executed(text)[0] == 1
+    assert 'check("one", bool(True), True)' in text
+    assert executed(text.replace("bool(True)", "False"))[0] == FAILS
 
 
 def test_a_program_whose_facts_vary_is_about_the_one_that_fails() -> None:

@@ -143,7 +143,7 @@ class Search:
                 return ending.plainest(text, remark)
         fewer = (plain for plain in ("", NUMBER, TENSOR, NUMBERS, NESTED) if self.fact and self.shows(text, plain))
         plain = next(fewer, PLAIN)
-        return self.written.script(text, self.fact, plain, remark)
+        return self.written.script(text, self.fact, plain, remark, self.control)
 
     def turned(self, text: str) -> str:
         """The text with what is done in turns done once."""

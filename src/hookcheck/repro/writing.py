@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
-from hookcheck.repro.heading import LACKS, header, release, since_guard
+from hookcheck.repro.heading import FAILS, LACKS, header, release, since_guard
 from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
 from hookcheck.repro.syntax import lines_of, may_name, without
@@ -112,7 +112,7 @@ SAYING = {
 }
 """The same where what is said matters."""
 
-FAILS = "check({0}, failure({1}), None)"
+WORKS = "check({0}, failure({1}), None)"
 """How it states that something works, where that is what it is about."""
 
 WATCHED = f"""if "--run" not in sys.argv:  # in a process of its own, since it may crash or hang
@@ -136,8 +136,11 @@ class Written:
         self.program, self.device, self.code = program, device, code
         self.others_end = others_end
 
-    def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "") -> str:
-        """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them."""
+    def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "", control: str = "") -> str:
+        """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them.
+
+        With a ``control`` it ends with another exit code where that is not so.
+        """
         program, name = self.program, self.program.judge.__name__
         least = program.since if self.device == "cpu" else max(program.since, "2.0", key=release)
         text, since = without_guards(text, least)
@@ -145,6 +148,10 @@ class Written:
         helpers = [plain if "{" in body else plain.replace(_OF_DICTS, ""), OF_PLAIN] if plain else [CHECK]
         if fact and not self.others_end:
             helpers = [h.replace("if observed", f"if name == {quoted(repr(fact))} and observed") for h in helpers]
+        elif control:
+            codes = (fact, 1, FAILS) if len(fact) < len(control) else (control, FAILS, 1)
+            name_of, code, other = quoted(repr(codes[0])), *codes[1:]
+            helpers = [h.replace("Exit(1)", f"Exit({code} if name == {name_of} else {other})") for h in helpers]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         for called, helper in uses.items():
             if re.search(rf"\b{called}\(", body):
@@ -247,7 +254,7 @@ def _rewritten(text: str, call: ast.Call, says: bool) -> str:
     name = call.func.attr
     arguments = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "says")]
     known = SAYING if name in SAYING and len(arguments) > STATED[name].count("{") else STATED
-    form = FAILS if says and _works(call) else known[name]
+    form = WORKS if says and _works(call) else known[name]
     if name == "order" and isinstance(arguments[1], (ast.List, ast.ListComp)):
         form = STATED["equal"]  # it is a list
     written = form.format(*(_source(text, a, f"{{{i}}}()" in form) for i, a in enumerate(arguments)))
