@@ -155,6 +155,6 @@ DISTRIBUTED = {
         _without_redundancy, but={**WITHIN, "OP-15": "a copy of it has no optimizer within, and takes no step"}
     ),
     "PostLocalSGDOptimizer": Kind(_averaging, but=WITHIN),
-    "_NamedOptimizer": Kind(_named, but=WITHIN),
+    "_NamedOptimizer": Kind(_named, but={**WITHIN, "OP-22": "it loads no state before its first step"}),
 }
 """The hosts of optimizers for several processes, by name; they are made in a process group."""
