@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import torch
 
+from hookcheck.contract.clause import Subject
 from hookcheck.contract.ledger import Ledger
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS, HookKind
-from hookcheck.probe.run import lacking
+from hookcheck.probe.run import lacking, observe, release
 from hookcheck.record.model import Folded, record_name
 from hookcheck.record.reading import read_folded
 from hookcheck.repro.cells import Wanted, in_record
@@ -27,6 +28,7 @@ from hookcheck.repro.report import of_a_network
 from hookcheck.repro.sighting import Sighting, sightings, unable
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
 
 from .broken import CHANGES, NEW_CHANGES, REGISTRATIONS, broken, changed
 from .cases import BY_HAND, MIXED, ON_NETWORKS, executed, limits
@@ -98,7 +100,9 @@ def test_the_full_hook_is_the_control_of_a_legacy_one_where_it_conforms(
     clause, full = ON_NETWORKS[wanted.clause], KINDS["full_backward"]
     if "calls" not in text or full.name not in clause.kinds:
         pytest.skip("it is not about calls, or not about full hooks")
-    conforms = not sightings(seen[0].case.topology, wanted.family, full, clause, Ledger(()))
+    topology = seen[0].case.topology
+    judged = clause.subject != Subject.FIRING or observe(topology, values(topology), full.name).events
+    conforms = bool(judged) and not sightings(topology, wanted.family, full, clause, Ledger(()))
     assert (f'run("{full.register}")' in text) == conforms
 
 
@@ -115,14 +119,21 @@ def seen(case: Topology, hook: HookKind, clause: str) -> list[Sighting]:
     return sightings(case, "by-hand", hook, ON_NETWORKS[clause], Ledger(()))
 
 
+FULL_HOOKS_AS_THEY_ARE = (2, 0)
+"""Since when full hooks do on the networks by hand what the faults here change."""
+
 BROKEN = [(how, clause) for how, (_, clauses) in {**CHANGES, **REGISTRATIONS}.items() for clause in clauses.split()]
 OTHERWISE = [(how, clause) for how, (_, _, clauses) in NEW_CHANGES.items() for clause in clauses.split()]
 
 
 def agrees(torch_with: Callable[[], AbstractContextManager[None]], kind: HookKind, clause: str) -> None:
     """The script of a clause fails on a torch that is broken, and passes on the one that is here."""
+    conforming = [case for case in BY_HAND.values() if not seen(case, kind, clause)]
     with torch_with():
-        topology = next(case for case in BY_HAND.values() if seen(case, kind, clause))
+        topology = next((case for case in conforming if seen(case, kind, clause)), None)
+        if topology is None and release(torch.__version__) < FULL_HOOKS_AS_THEY_ARE:
+            pytest.skip("on this torch no network by hand shows it")
+        assert topology is not None
         text = shown(topology, kind, clause)
         limits(text)
         assert executed(text)[0] == 1
