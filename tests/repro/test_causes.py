@@ -13,10 +13,12 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
 
 from hookcheck.contract.ledger import load
 from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
+from hookcheck.probe.run import release
 from hookcheck.report.archive import archive
 from hookcheck.report.causes import Cause, causes
 from hookcheck.repro.search import LONGEST
@@ -85,6 +87,9 @@ HARD = (
 )  # fmt: skip
 """Causes of which a control is hard to come by, or to write within the limit."""
 
+FOUND_SINCE = (2, 13)
+"""Since which torch each of them has one; on an older one nothing beside it may be so."""
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HARD)
@@ -94,8 +99,8 @@ def test_the_script_of_a_program_has_a_control(name: str) -> None:
     if cause is None:
         pytest.skip("this torch does not show it")
     text = reduced_script(cause, conformance_folder() / "corpus")
-    assert "# no control" not in text
     assert text.count("\n") <= LONGEST
+    assert "# no control" not in text or release(torch.__version__) < FOUND_SINCE
 
 
 def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
