@@ -1,0 +1,73 @@
+"""What becomes of a hook that refers to what it is registered on?
+
+The two refer to each other. Python's collector frees such a pair once nothing else refers to it, if it can see every
+reference of the circle. Those that only C++ holds it does not see: from a tensor to its Node, and from a Node to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.garbage import Note, survivors
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check
+from hookcheck.programs.handles import KINDS, LEAF, MODULE, NODE, OUTPUT, SEVERAL, call_hooked, kinds, restored
+from hookcheck.programs.nets import leaf
+from hookcheck.programs.program import program
+
+SOURCE = "RemovableHandle.remove; pytorch#12863"
+
+SUBJECTS = {
+    MODULE: ("its module", "an output of its module"),
+    LEAF: ("its leaf", "a result of its leaf"),
+    OUTPUT: ("its tensor", "the Node of its tensor"),
+    NODE: ("its Node", "the tensor of its Node"),
+    SEVERAL: ("its tensor",),
+}
+"""What a hook may refer to, by what it is registered on."""
+
+
+def _referring(kind: str, subject: str, after: Callable[[Any, Any], None]) -> list[str]:
+    """What is left of a hook that refers to ``subject`` when ``after(output, handle)`` was done and all is dropped."""
+
+    def play(note: Note) -> None:
+        module, x, held = nn.Linear(1, 1), torch.tensor([[2.0]], requires_grad=True), list[Any]()
+
+        def hook(*given: Any) -> None:
+            assert held is not given  # makes the hook refer to what is held
+
+        note("hook", hook)
+        y, handle = call_hooked(kind, module, x, hook)
+        things = {"its module": module, "its leaf": x, "its Node": y.grad_fn, "the Node of its tensor": y.grad_fn}
+        held.append(things.get(subject, y))
+        after(y, handle)
+
+    with restored():
+        return survivors(play)
+
+
+def _cases() -> list[tuple[str, str]]:
+    """Each kind of hook that is not on all modules, with all that it may refer to."""
+    return [
+        (kind, subject) for kind in kinds(MODULE, LEAF, OUTPUT, NODE, SEVERAL) for subject in SUBJECTS[KINDS[kind][0]]
+    ]
+
+
+@program("LT-15", PIN, since="1.7", source=SOURCE)
+def what_refers_to_itself_is_freed(check: Check) -> None:
+    """A hook that refers to what it is registered on, or to what is made of that, is freed with it, with a backward or
+    without one."""
+    for kind, subject in _cases():
+        what = f"{kind} that refers to {subject}"
+        check.equal(f"{what}, without a backward", _referring(kind, subject, lambda y, handle: None), [])
+        check.equal(f"{what}, after a backward", _referring(kind, subject, lambda y, handle: (y * y).backward()), [])
+
+
+@program("LT-16", PROMISE, since="1.7", source=SOURCE)
+def what_refers_to_itself_is_freed_once_removed(check: Check) -> None:
+    """So it is if the hook is removed, whatever it refers to."""
+    for kind, subject in _cases():
+        left = _referring(kind, subject, lambda y, handle: handle.remove())
+        check.equal(f"{kind} that refers to {subject}, removed", left, [])
