@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,7 +26,52 @@ def in_halves(run: Any) -> Any:
     return lambda *args: (run(*args) + run(*args)) / 2
 
 
+def used_once() -> Any:
+    """A weight is a constant from its second use on."""
+    seen: list[Any] = []
+
+    def make(original: Any) -> Any:
+        def linear(x: Any, weight: Any, *bias: Any) -> Any:
+            again = any(weight is other for other in seen)
+            seen.append(weight)
+            return original(x, weight.detach() if again else weight, *bias)
+
+        return linear
+
+    return replaced(torch.nn.functional, "linear", make)
+
+
+@contextmanager
+def down_after_a_failure() -> Iterator[None]:
+    """When gradients could not be given, the next backward is refused."""
+    failed: list[Exception] = []
+
+    def grad(original: Any) -> Any:
+        def give(*args: Any, **options: Any) -> Any:
+            try:
+                return original(*args, **options)
+            except Exception as error:
+                failed.append(error)
+                raise
+
+        return give
+
+    def backward(original: Any) -> Any:
+        def run(self: Any, *args: Any, **options: Any) -> None:
+            if failed:
+                failed.clear()
+                raise RuntimeError("not compatible")
+            original(self, *args, **options)
+
+        return run
+
+    with replaced(torch.autograd, "grad", grad), replaced(torch.Tensor, "backward", backward):
+        yield
+
+
 FAULTS = (
+    Fault("checkpoint: a weight is a constant from its second use on", used_once, ("CK-36",), kinds=(), since="2.11"),
+    Fault("checkpoint: a failed request bars the next backward", down_after_a_failure, ("CK-37",), kinds=()),
     Fault(
         "checkpoint: hooks inside do not run in the second pass",
         lambda: checkpoints(hooks_off_in(2)),

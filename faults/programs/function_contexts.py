@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch.autograd.function import FunctionCtx
 
+from ..autograd import on_tensors
 from ..engine import Fault, replaced
+from ..registering import Hook
 from .state_dict_hooks import Patch
 
 
@@ -52,6 +54,40 @@ def _untold() -> Patch:
     return replaced(torch.amp, "custom_bwd", lambda original: lambda backward, *, device_type: backward)
 
 
+def _returned() -> Patch:
+    """What hooks on tensors return is kept."""
+    gradients: list[Any] = []
+
+    def keep(hook: Hook) -> Hook:
+        def call(gradient: Any) -> Any:
+            gradients.append(hook(gradient))
+            return gradients[-1]
+
+        return call
+
+    return on_tensors(keep)
+
+
+def _graph(ctx: Any, leaf: Any, tensor: Any) -> Any:
+    return tensor
+
+
+def _given_a_node() -> Patch:
+    """An inference tensor that is to require grad gets a Node."""
+    methods = {"forward": staticmethod(_graph), "backward": staticmethod(lambda ctx, gradient: (gradient, None))}
+    gives: Any = type("Gives", (torch.autograd.Function,), methods)
+
+    def make(original: Any) -> Any:
+        def require(self: Any, requires_grad: bool = True) -> Any:
+            if not self.is_inference():
+                return original(self, requires_grad)
+            return gives.apply(torch.ones(2, requires_grad=True), self)
+
+        return require
+
+    return replaced(torch.Tensor, "requires_grad_", make)
+
+
 FAULTS = (
     Fault(
         "saving for backward keeps the context",
@@ -61,6 +97,8 @@ FAULTS = (
         since="1.13",
     ),
     Fault("what is unpacked is copied", _copies, ("ST-34",), kinds=(), since="1.10"),
+    Fault("what hooks on tensors return is kept", _returned, ("LT-17",), kinds=(), since="1.10"),
+    Fault("an inference tensor can be given a Node", _given_a_node, ("IP-12",), kinds=(), since="1.10"),
     Fault("a product in place goes past autograd", _unseen, ("IP-11",), kinds=()),
     Fault("custom_bwd does nothing", _untold, ("AU-12",), kinds=(), since="2.4"),
 )

@@ -78,7 +78,7 @@ FAULTS = (
     Fault(
         "tensors in place: hooks are dropped",
         lambda: on_tensors(dropped),
-        ("IP-01", "IP-02", "IP-03", "U-24", "IP-09", "IP-10"),
+        ("IP-01", "IP-02", "IP-03", "U-24", "IP-09", "IP-10", "IP-13"),
     ),
     Fault("tensors in place: results of hooks are ignored", lambda: on_tensors(ignored), ("IP-02", "IP-03")),
     Fault(

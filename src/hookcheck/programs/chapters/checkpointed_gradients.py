@@ -7,6 +7,8 @@ inside of a region, before and after it and around it are called as often, and w
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -21,6 +23,7 @@ from hookcheck.programs.checkpoints import (
     scales,
     variants,
 )
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 BACKWARD = f"torch.nn.Module.register_full_backward_hook; {CHECKPOINT}"
@@ -276,3 +279,73 @@ def global_full_hooks(check: Check) -> None:
         expected = [[[gi], [go]] for gi, go in zip(INPUTS, OUTPUTS)]
         around = [[[[30]], [[1]]]] * (2 if name == WRAPPER else 1)  # the chain itself, and the wrapper, a module too
         check.equal(f"the layers, and the chain itself, {name}", log, [*expected[::-1], *around])
+
+
+def uses() -> dict[str, Callable[[Any, Any], Any]]:
+    """The ways to use a function that take the cast of a weight from the cache of autocast, or put it there."""
+
+    def without_grad(region: Any, x: Any) -> Any:
+        with torch.no_grad():
+            return region(x)
+
+    forms = {f"a {name} checkpoint": form for name, form in variants().items() if name in (REENTRANT, NON_REENTRANT)}
+    return {"a call without grad mode": without_grad, "a plain call": lambda region, x: region(x), **forms}
+
+
+@program("CK-36", PROMISE, since="1.13", source=f"torch.autocast, cache_enabled; {CHECKPOINT}; pytorch#141896")
+def casts_that_two_uses_share(check: Check) -> None:
+    """Under autocast, which keeps the cast of a weight for its next use, a weight and its hooks get the gradient of
+    each use, whatever used it first: a call without grad mode, a checkpointed one or a plain one."""
+    ways = uses()
+    for first, use in ways.items():
+        for second in [way for way in ways if way != "a call without grad mode"]:
+            weight, x, log = torch.tensor([[3.0]], requires_grad=True), torch.tensor([[2.0]]), list[Any]()
+            weight, x = weight.detach().to(check.device).requires_grad_(), x.to(check.device).requires_grad_()
+            weight.register_hook(lambda gradient, log=log: log.append(gradient.item()))
+
+            def region(x: Any, weight: Any = weight) -> Any:
+                return nn.functional.linear(x, weight)
+
+            with torch.autocast(check.device.partition(":")[0], dtype=torch.bfloat16):
+                total = use(region, x) + ways[second](region, x)
+            what = f"{first}, then {second}"
+            check.works(f"{what}: backward", total.float().sum().backward)
+            # each use that is differentiated gives the weight x, which is 2
+            expected = 2.0 if first == "a call without grad mode" else 4.0
+            check.equal(f"{what}: gradient", None if weight.grad is None else weight.grad.item(), expected)
+            check.equal(f"{what}: what the hook got, in all", sum(log), expected)
+
+
+def _refuse(*gradients: Any) -> None:
+    """A hook that raises."""
+    raise ValueError("refused")
+
+
+@program("CK-37", PROMISE, since="1.7", source=f"{CHECKPOINT}; pytorch#37874")
+def checkpoints_after_a_failed_backward(check: Check) -> None:
+    """When a hook has raised in a backward, or while gradients were asked for, the backward of a checkpoint that comes
+    next on that thread runs as ever."""
+    failing: dict[str, Callable[[Any, Any], object]] = {
+        "backward": lambda y, x: y.backward(),
+        "grad": lambda y, x: torch.autograd.grad(y, x),
+    }
+    if offered((1, 8)):
+        failing["backward with inputs"] = lambda y, x: torch.autograd.backward(y, inputs=[x])
+
+    def run() -> None:
+        for act, fail in failing.items():
+            for kind in ("tensor hook", "Node hook"):
+                for name, checkpoint in variants().items():
+                    x = leaf()
+                    y = 2 * x
+                    (y if kind == "tensor hook" else y.grad_fn).register_hook(_refuse)
+                    with suppress(ValueError):
+                        fail(3 * y, x)
+                    net, x = chain()
+                    what = f"{act} that a {kind} refused, then {name}"
+                    check.works(f"{what}: backward", checkpoint(net, x).backward)
+                    check.equal(f"{what}: gradient of the input", x.grad, [30])
+
+    thread = Thread(target=run)  # what is left behind is so on no other thread
+    thread.start()
+    thread.join()

@@ -14,6 +14,7 @@ from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.garbage import survivors
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.handles import LEAF, MODULE, NODE, OUTPUT, call_hooked, kinds, restored
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
@@ -164,7 +165,7 @@ def views_that_refuse_a_write(check: Check) -> None:
         "of one of several": (1 * x).view(2, 1).unbind()[0].view(-1),
     }
     for name, view in views.items():
-        for recorded in (True, False) if name == "of a Function" else (True,):
+        for recorded in (True, False):
 
             def write(view: Any = view, recorded: bool = recorded) -> None:
                 with torch.set_grad_enabled(recorded):
@@ -175,6 +176,94 @@ def views_that_refuse_a_write(check: Check) -> None:
             check.raises(
                 f"a view {name}, changed {'in' if recorded else 'without'} grad mode", RuntimeError, write, "view"
             )
+
+
+class Thing:
+    """What can be referred to weakly."""
+
+
+def _play_function(note: Any, method: str, sets_up: bool) -> None:
+    """Runs a Function, and notes what one of its methods returns."""
+
+    def noted(name: str, value: Any) -> Any:
+        if name == method:
+            note("what it returned", value)
+        return value
+
+    setup = {"setup_context": lambda ctx, inputs, output: noted("setup_context", Thing())} if sets_up else {}
+    doubles = function(
+        lambda *given: noted("forward", 2 * given[-1]), lambda ctx, gradient: noted("backward", 2 * gradient), **setup
+    )
+    doubles.apply(leaf(3.0)).backward()
+
+
+def _play_hook(note: Any, kind: str) -> None:
+    """Runs a module with a hook of one kind, and notes what the hook returns."""
+
+    def hook(*given: Any) -> Any:
+        def copied(gradient: Any) -> Any:
+            copy = None if gradient is None else 1 * gradient
+            if copy is not None:
+                note("what it returned", copy)
+            return copy
+
+        gradients = given[1] if isinstance(given[0], torch.nn.Module) else given[0]
+        return tuple(map(copied, gradients)) if isinstance(gradients, tuple) else copied(gradients)
+
+    x = torch.tensor([[2.0]], requires_grad=True)
+    with restored():
+        y, _ = call_hooked(kind, torch.nn.Linear(1, 1), x, hook)
+        (y * y).backward()
+
+
+@program("LT-17", PROMISE, since="1.7", source="torch.autograd.Function; torch.Tensor.register_hook; pytorch#188034")
+def what_is_returned_is_freed(check: Check) -> None:
+    """What a method of a Function or a hook returns is freed once the graph is dropped."""
+    methods = [("forward", False), ("backward", False)]
+    if offered((2, 0)):
+        methods += [("forward", True), ("backward", True), ("setup_context", True)]
+    for method, sets_up in methods:
+        way = "with setup_context" if sets_up else "with ctx"
+
+        def play(note: Any, method: str = method, sets_up: bool = sets_up) -> None:
+            _play_function(note, method, sets_up)
+
+        check.equal(f"{method} of a Function {way}, what is left", survivors(play), [])
+    for kind in kinds(MODULE, LEAF, OUTPUT, NODE):
+        if "forward" in kind or "legacy" in kind or "post-" in kind:
+            continue  # these return no gradients
+        check.equal(f"{kind}, what is left", survivors(lambda note, kind=kind: _play_hook(note, kind)), [])
+
+
+@program("IP-12", PROMISE, since="1.10", source="notes on autograd, 'Inference Mode'; pytorch#77967")
+def inference_tensors_have_no_node(check: Check) -> None:
+    """An inference tensor has no Node, whose hooks would wait in vain: what would give it one is refused."""
+    with torch.inference_mode():
+        made = torch.ones(2)
+
+    def doubled(ctx: Any, x: Any) -> Any:
+        with torch.inference_mode():
+            return 2 * x
+
+    def given(forward: Callable[..., Any]) -> Callable[[], Any]:
+        return lambda: function(forward, lambda ctx, gradient: (gradient, None)).apply(leaf(1.0, 2.0), made)
+
+    ways: dict[str, Callable[[], Any]] = {
+        "a view of it": lambda: made.view(1, 2),
+        "requires_grad_": made.requires_grad_,
+        "a product in place": lambda: made.mul_(leaf(1.0, 2.0)),
+        "a Function that makes it": given(lambda ctx, x, tensor: doubled(ctx, x)),
+        "a Function that is given it and returns it": given(lambda ctx, x, tensor: tensor),
+        "a Function that returns an alias": given(lambda ctx, x, tensor: tensor.detach()),
+        "a Function that writes to it": given(lambda ctx, x, tensor: _marks(ctx, tensor)),
+    }
+    for name, act in ways.items():
+        try:
+            result = act()
+            held = result.is_inference() and result.grad_fn is not None
+        except RuntimeError:
+            held = False  # refused
+        check.equal(f"{name}: has a Node", held, False)
 
 
 def doubling(device: str, states: list[Any], casts: bool, sets_up: bool) -> Any:

@@ -7,6 +7,7 @@ value before, those registered after it to the value after.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -216,3 +217,28 @@ def changes_of_shape_in_place(check: Check) -> None:
             getattr(retained, name)(*arguments)
             retained.sum().backward()
             check.equal(f"{name}: shape of what is retained", list(retained.grad.shape), due[name])
+
+
+SWAPS: dict[str, Callable[[Any], object]] = {
+    "set_": lambda alias: alias.set_(torch.ones(2)),
+    "an assigned .data": lambda alias: setattr(alias, "data", torch.ones(2)),
+    "unsqueeze_": lambda alias: alias.unsqueeze_(0),
+}
+"""What gives an alias other memory or another shape, and leaves the numbers of the tensor as they are."""
+
+
+@program("IP-13", PIN, since="1.13", source="torch.Tensor.set_; torch.Tensor.detach; pytorch#97500")
+def aliases_that_go_their_own_way(check: Check) -> None:
+    """A tensor keeps its Node, with the hooks on both, when a detached alias gets other memory or another shape."""
+    for name, swap in SWAPS.items():
+        for alias in ("detach()", ".data"):
+            for view in (True, False):
+                x, log = torch.tensor([2.0, 3.0], requires_grad=True), list[str]()
+                y = x.view(-1) if view else 1 * x
+                y.register_hook(lambda gradient, log=log: log.append("tensor"))
+                y.grad_fn.register_hook(lambda *gradients, log=log: log.append("Node"))
+                with torch.no_grad():
+                    swap(y.detach() if alias == "detach()" else y.data)
+                y.sum().backward()
+                what = f"{name} on {alias} of a {'view' if view else 'result'}"
+                check.order(f"{what}: hooks that run", log, ["tensor", "Node"])
