@@ -178,7 +178,7 @@ def views_that_refuse_a_write(check: Check) -> None:
             )
 
 
-class Thing:
+class Token:
     """What can be referred to weakly."""
 
 
@@ -190,7 +190,7 @@ def _play_function(note: Any, method: str, sets_up: bool) -> None:
             note("what it returned", value)
         return value
 
-    setup = {"setup_context": lambda ctx, inputs, output: noted("setup_context", Thing())} if sets_up else {}
+    setup = {"setup_context": lambda ctx, inputs, output: noted("setup_context", Token())} if sets_up else {}
     doubles = function(
         lambda *given: noted("forward", 2 * given[-1]), lambda ctx, gradient: noted("backward", 2 * gradient), **setup
     )
@@ -239,19 +239,19 @@ def what_is_returned_is_freed(check: Check) -> None:
 def inference_tensors_have_no_node(check: Check) -> None:
     """An inference tensor has no Node, whose hooks would wait in vain: what would give it one is refused."""
     with torch.inference_mode():
-        made = torch.ones(2)
+        tensor = torch.ones(2)
 
     def doubled(ctx: Any, x: Any) -> Any:
         with torch.inference_mode():
             return 2 * x
 
     def given(forward: Callable[..., Any]) -> Callable[[], Any]:
-        return lambda: function(forward, lambda ctx, gradient: (gradient, None)).apply(leaf(1.0, 2.0), made)
+        return lambda: function(forward, lambda ctx, gradient: (gradient, None)).apply(leaf(1.0, 2.0), tensor)
 
     ways: dict[str, Callable[[], Any]] = {
-        "a view of it": lambda: made.view(1, 2),
-        "requires_grad_": made.requires_grad_,
-        "a product in place": lambda: made.mul_(leaf(1.0, 2.0)),
+        "a view of it": lambda: tensor.view(1, 2),
+        "requires_grad_": tensor.requires_grad_,
+        "a product in place": lambda: tensor.mul_(leaf(1.0, 2.0)),
         "a Function that makes it": given(lambda ctx, x, tensor: doubled(ctx, x)),
         "a Function that is given it and returns it": given(lambda ctx, x, tensor: tensor),
         "a Function that returns an alias": given(lambda ctx, x, tensor: tensor.detach()),
