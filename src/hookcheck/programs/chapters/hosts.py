@@ -52,9 +52,9 @@ def registered(net: Module, words: Mapping[Any, str]) -> Iterator[str]:
             if is_hook_table(name, table):
                 before: list[str] = []
                 for key, hook in table.items():
-                    word = words.get(getattr(hook, "hook", hook))
-                    if word:
-                        yield f"{word} in {name} with {options(module, name, key, hook)} after {before}"
+                    if word := words.get(getattr(hook, "hook", hook)):
+                        said = f"{word} in {name} with {options(module, name, key, hook)}"
+                        yield f"{said} after {before}"
                         before.append(word)
 
 

@@ -170,7 +170,7 @@ def hooks_under_loss_parallel(check: Check) -> None:
             logits.register_hook(log.append)
             with _loss_parallel():
                 loss(logits).backward()
-            observed = [(kind(grad), grad.to_local().tolist()) for grad in log]
+            observed = [(kind(g), g.to_local().tolist()) for g in log]
             check.equal(f"{name}: what a hook on the logits gets", observed, [("Shard(dim=1)", [gradient])])
 
         def fail(grad: Any) -> None:
