@@ -22,22 +22,13 @@ class Net(nn.Module):
         return self.m0(x, a0)
 
 
-def run(experiment):
-    calls = []
-    net = Net()
-    x = torch.ones((), requires_grad=True)
-    a = torch.ones(())
-    net.register_full_backward_hook(lambda *args: calls.append(1))
-    if experiment:
-        torch.autograd.grad(net(x, a), net.m2.weight, allow_unused=True)
-    else:
-        net(x, a)
-        torch.autograd.grad([], net.m2.weight, allow_unused=True)
-    return len(calls)
+calls = []
+net = Net()
+x = torch.ones((), requires_grad=True)
+net.register_full_backward_hook(lambda *args: calls.append(1))
+torch.autograd.grad(net(x, torch.ones(())), net.m2.weight, allow_unused=True)
 
-
-expected = 0  # forward once, backward once
-control, experiment = run(experiment=False), run(experiment=True)
-print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
+expected = 0  # no gradient that the hook waits for is computed
+experiment = len(calls)
+print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

@@ -27,7 +27,7 @@ def run(experiment):
     return len(calls)
 
 
-expected = 1  # forward never, backward once
+expected = 1  # backward once
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
 assert control == expected, "the control fails"
