@@ -25,6 +25,7 @@ from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
 from hookcheck.repro.editing import source
 from hookcheck.repro.heading import FAILS
+from hookcheck.repro.issue import _other_codes
 from hookcheck.repro.program import GIVEN, program_script, varying
 from hookcheck.repro.said import may_hide
 from hookcheck.repro.writing import (
@@ -258,6 +259,8 @@ def test_a_control_that_fails_shows_no_fault() -> None:
     assert executed(text)[0] == 1
     assert 'check("one", bool(True), True)' in text
     assert executed(text.replace("bool(True)", "False"))[0] == FAILS
+    for code in ('2 if name == "one" else 1', '\n    1 if name == "two" else 2\n'):
+        assert _other_codes(f"raise SystemExit({code})") == ", 2 where its control fails"
 
 
 def test_a_program_whose_facts_vary_is_about_the_one_that_fails() -> None:

@@ -69,7 +69,11 @@ def _promised(clause: Clause, documentation: Sequence[str]) -> str:
 def _other_codes(script: str) -> str:
     """The exit codes beside 0 and 1, as far as the script has them."""
     codes = {FAILS: "where its control fails", LACKS: "where torch or machine lack what it needs"}
-    return "".join(f", {code} {when}" for code, when in codes.items() if re.search(rf"SystemExit\({code}\b", script))
+    return "".join(
+        f", {code} {when}"
+        for code, when in codes.items()
+        if re.search(rf"SystemExit\(\s*{code}\b|else {code}\s*\)", script)
+    )
 
 
 def _often(verdict: Verdict) -> str:
