@@ -150,8 +150,8 @@ class Written:
             helpers = [h.replace("if observed", f"if name == {quoted(repr(fact))} and observed") for h in helpers]
         elif control:
             codes = (fact, 1, FAILS) if len(fact) < len(control) else (control, FAILS, 1)
-            name_of, code, other = quoted(repr(codes[0])), *codes[1:]
-            helpers = [h.replace("Exit(1)", f"Exit({code} if name == {name_of} else {other})") for h in helpers]
+            is_it = _told_apart(codes[0], fact if codes[0] == control else control)
+            helpers = [h.replace("Exit(1)", f"Exit({codes[1]} if {is_it} else {codes[2]})") for h in helpers]
         uses = {"raised": RAISED, "failure": FAILURE, "warns": WARNS, "silent": SILENT}
         for called, helper in uses.items():
             if re.search(rf"\b{called}\(", body):
@@ -177,6 +177,16 @@ class Written:
             *([f"\n{run}"] if run else []),
         ]
         return wrapped(spaced(joined("\n\n".join(blocks)))) + "\n"
+
+
+def _told_apart(name: str, other: str) -> str:
+    """The condition that a fact of this name is meant, and not another one: of a long name its first words decide."""
+    whole = f"name == {quoted(repr(name))}"
+    if len(whole) <= WIDTH - len("        raise SystemExit(1 if  else 2)"):
+        return whole
+    ends = [match.end() for match in re.finditer(r"\w\b", name)]
+    first = next((name[:end] for end in ends if not other.startswith(name[:end])), "")
+    return f"name.startswith({quoted(repr(first))})" if first else whole
 
 
 def joined(text: str) -> str:
