@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from importlib import import_module
-
-from hookcheck.programs.chapters import custom_operations
 
 from ..engine import Fault
 from ..registering import edited
@@ -15,22 +12,16 @@ from ..registering import edited
 Patch = AbstractContextManager[None]
 
 
-@contextmanager
-def _registered_anew(owner: str, name: str, *changes: tuple[str, str]) -> Iterator[None]:
-    """Edits what registers operations, and has the clauses register theirs again, then and on leaving."""
+def _edited(owner: str, name: str, *changes: tuple[str, str]) -> Patch:
+    """Edits what registers operations."""
     module, _, kind = owner.partition(":")
     place = import_module(module)
-    with edited(getattr(place, kind) if kind else place, name, *changes):
-        custom_operations._operations.cache_clear()
-        try:
-            yield
-        finally:
-            custom_operations._operations.cache_clear()
+    return edited(getattr(place, kind) if kind else place, name, *changes)
 
 
 def _formulas(*changes: tuple[str, str]) -> Patch:
     """Edits what makes a Function of a formula."""
-    return _registered_anew("torch._library.autograd", "make_autograd_impl", *changes)
+    return _edited("torch._library.autograd", "make_autograd_impl", *changes)
 
 
 fault = partial(Fault, kinds=(), since="2.13")
@@ -63,7 +54,7 @@ FAULTS = (
     ),
     fault(
         "custom operations: the gradients of a list are in reverse",
-        lambda: _registered_anew(
+        lambda: _edited(
             "torch._library.autograd",
             "supports_tensorlist",
             (
@@ -75,7 +66,7 @@ FAULTS = (
     ),
     fault(
         "custom operations: what is written to counts as it was",
-        lambda: _registered_anew(
+        lambda: _edited(
             "torch._library.custom_ops:CustomOpDef",
             "_register_mutation_version_bump",
             ("increment_version(all_args[idx])", "pass"),

@@ -287,10 +287,6 @@ def deviating() -> list[str]:
     return [id for id in quick if id in clauses]
 
 
-LONGER = {"AF-12": 70, "DS-44": 64}
-"""Scripts that are yet to become as short as the others."""
-
-
 @pytest.mark.parametrize(
     "id", [pytest.param(id, marks=() if i % 28 == 0 else pytest.mark.slow) for i, id in enumerate(deviating())]
 )
@@ -307,7 +303,7 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
     assert code == 1
     assert words.strip().split("\n")[-1].startswith((fact, *varying(PROGRAMS[id]))) or fact == WHOLE
     lines = text.rstrip("\n").split("\n")
-    assert len(lines) <= LONGER.get(id, 60)
+    assert len(lines) <= 60
     assert max(map(len, lines)) <= 100
 
 

@@ -94,13 +94,15 @@ def a_pruning_that_fails(check: Check) -> None:
         for mask in MASKS["weight"][:times]:
             prune.custom_from_mask(module, "weight", torch.tensor([mask]))
         keys = sorted(module.state_dict())
+        check.equal(f"{what}: hooks ahead", pruned(module), ["weight"] * min(times, 1))
         act = partial(prune.l1_unstructured, module, "weight", amount=4)
         check.raises(f"{what}: pruning", ValueError, act, "should be smaller than the number of parameters to prune")
         check.equal(f"{what}: hooks", pruned(module), ["weight"] * min(times, 1))
         check.equal(f"{what}: keys of the state", sorted(module.state_dict()), keys)
-        filled(module, 7.0)
-        due = {1: [[7.0, 0.0, 7.0]], 2: LEFT["weight"]}.get(times)
-        check.equal(f"{what}: what is computed of sevens", both(module)["weight"] if times else None, due)
+        filled(module, 7.0, "_orig" if times else "weight")
+        module(torch.ones(1, 3))
+        due = ([[7.0, 7.0, 7.0]], [[7.0, 0.0, 7.0]], [[0.0, 0.0, 7.0]])[times]
+        check.equal(f"{what}: what is computed of sevens", module.weight, due)
 
 
 @program(

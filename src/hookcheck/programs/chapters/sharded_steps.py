@@ -286,8 +286,8 @@ def a_step_after_an_exception(check: Check) -> None:
 
 STARTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any], float]] = {
     "an output": (lambda total: 3 * total, lambda output, total: output, 3.0),
-    "an output changed in place": (lambda total: 3 * total, lambda output, total: output.mul_(5), 15.0),
-    "a view changed in place": (lambda total: (3 * total).view(1), lambda output, total: output.mul_(5), 15.0),
+    "a changed output": (lambda total: 3 * total, lambda output, total: output.mul_(5), 15.0),
+    "a changed view": (lambda total: (3 * total).view(1), lambda output, total: output.mul_(5), 15.0),
     "a tensor from inside": (lambda total: 3 * total, lambda output, total: total, 1.0),
     "both": (lambda total: 3 * total, lambda output, total: output + 5 * total, 8.0),
 }
@@ -309,11 +309,12 @@ def a_backward_starts_anywhere_in_a_module(check: Check) -> None:
                     module.total.register_hook(lambda gradient: classes.append(type(module.w).__name__))
                     return make(module.total)
 
-                module = net(forward, w=nn.Parameter(torch.tensor([2.0])))
+                module = net(forward)
+                module.w = nn.Parameter(torch.tensor([2.0]))
                 root, value = within_a_root(module), x(1.0, needs)
                 noting_the_shard(module, reduced)
                 pick(root(value), module.total).backward()
-                name = f"{start}, inputs that {'' if needs else 'do not '}require grad"
+                name = f"{start}, {'an' if needs else 'no'} input requires grad"
                 check.equal(f"{name}: the weight in backward", classes, [WHOLE])
                 check.equal(f"{name}: the weight after it", type(module.w).__name__, SHARD)
                 check.order(f"{name}: gradients that are reduced", reduced, [[gradient]])
