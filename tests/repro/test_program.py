@@ -134,6 +134,11 @@ def test_a_fact_is_judged_alike(name: str) -> None:
     assert wrong is any(fact.finding for fact in real.facts)
 
 
+def test_bare_source_has_what_is_empty_without_types() -> None:
+    text = "def f():\n    return list[Any](), dict[str, list[Any]](), set[int]().union(list[int](x), g())"
+    assert bare(text) == "def f():\n    return [], {}, set().union(list[int](x), g())"
+
+
 def test_bare_source_keeps_its_comments() -> None:
     text = 'def f(a: int, *b: Any, c: str = "") -> None:\n    """Words."""\n\n    x: int = a  # why\n    return x'
     assert bare(text) == 'def f(a, *b, c=""):\n    x = a  # why\n    return x'

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.writing import Written
 
 from .cases import PROGRAMS
 
-LONG = "forward raises: always_call=True, with_kwargs=False of the module's own hook"
+BODY = 'check.equal("{}", 1, 1)\ncheck.equal("{}", 1, 2)'
+CONTEXT = "always_call=True, with_kwargs=False of the module's own hook, and many more words"
 
 
-def test_a_long_name_of_a_control_is_told_by_its_first_words() -> None:
-    written = Written(PROGRAMS["HD-01"], "cpu", Alone())
-    text = 'check.equal("{}", 1, 1)\ncheck.equal("forward gives {}", 1, 2)'
-    script = written.script(text.format(LONG, "a" * 80), f"forward gives {'a' * 80}", "", "", LONG)
-    assert '2 if name.startswith("forward raises") else 1' in script
-    script = written.script(text.format("short", "a"), "forward gives a", "", "", "short")
-    assert '2 if name == "short" else 1' in script
+@pytest.mark.parametrize(
+    ("control", "fact", "condition"),
+    [
+        ("short", "a", '1 if name == "a" else 2'),
+        (f"forward raises: {CONTEXT}", f"forward gives 1: {CONTEXT}", '2 if name.startswith("forward raises") else 1'),
+        (f"{CONTEXT}: after it", f"{CONTEXT}: within it", '2 if name.endswith("after it") else 1'),
+        (f"{CONTEXT} and more", CONTEXT, '1 if name.endswith("words") else 2'),
+    ],
+)
+def test_a_long_name_is_told_by_its_first_or_last_words(control: str, fact: str, condition: str) -> None:
+    script = Written(PROGRAMS["HD-01"], "cpu", Alone()).script(BODY.format(control, fact), fact, "", "", control)
+    assert f"raise SystemExit({condition})" in script

@@ -180,13 +180,16 @@ class Written:
 
 
 def _told_apart(name: str, other: str) -> str:
-    """The condition that a fact of this name is meant, and not another one: of a long name its first words decide."""
+    """The condition that a fact of this name is meant, and not another one: of a long name its first or last words
+    decide."""
     whole = f"name == {quoted(repr(name))}"
     if len(whole) <= WIDTH - len("        raise SystemExit(1 if  else 2)"):
         return whole
-    ends = [match.end() for match in re.finditer(r"\w\b", name)]
-    first = next((name[:end] for end in ends if not other.startswith(name[:end])), "")
-    return f"name.startswith({quoted(repr(first))})" if first else whole
+    first = (name[: m.end()] for m in re.finditer(r"\w\b", name) if not other.startswith(name[: m.end()]))
+    last = (name[m.start() :] for m in re.finditer(r"\b\w", name) if not other.endswith(name[m.start() :]))
+    ends = {"startswith": next(first, name), "endswith": max(last, key=lambda end: -len(end), default=name)}
+    method, words = min(ends.items(), key=lambda end: len(end[1]))
+    return f"name.{method}({quoted(repr(words))})"
 
 
 def joined(text: str) -> str:
