@@ -147,11 +147,13 @@ def hooks_in_a_split_backward(check: Check) -> None:
             first, second, x = _weighted(2.0), _weighted(5.0), leaf(3.0)
             put(first, lambda grad, log=log: (log.append(grad.item()), 10 * grad)[1])
             act(second(first(x)), x, [first.w, second.w])
+            check.equal(f"{way}, {kind}: gradient of another weight", second.w.grad, [6.0])
             check.order(f"{way}, {kind}: gradients that it gets", log, [gradient])
             check.equal(f"{way}, {kind}: gradients after it", [x.grad.item(), first.w.grad.item()], after)
-            check.equal(f"{way}, {kind}: gradient of another weight", second.w.grad, [6.0])
 
 
 def _weighted(weight: float) -> Any:
     """A module that gives ``weight * x``."""
-    return net(lambda module, x: module.w * x, w=nn.Parameter(torch.tensor([weight])))
+    module = net(lambda module, x: module.w * x)
+    module.w = nn.Parameter(torch.tensor([weight]))
+    return module
