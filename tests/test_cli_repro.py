@@ -278,12 +278,26 @@ def test_bisect(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "without --find-fix the release in which it came is searched" in err
 
 
+def test_a_script_that_crashes_here_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hookcheck.cli.bisect.present", lambda: "2.6.0+cpu")
+    monkeypatch.setattr(
+        "hookcheck.repro.verify.on", lambda script, torch, **_: Verdict(torch, "skip", "crashed: exit code 7")
+    )
+    monkeypatch.setattr("hookcheck.repro.environments.uv", lambda: "uv")
+    Path("one.py").write_text("raise SystemExit(7)\n", encoding="utf-8")
+    code, _, err = asked("bisect", "one.py")
+    assert code == 2
+    assert "crashes on torch 1.7.1 in the same way as on torch 2.6.0, which is at hand (crashed: exit code 7)" in err
+    assert list(json.loads(Path("one.bisect.json").read_text(encoding="utf-8"))["verdicts"]) == ["2.6.0", "1.7.1"]
+
+
 def test_a_search_that_is_interrupted_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def attempt(script: Path, torch: str, **settings: object) -> Verdict:
         if torch == "2.15.0":
             raise KeyboardInterrupt
         return Verdict(torch, "as documented")
 
+    monkeypatch.setattr("hookcheck.cli.bisect.present", lambda: "")
     monkeypatch.setattr("hookcheck.repro.verify.on", attempt)
     monkeypatch.setattr("hookcheck.repro.environments.uv", lambda: "uv")
     Path("one.py").write_text("pass\n", encoding="utf-8")

@@ -22,11 +22,23 @@ def script(folder: Path, text: str) -> Path:
     return path
 
 
+ELSEWHERE = "assert False, 'torch did not expect that'"
+
+
 @pytest.mark.parametrize(
     ("text", "verdict", "why"),
     [
         ("raise SystemExit(1)", SHOWS, ""),
         ("assert 1 == 2, 'it differs'", SHOWS, ""),
+        ("def check():\n    assert 1 == 2\n\n\ncheck()", SHOWS, ""),
+        ("assert 1 == 2, 'it differs:\\nin two lines'", SHOWS, ""),
+        ("try:\n    int('one')\nexcept ValueError:\n    raise AssertionError", SHOWS, ""),
+        ("from unittest import TestCase\nTestCase().assertEqual({'a': 1}, {'b': 2})", SHOWS, ""),
+        (
+            f"exec(compile({ELSEWHERE!r}, '/site-packages/torch/nn/modules.py', 'exec'))",
+            SKIP,
+            "crashed: AssertionError",
+        ),
         ("pass", HOLDS, ""),
         ("raise SystemExit(3)", SKIP, "this torch lacks the API, or this machine the device"),
         ("raise SystemExit(2)", SKIP, "its control fails"),
@@ -226,6 +238,38 @@ def test_a_search_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:
 def test_nothing_to_search_for(word: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(HookcheckError, match=words):
         searched(tmp_path, lambda n: word)
+
+
+def test_a_script_that_crashes_at_hand_and_at_an_end_ends_the_search(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def attempt(torch: str) -> Verdict:
+        tried.append(torch)
+        return Verdict(torch, SKIP, "crashed: NameError" if torch < "2.6.0" else "crashed: AttributeError")
+
+    memory = Memory.of(script(tmp_path, "pass"))
+    words = (
+        r"^the script crashes on torch 2\.0\.0 in the same way as on torch 2\.4\.0, which is at hand \(crashed: NameEr"
+    )
+    with pytest.raises(HookcheckError, match=words):
+        bisect(RELEASES, attempt, memory, lambda *_: None, present="2.4.0")
+    assert tried == ["2.4.0", "2.0.0"]
+    with pytest.raises(HookcheckError, match=r"^torch 2\.0\.0 cannot be an end"):
+        bisect(RELEASES, attempt, memory, lambda *_: None, named=True, present="2.4.0")
+    with pytest.raises(HookcheckError, match="no release can say anything"):
+        bisect(RELEASES[:6], attempt, memory, lambda *_: None, present="2.9.0")  # it is not among them
+
+
+def test_a_script_that_crashes_at_hand_alone_is_searched(tmp_path: Path) -> None:
+    def attempt(torch: str) -> Verdict:
+        return (
+            Verdict(torch, SHOWS if torch >= "2.6.0" else HOLDS)
+            if torch != "2.9.0"
+            else Verdict(torch, SKIP, "crashed")
+        )
+
+    answer = bisect(RELEASES, attempt, Memory.of(script(tmp_path, "pass")), lambda *_: None, present="2.9.0")
+    assert (answer.after.torch, answer.last) == ("2.6.0", "2.8.0")
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,11 @@ def bisect(
 ) -> None:
     """Find the release of torch in which the fault that a script shows came; with --find-fix, in which it went.
 
-    Both ends are tried first, then the middle of what is left. What cannot be installed or imported, crashes, takes too
-    long, or lacks the API is skipped. Each verdict is written to SCRIPT's name with .bisect.json, so that a search that
-    was cut off goes on. Environments are made by uv, one after another, and removed.
+    Both ends are tried first, then the middle of what is left; before them, unless both are named, the torch that is
+    here: where the script crashes there and at an end in the same way, the search ends. What cannot be installed or
+    imported, crashes, takes too long, or lacks the API is skipped. Each verdict is written to SCRIPT's name with
+    .bisect.json, so that a search that was cut off goes on. Environments are made by uv, one after another, and
+    removed.
     """
     from hookcheck.releases import releases
     from hookcheck.repro import verify as scripts
@@ -70,9 +72,11 @@ def bisect(
     memory = Memory.of(script)
     if again:
         memory.verdicts.clear()
-    attempt = partial(scripts.on, script, runs=runs, limit=limit, present=present())
+    here = present()
+    attempt = partial(scripts.on, script, runs=runs, limit=limit, present=here)
+    ends = {"named": bool(good and bad), "find_fix": find_fix}
     try:
-        answer = searched(known[low : high + 1], attempt, memory, _said, named=bool(good and bad), find_fix=find_fix)
+        answer = searched(known[low : high + 1], attempt, memory, _said, **ends, present=here.partition("+")[0])
     except KeyboardInterrupt:
         if memory.path.is_file():
             click.echo(f"\nthe verdicts so far are in {memory.path}: the same command goes on with them", err=True)

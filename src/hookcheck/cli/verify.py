@@ -48,9 +48,10 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
     """Run a script that `hookcheck repro` wrote, or any that ends as it does, on releases of torch.
 
     It ends with 0 where torch is as documented, 1 where the fault shows, 2 where its control fails, so that it says
-    nothing, and 3 where torch or machine lack what it needs. Other releases than the one that is here run in
-    environments of their own, which uv makes and which are removed. Exit code: 1 if the fault shows on any, 2 if it
-    could not be told on any.
+    nothing, and 3 where torch or machine lack what it needs. In a script by hand an assert that fails shows the fault,
+    and any other exception, one of torch's own asserts too, is a crash, which says nothing. Other releases than the one
+    that is here run in environments of their own, which uv makes and which are removed. Exit code: 1 if the fault shows
+    on any, 2 if it could not be told on any.
     """
     from hookcheck.errors import HookcheckError
     from hookcheck.repro import verify as scripts

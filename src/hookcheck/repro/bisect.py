@@ -88,14 +88,17 @@ def bisect(
     say: Callable[[Verdict, int], None],
     named: bool = False,
     find_fix: bool = False,
+    present: str = "",
 ) -> Bisection:
     """Where in ``versions`` (the oldest first) the fault came, or with ``find_fix`` went.
 
     Both ends are tried first; a skip at an end moves it inwards, unless the ends are ``named``. ``say`` is called with
-    each verdict and the number of steps that are left at most.
+    each verdict and the number of steps that are left at most. A release that is ``present``, which costs no
+    environment, is tried before all others: a script that crashes there and at an end in the same way is at fault
+    itself.
 
     Raises:
-        HookcheckError: both ends say the same, one says nothing, or they are the other way round.
+        HookcheckError: both ends say the same, one says nothing, or they are the other way round; or it crashes so.
     """
 
     def verdict(version: str, left: int) -> Verdict:
@@ -106,7 +109,9 @@ def bisect(
         say(result, left)
         return result
 
-    low, high = _end(versions, verdict, named), _end(versions[::-1], verdict, named)
+    known = verdict(present, _steps(versions)) if present in versions and not named else None
+    crash = known if known is not None and known.crashed else None
+    low, high = (_end(order, verdict, named, crash) for order in (versions, versions[::-1]))
     if versions.index(low.torch) >= versions.index(high.torch):
         raise HookcheckError("only one release can say anything: give --good and --bad, or more releases")
     if low.verdict == high.verdict:
@@ -138,12 +143,24 @@ def bisect(
             high = middle_verdict
 
 
-def _end(versions: Sequence[str], verdict: Callable[[str, int], Verdict], named: bool) -> Verdict:
-    """The first of ``versions`` that says something."""
+def _steps(versions: Sequence[str]) -> int:
+    """How many steps a search takes at most, once both ends are known."""
+    return ceil(log2(max(2, len(versions) - 1)))
+
+
+def _end(
+    versions: Sequence[str], verdict: Callable[[str, int], Verdict], named: bool, crash: Verdict | None
+) -> Verdict:
+    """The first of ``versions`` that says something, where that does not ``crash`` as the torch at hand does."""
     for version in versions:
-        end = verdict(version, ceil(log2(max(2, len(versions) - 1))))
+        end = verdict(version, _steps(versions))
         if end.verdict in (SHOWS, HOLDS):
             return end
+        if crash is not None and version != crash.torch and end.why == crash.why:
+            raise HookcheckError(
+                f"the script crashes on torch {version} in the same way as on torch {crash.torch}, which is at hand "
+                f"({crash.why}): mend it, or name both ends with --good and --bad"
+            )
         if named:
             raise HookcheckError(f"torch {version} cannot be an end, since nothing can be said of it: {end.why}")
     raise HookcheckError("no release can say anything: see what is skipped, and why")

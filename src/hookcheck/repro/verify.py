@@ -17,11 +17,17 @@ from hookcheck.record.model import public_version
 from hookcheck.repro.environments import NoEnvironment, environment, release_named
 from hookcheck.repro.heading import FAILS, LACKS, release
 
+CRASHES = ("crashed", "import error")
+"""How the reason of a skip begins where a script ends as none does that says something."""
+
 SHOWS, HOLDS, SKIP = "shows", "as documented", "skip"
 """The verdicts: the fault shows, it does not, or the script says nothing of that torch."""
 
 NAME_ONE = "name a script that `hookcheck repro` wrote, or one that ends as those do"
 """What to do where a file is no script."""
+
+CONTROL_FAILS = "AssertionError: the control fails"
+"""How a script by hand says so, which has ``assert ..., "the control fails"``."""
 
 LIMIT = 120
 """Seconds that a run may take: what those who triage PyTorch's issues grant it."""
@@ -42,6 +48,11 @@ class Verdict:
     def flaky(self) -> bool:
         """Whether not all runs said the same."""
         return 0 < self.shows < self.runs
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it raised an exception of its own, or ended as no script does."""
+        return self.verdict == SKIP and self.why.startswith(CRASHES)
 
     def text(self) -> str:
         """The verdict for people."""
@@ -160,12 +171,34 @@ def _run(path: Path, command: list[str], limit: float) -> tuple[int | None, str,
     last = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ""
     if done.returncode == LACKS:
         return None, "this torch lacks the API, or this machine the device", output
-    if done.returncode == FAILS or last == "AssertionError: the control fails":  # so do scripts by hand
+    if done.returncode == FAILS or last == CONTROL_FAILS:
         return None, "its control fails", output
     if done.returncode < 0:
         return None, f"crashed by signal {-done.returncode}", output
-    raised = "Traceback (most recent call last)" in done.stderr and not last.startswith("AssertionError")
-    if raised or done.returncode not in (0, 1):
-        kind = "import error" if last.startswith(("ImportError", "ModuleNotFoundError")) else "crashed"
-        return None, f"{kind}: {last or f'exit code {done.returncode}'}", output
+    error, frames = _raised(done.stderr)
+    if (error and not _asserts(error, frames, path)) or done.returncode not in (0, 1):
+        kind = CRASHES[error.startswith(("ImportError", "ModuleNotFoundError"))]
+        return None, f"{kind}: {error or last or f'exit code {done.returncode}'}", output
     return done.returncode, "", output
+
+
+TRACEBACK = "Traceback (most recent call last):\n"
+COMPARING = re.compile(r"\btorch/testing/|\bunittest/")
+"""Where functions are that compare, and raise an AssertionError for whoever calls them."""
+
+
+def _raised(said: str) -> tuple[str, list[str]]:
+    """The first line of what an exception that nothing caught says, and the files of its frames; empty without one."""
+    _, begins, traceback = said.rpartition(TRACEBACK)
+    if not begins:
+        return "", []
+    lines = traceback.splitlines()
+    frames = [match[1] for line in lines if (match := re.match(r'  File "(.*)", line \d+', line))]
+    return next((line for line in lines if line and not line.startswith(" ")), "an exception"), frames
+
+
+def _asserts(error: str, frames: list[str], script: Path) -> bool:
+    """Whether an exception says that something is not as the script has it: the script's own ``assert``, or a function
+    that compares for it. What torch asserts in its own code is a crash."""
+    own = [frame for frame in frames if not COMPARING.search(frame.replace("\\", "/"))]
+    return error.startswith("AssertionError") and bool(own) and Path(own[-1]).resolve() == script.resolve()
