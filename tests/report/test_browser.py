@@ -175,14 +175,31 @@ def test_on_paper_small_print_is_small_and_a_version_stands_on_one_line(site: Pa
     size = "(e) => parseFloat(getComputedStyle(e).fontSize)"
     larger = f"(all) => all.filter((e) => ({size})(e) > ({size})(e.parentElement)).length"
     assert page.locator("table.matrix small").evaluate_all(larger) == 0
-    lines = "(all) => Math.max(...all.map((e) => e.getClientRects().length))"
-    assert page.locator("table.matrix thead a").evaluate_all(lines) == 1
+    assert most_lines(page.locator("table.matrix.many thead a")) == 1
+    page = visit(viewport=A4).go(site, "clauses/BW-07.html")  # whose headings are no links
+    page.emulate_media(media="print")
+    assert most_lines(page.locator("table.matrix.many thead th:not(:first-child)")) == 1
+
+
+def most_lines(headings: Any) -> int:
+    """On how many lines the text of a heading stands, of the one that takes the most; 0 where there is no heading."""
+    of_text = "(e) => { const text = new Range(); text.selectNodeContents(e); return text.getClientRects().length; }"
+    lines: int = headings.evaluate_all(f"(all) => Math.max(0, ...all.map({of_text}))")
+    return lines
 
 
 def test_the_newest_releases_are_on_the_screen(site: Path, visit: Any) -> None:
     page = visit().go(site, "index.html")
     head = page.locator("table.matrix thead th").nth(1).bounding_box()
     assert head["x"] + head["width"] < DESKTOP["width"]
+
+
+def test_the_releases_above_the_first_table_lead_to_their_pages(site: Path, visit: Any) -> None:
+    page = visit().go(site, "index.html")
+    headings = page.locator("table.matrix.many thead th:not(:first-child)")
+    assert headings.locator("a").count() == headings.count() == len(list((ROOT / "reports" / "records").iterdir()))
+    headings.get_by_role("link", name="2.6.0", exact=True).click()
+    assert page.locator("h1").inner_text() == "torch 2.6.0"
 
 
 def test_the_keyboard_reaches_everything_and_shows_where_it_is(site: Path, visit: Any) -> None:
