@@ -150,7 +150,7 @@ def steps(topology: Topology) -> set[Hashable]:
     bodies = (module.body for _, module in walk(topology.module) if isinstance(module, Composite))
     names |= {("class", *pair) for pair in product(tensor_words(topology), contexts)}
     names |= {("within", *modes) for modes in nesting(topology)}
-    names |= {("inside", s.through) for body in bodies for s in body if isinstance(s, Call) and s.through}
+    names |= {("inside", s.context) for body in bodies for s in body if isinstance(s, Call) and s.context}
     return names | {
         (type(step).__name__, f.name, coarse(getattr(step, f.name))) for step in parts for f in fields(step)
     }

@@ -71,8 +71,8 @@ BY_HAND = {
         run(Linear(3, 3), CALLED, inputs=(Input("x", (2, 3)),)), frozen=("weight", "bias")
     ),
     "under no_grad": run(Sequential((Linear(3, 3), Tanh())), Within("no_grad", (CALLED,))),
-    "in a checkpoint": run(Sequential((Linear(3, 3), Tanh())), replace(CALLED, through="checkpoint"), FROM_Y),
-    "through a functional call": run(Linear(3, 3), replace(CALLED, through="functional_call"), FROM_Y),
+    "in a checkpoint": run(Sequential((Linear(3, 3), Tanh())), replace(CALLED, context="checkpoint"), FROM_Y),
+    "through a functional call": run(Linear(3, 3), replace(CALLED, context="functional_call"), FROM_Y),
     "an evaluation between": run(Linear(3, 3), CALLED, Within("no_grad", (Call("z", "", (X,)),)), FROM_Y),
     "the gradient of an intermediate": run(
         net(("x",), FC, Leak("h", H), Call("z", "other", (H,)), gives=Z),

@@ -87,9 +87,9 @@ def called(op: Op, *more: Statement, gives: Tree = H) -> Topology:
 def within(name: str) -> Topology:
     """A Linear in the context of that name."""
     if CONTEXTS[name].wraps == ASKING:
-        return replace(LINEAR, main=(CALLED, Grad("g", (Y,), (X,), (V,), through=name)))
+        return replace(LINEAR, main=(CALLED, Grad("g", (Y,), (X,), (V,), context=name)))
     if CONTEXTS[name].wraps == CALLER:
-        return replace(LINEAR, main=(replace(CALLED, through=name), *LINEAR.main[1:]))
+        return replace(LINEAR, main=(replace(CALLED, context=name), *LINEAR.main[1:]))
     return replace(LINEAR, main=(Within(name, LINEAR.main),))
 
 

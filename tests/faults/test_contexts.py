@@ -61,7 +61,7 @@ AROUND_COMPILED = (
 """Contexts with what compiles within."""
 
 FORWARDS = ("forward_pre", "forward", "global_forward_pre", "global_forward")
-BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), through="is_grads_batched"))
+BATCHED = run(NET, CALLED, Grad("g", (Y,), (X, Ref("net.0.weight")), (V,), context="is_grads_batched"))
 
 
 def inside(name: str) -> Topology:
@@ -70,7 +70,7 @@ def inside(name: str) -> Topology:
     if wraps == STEPS:
         return run(behind(NETWORK, name).module, CALLED, FROM_Y)
     if wraps == CALLER:
-        return run(NET, replace(CALLED, through=name), FROM_Y)
+        return run(NET, replace(CALLED, context=name), FROM_Y)
     return run(NET, *((Within(name, (CALLED,)), FROM_Y) if wraps == CALL else (Within(name, (CALLED, FROM_Y)),)))
 
 
@@ -129,7 +129,7 @@ def nested(outer: str, inner: str) -> Topology:
     """Two layers in the one context within the other."""
     wraps = {CONTEXTS[name].wraps for name in (outer, inner)}
     if wraps == {CALLER}:
-        return run(called_within(NETWORK, inner).module, replace(CALLED, through=outer), FROM_Y)
+        return run(called_within(NETWORK, inner).module, replace(CALLED, context=outer), FROM_Y)
     if wraps == {CALL}:
         return run(NET, Within(outer, (Within(inner, (CALLED,)),)), FROM_Y)
     return run(NET, Within(outer, (Within(inner, (CALLED, FROM_Y)),)))

@@ -280,7 +280,7 @@ def test_gradients_are_reordered_where_a_network_turns_what_it_normalises(
         (CALLED, "nothing"),
         (Within("no_grad", (CALLED,)), "nothing"),
         (Within("autocast", (CALLED,)), "autocast"),
-        (replace(CALLED, through="thread"), "thread"),
+        (replace(CALLED, context="thread"), "thread"),
     ],
 )
 def test_what_a_network_runs_inside_of(call: Any, inside: str) -> None:

@@ -240,6 +240,6 @@ def test_outputs_of_one_step_may_have_nodes_of_their_own(
 
 
 def test_what_a_transform_makes_of_a_linear_layer_of_no_rows_is_not_judged() -> None:
-    call = Call("y", "", (X,), through="vjp")
+    call = Call("y", "", (X,), context="vjp")
     vector = case(Linear(1, 1), (call, Backward((Ref("y"),), (Ref("v"),))), kind="backward")
     assert (judged(vector, "P2-12"), unjudged(vector, "P2-12")) == (0, 1)

@@ -149,12 +149,12 @@ def test_a_leak_of_the_corpus_is_one_line() -> None:
 
 
 def test_what_is_called_through_a_context_stays_so_if_need_be() -> None:
-    hosted = replace(PLAIN, main=(replace(PLAIN.main[0], through="vmap"), *PLAIN.main[1:]))
+    hosted = replace(PLAIN, main=(replace(PLAIN.main[0], context="vmap"), *PLAIN.main[1:]))
     if unable(hosted, KINDS["output_node"]):
         pytest.skip(unable(hosted, KINDS["output_node"]))
     topology, _ = smallest(hosted, "output_node", "TN-04")
     assert len(list(walk(topology.module))) == 1
-    assert [s.through for s in topology.main if isinstance(s, Call)] == ["vmap"]
+    assert [s.context for s in topology.main if isinstance(s, Call)] == ["vmap"]
 
 
 def test_a_network_that_torch_takes_for_another_one_does_not_show_the_same() -> None:

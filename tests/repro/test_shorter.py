@@ -164,7 +164,7 @@ def test_what_would_say_another_thing_stays() -> None:
 ON_A_BATCH = Topology(
     Linear(1, 1, bias=False),
     (Input("x", (1,), requires_grad=True),),
-    (Call("y", "", (Ref("x"),), through="vmap"), Backward((Ref("y"),))),
+    (Call("y", "", (Ref("x"),), context="vmap"), Backward((Ref("y"),))),
     dtype="float32",
 )
 

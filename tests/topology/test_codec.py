@@ -92,6 +92,13 @@ def test_literals_that_are_equal_in_python_but_of_different_type_have_different_
     assert len({identify(calling(value)) for value in (0, False, 0.0, -0.0)}) == 4
 
 
+def test_a_context_has_the_key_that_ids_rest_on() -> None:
+    within = replace(SMALL, main=(Call("y", "", (X,), context="vmap"),))
+    (call,) = encode(within)["main"]
+    assert call == {"type": "Call", "out": "y", "target": "", "args": [encode(X)], "through": "vmap"}
+    assert decode(encode(within)) == within
+
+
 def without(key: str) -> Any:
     return {k: v for k, v in encode(SMALL).items() if k != key}
 
@@ -103,6 +110,7 @@ def without(key: str) -> Any:
         ({**encode(SMALL), "module": {"in_features": 1}}, "unknown part None"),
         ({**encode(SMALL), "module": {"type": ["Linear"]}}, "unknown part"),
         ({**encode(SMALL), "colour": "red"}, "fields of 'Topology' are not as they should be.*'colour'"),
+        ({**encode(SMALL), "main": [{"type": "Call", "context": "vmap"}]}, "fields of 'Call' .*it has no 'context'"),
         (without("main"), "fields of 'Topology' are not as they should be.*'main'"),
         (encode(Linear(1, 1)), "this is no topology but dict"),
         ([encode(SMALL)], "this is no topology but list"),

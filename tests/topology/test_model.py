@@ -137,7 +137,7 @@ def test_what_came_with_a_release_may_be_a_setting(layer: Any, needed: tuple[str
     ("dtype", "needed"), [("float64", ("1.11", "ddp")), ("complex128", ("2.9", "ddp on complex tensors"))]
 )
 def test_a_context_may_take_complex_numbers_later(dtype: str, needed: tuple[str, str]) -> None:
-    assert needs(replace(SMALL, main=(replace(CALLED, through="ddp"),), dtype=dtype)) == needed
+    assert needs(replace(SMALL, main=(replace(CALLED, context="ddp"),), dtype=dtype)) == needed
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_context_may_take_complex_numbers_later(dtype: str, needed: tuple[str,
 )
 def test_a_context_may_take_classes_of_tensors_later(tensor: str, needed: tuple[str, str]) -> None:
     inputs = tuple(replace(each, tensor=tensor) for each in SMALL.inputs)
-    assert needs(replace(SMALL, inputs=inputs, main=(replace(CALLED, through="after_compile"),))) == needed
+    assert needs(replace(SMALL, inputs=inputs, main=(replace(CALLED, context="after_compile"),))) == needed
 
 
 def test_what_a_topology_keeps_is_worked_out_once() -> None:

@@ -116,7 +116,7 @@ class _Tracer:
                 kwargs = {key: self.resolve(arg, path, names) for key, arg in statement.kwargs}
                 entered, ended = len(self.result.calls), len(self.result.ended)
                 names[statement.out] = self.call(target, args, kwargs)
-                if statement.through and CONTEXTS[statement.through].repeats:
+                if statement.context and CONTEXTS[statement.context].repeats:
                     self.result.repeats.append((self.result.calls[entered:], self.result.ended[ended:]))
             elif isinstance(statement, Apply):
                 inputs = tuple(self.resolve(ref, path, names) for ref in statement.args)

@@ -24,7 +24,7 @@ def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
     What main calls through a context is called so too, or without it.
     """
     seen = set()
-    ways = dict.fromkeys(["", *(s.through for s in statements(topology) if isinstance(s, Call))])
+    ways = dict.fromkeys(["", *(s.context for s in statements(topology) if isinstance(s, Call))])
     for call in reversed(trace.calls):
         if call.path in seen:
             continue
@@ -42,7 +42,7 @@ def calls_alone(topology: Topology, trace: Trace) -> Iterator[Topology]:
         frozen = tuple(name for name in parameters if start + name in topology.frozen)
         plain = replace(topology, module=call.module, inputs=tuple(arguments.inputs), ties=(), frozen=frozen)
         for caller, tail in itertools.product(ways, _tails(outputs, leaves)):
-            yield replace(plain, main=(Call("y", "", given, keywords, through=caller), *tail))
+            yield replace(plain, main=(Call("y", "", given, keywords, context=caller), *tail))
 
 
 class _Arguments:

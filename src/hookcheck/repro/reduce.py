@@ -253,13 +253,13 @@ def _without_parameters(part: Content) -> Iterator[Content]:
 
 @lru_cache(maxsize=256)
 def _optional(name: str) -> frozenset[str]:
-    """The fields of a class that have a default, those aside whose order alone decides."""
+    """The keys of a class's fields that have a default, those aside whose order alone decides."""
     if name == "Topology":
         return frozenset({"training", "frozen", "ties", "seed", "device"})
     known: Any = {**layer_classes(), **op_classes()}.get(name, getattr(model, name, None))
     if known is None:
         return frozenset()
-    return frozenset(f.name for f in fields(known) if f.default is not MISSING)
+    return frozenset(model.key(f) for f in fields(known) if f.default is not MISSING)
 
 
 def _plain(part: Content) -> Iterator[Content]:

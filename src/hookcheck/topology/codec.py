@@ -1,7 +1,8 @@
 """How is a topology written, read back and named? Canonical JSON, and an id that is a hash of it.
 
 A dataclass becomes an object with its class name under ``type``; fields at their default are left out; tuples become
-arrays. Two topologies are the same exactly if their canonical JSON is, so the id identifies content, not a label.
+arrays. A key is the name of its field, or an older name that `model.key` gives. Two topologies are the same exactly if
+their canonical JSON is, so the id identifies content, not a label.
 """
 
 from __future__ import annotations
@@ -30,17 +31,23 @@ def encode(value: Any) -> Any:
         return value
     part: Any = type(value)
     shown: dict[str, Any] = {"type": part.__name__}
-    for name, default in _fields(part):
+    for name, key, default in _fields(part):
         content = getattr(value, name)
         if default is MISSING or content != default:
-            shown[name] = encode(content)
+            shown[key] = encode(content)
     return shown
 
 
 @cache
-def _fields(part: Any) -> tuple[tuple[str, Any], ...]:
-    """The names and defaults of the fields of a dataclass."""
-    return tuple((f.name, f.default) for f in fields(part))
+def _fields(part: Any) -> tuple[tuple[str, str, Any], ...]:
+    """The names, keys and defaults of the fields of a dataclass."""
+    return tuple((f.name, model.key(f), f.default) for f in fields(part))
+
+
+@cache
+def _names(part: Any) -> dict[str, str]:
+    """The names of the fields of a dataclass, by key."""
+    return {key: name for name, key, _ in _fields(part)}
 
 
 def canonical(topology: Topology) -> str:
@@ -75,8 +82,12 @@ def _decode(content: Any) -> Any:
     name = content.get("type")
     if not isinstance(name, str) or name not in known:
         raise TopologyError(f"unknown part {name!r} in a topology; was it written by a newer hookcheck?")
+    names = _names(known[name])
+    strange = content.keys() - names.keys() - {"type"}
+    if strange:
+        raise TopologyError(f"the fields of {name!r} are not as they should be: it has no {sorted(strange)[0]!r}")
     try:
-        return known[name](**{key: _decode(value) for key, value in content.items() if key != "type"})
+        return known[name](**{names[key]: _decode(value) for key, value in content.items() if key != "type"})
     except TypeError as error:
         raise TopologyError(f"the fields of {name!r} are not as they should be: {error}") from None
 

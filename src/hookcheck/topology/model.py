@@ -12,7 +12,7 @@ any topology that exists (see `codec`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, field, fields
 from functools import cached_property, wraps
 from typing import Any, TypeVar, Union
 
@@ -22,19 +22,28 @@ from hookcheck.topology.primitive import Assembled, Layer, Op, Shape, SingleStep
 from hookcheck.topology.tensors import SPARSE_GRADIENT
 from hookcheck.topology.tree import Ref, Tree
 
+KEY = "key"
+"""What the metadata of a field has, whose key in JSON is an older name: ids rest on the keys."""
+
+
+def key(part: Field[Any]) -> str:
+    """The key of a field in JSON."""
+    name: str = part.metadata.get(KEY, part.name)
+    return name
+
 
 @dataclass(frozen=True)
 class Call:
     """``out = self.target(*args, **kwargs)``; the empty target in the main program is the root module itself.
 
-    ``through`` is what makes the call, one of the `CALLERS`, or empty.
+    ``context`` is what makes the call, one of the `CALLERS`, or empty.
     """
 
     out: str
     target: str
     args: tuple[Tree, ...]
     kwargs: tuple[tuple[str, Tree], ...] = ()
-    through: str = ""
+    context: str = field(default="", metadata={KEY: "through"})
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Backward:
 class Grad:
     """``out = torch.autograd.grad(outputs, inputs, cotangents, allow_unused=True)``, a tuple (main only).
 
-    ``inputs`` are leaves, parameters or intermediates. ``through`` is the context that asks for them, or empty.
+    ``inputs`` are leaves, parameters or intermediates. ``context`` is the one that asks for them, or empty.
     """
 
     out: str
@@ -108,7 +117,7 @@ class Grad:
     cotangents: tuple[Ref, ...] = ()
     retain_graph: bool = False
     create_graph: bool = False
-    through: str = ""
+    context: str = field(default="", metadata={KEY: "through"})
 
 
 Statement = Union[Call, Apply, Recurse, Leak, Within, Train, Backward, Grad]
@@ -300,7 +309,7 @@ def tensor_words(topology: Topology) -> tuple[str, ...]:
 @worked_out_once
 def inside(topology: Topology) -> tuple[str, ...]:
     """The contexts that the network runs inside of."""
-    named = (s.mode if isinstance(s, Within) else getattr(s, "through", "") for s in statements(topology))
+    named = (s.mode if isinstance(s, Within) else getattr(s, "context", "") for s in statements(topology))
     return tuple(name for name in dict.fromkeys(named) if name)
 
 
@@ -312,7 +321,7 @@ def nesting(topology: Topology) -> frozenset[tuple[str, str]]:
 
     def pairs(body: tuple[Statement, ...], around: tuple[str, ...], path: str) -> Iterator[tuple[str, str]]:
         for statement in body:
-            name = statement.mode if isinstance(statement, Within) else getattr(statement, "through", "")
+            name = statement.mode if isinstance(statement, Within) else getattr(statement, "context", "")
             yield from ((outer, name) for outer in around if name)
             inner = (*around, name) if name else around
             if isinstance(statement, Within):

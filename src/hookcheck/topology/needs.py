@@ -56,8 +56,8 @@ def needs(topology: Topology) -> tuple[str, str]:
             dtypes.add(statement.op.casts or topology.dtype)
         elif isinstance(statement, Within):
             used.append((CONTEXTS[statement.mode].since, statement.mode))
-        elif isinstance(statement, (Call, Grad)) and statement.through:
-            used.append((CONTEXTS[statement.through].since, statement.through))
+        elif isinstance(statement, (Call, Grad)) and statement.context:
+            used.append((CONTEXTS[statement.context].since, statement.context))
         elif isinstance(statement, Backward) and statement.inputs:
             used.append(("1.10" if statement.out else "1.8", "backward(inputs=…)"))
     used += [(step.since, _newest(step)) for step in steps]

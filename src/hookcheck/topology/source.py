@@ -231,7 +231,7 @@ def _line(statement: Statement, owner: str) -> str:
     if isinstance(statement, Call):
         arguments = [*map(expression, statement.args), *(f"{k}={expression(v)}" for k, v in statement.kwargs)]
         target, listed = attribute(owner, statement.target), ", ".join(arguments)
-        called = CONTEXTS[statement.through].source if statement.through else "{net}({args})"
+        called = CONTEXTS[statement.context].source if statement.context else "{net}({args})"
         return f"{statement.out} = {called.format(net=target, args=listed)}"
     if isinstance(statement, Apply):
         return f"{statement.out} = {statement.op.source(*map(expression, statement.args))}"
@@ -247,7 +247,7 @@ def _line(statement: Statement, owner: str) -> str:
         lists = [_list(statement.outputs), _list(statement.inputs)]
         lists += [_list(statement.cotangents)] if statement.cotangents else []
         asked = ", ".join([*lists, *_graph(statement), "allow_unused=True"])
-        asking = CONTEXTS[statement.through].source if statement.through else "torch.autograd.grad({asked})"
+        asking = CONTEXTS[statement.context].source if statement.context else "torch.autograd.grad({asked})"
         return f"{statement.out} = {asking.format(asked=asked)}"
     if isinstance(statement, Backward):
         settings = [f"inputs={_list(statement.inputs)}"] if statement.inputs else []

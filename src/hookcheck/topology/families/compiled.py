@@ -82,7 +82,7 @@ def of_layers(draw: Draw) -> Topology:
     where, call = draw(st.sampled_from(WAYS))
     module = _module(draw, layers, {"a part": call, "all but a part": APART}.get(where, ""))
     inputs, backward = draw(losses((("y", Ref("y"), output_shape(Sequential(layers), shape)),)))
-    main = (Call("y", "", (Ref("x"),), through=call if where.startswith("all") else ""), *backward)
+    main = (Call("y", "", (Ref("x"),), context=call if where.startswith("all") else ""), *backward)
     if where == "backward" or draw(st.booleans()):
         main = (Within(BACKWARD, main),)
     return Topology(
@@ -109,7 +109,7 @@ def in_way(topology: Topology, where: str, call: str, backward: bool) -> Topolog
     """The network, compiled so; ``backward`` too where that is said."""
     first, *rest = topology.main
     assert isinstance(first, Call)
-    main = (replace(first, through=call if where.startswith("all") else ""), *rest)
+    main = (replace(first, context=call if where.startswith("all") else ""), *rest)
     caller = {"a part": call, "all but a part": APART}.get(where, "")
     return replace(
         topology,
@@ -144,18 +144,18 @@ def within(topology: Topology, outer: context.Chosen) -> Topology:
     call, rest, backward = _apart(topology)
     module = topology.module
     for caller in outer.get(CALLER, ()):
-        if call.through:
+        if call.context:
             names = tuple(arg.name for arg in call.args if isinstance(arg, Ref))
             part = replace(call, out="h", target="part", args=tuple(map(Ref, names)))
             module = Composite((("part", module),), names, (part,), Ref("h"))
-        call = replace(call, through=caller)
+        call = replace(call, context=caller)
     for name in outer.get(ASKING, ()):
         leaves = [i.name for i in topology.inputs if i.requires_grad]
         leaves += [f"net.{path}" for path in parameter_shapes(replace(topology, module=module))]
         rest = (*rest[:-1], context.asking(rest[-1], leaves, name))
-    main = context.around_all({**outer, CALLER: (call.through,)}, call, rest, BACKWARD if backward else "")
+    main = context.around_all({**outer, CALLER: (call.context,)}, call, rest, BACKWARD if backward else "")
     for mode in outer.get(STEPS, ()):
-        by_itself = replace(call, out="e", through="" if CALLER in outer else call.through)
+        by_itself = replace(call, out="e", context="" if CALLER in outer else call.context)
         main = (*context.in_grad_modes((mode,), by_itself), *main)
     return replace(topology, module=module, main=main)
 
@@ -175,7 +175,7 @@ def _with_a_part(module: Module, caller: str) -> Module:
     """The module, in whose body that ``caller`` makes the first call."""
     assert isinstance(module, Composite)
     first = next(statement for statement in module.body if isinstance(statement, Call))
-    part = replace(first, through=caller)
+    part = replace(first, context=caller)
     return replace(module, body=tuple(part if statement is first else statement for statement in module.body))
 
 
@@ -184,4 +184,4 @@ def _module(draw: Draw, layers: tuple[Module, ...], caller: str) -> Module:
     if not caller:
         return layers[0] if len(layers) == 1 else Sequential(layers)
     body, last = body_of(layers)
-    return Composite(named(layers), ("x",), (Call("h0", "m0", (Ref("x"),), through=caller), *body[1:]), Ref(last))
+    return Composite(named(layers), ("x",), (Call("h0", "m0", (Ref("x"),), context=caller), *body[1:]), Ref(last))

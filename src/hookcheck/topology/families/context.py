@@ -201,7 +201,7 @@ def placed(draw: Draw, net: Network, chosen: Chosen) -> Topology:
 def around_all(chosen: Chosen, call: Call, rest: Iterable[Statement], inner: str = "") -> tuple[Statement, ...]:
     """The call, made by the outer caller, and the rest of main, in what is chosen of what is around the one or both;
     all of them in ``inner`` first, if it names a context."""
-    call = replace(call, through=next(iter(chosen.get(CALLER, ())), ""))
+    call = replace(call, context=next(iter(chosen.get(CALLER, ())), ""))
     both = (*chosen.get(RUN, ()), *[inner] * bool(inner))
     return _around(both, *_around(chosen.get(CALL, ()), call), *rest)
 
@@ -210,7 +210,7 @@ def called_within(net: Network, caller: str) -> Network:
     """The network as a part of a module, which calls it by that caller, and gives copies of what comes of it: what a
     transform makes its outputs by is its own affair, and a legacy hook is on the last Node."""
     names = tuple(i.name for i in net.arguments)
-    call = Call("h", "part", tuple(map(Ref, names)), through=caller)
+    call = Call("h", "part", tuple(map(Ref, names)), context=caller)
     copies = tuple(Apply(f"h{i}", Clone(), (replace(v.ref, name="h"),)) for i, v in enumerate(net.outputs))
     refs = tuple(Ref(each.out) for each in copies)
     gives = Pack("tuple", refs) if net.outputs[0].ref.path else refs[0]
@@ -267,7 +267,7 @@ def asked(net: Network, name: str) -> tuple[tuple[Input, ...], tuple[Statement, 
 def asking(backward: Statement, leaves: list[str], name: str) -> Grad:
     """The gradients of those leaves, asked for by the context of that name in the place of a backward."""
     assert isinstance(backward, Backward)
-    return Grad("g", backward.outputs, tuple(map(Ref, leaves)), backward.cotangents, through=name)
+    return Grad("g", backward.outputs, tuple(map(Ref, leaves)), backward.cotangents, context=name)
 
 
 def _around(names: Iterable[str], *statements: Statement) -> tuple[Statement, ...]:
