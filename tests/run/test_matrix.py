@@ -19,7 +19,7 @@ notest, reports = "--notest" in sys.argv, pathlib.Path({reports!r})
 environment = pathlib.Path(".tox") / sys.argv[sys.argv.index("-e") + 1]
 environment.mkdir(parents=True, exist_ok=True)
 if notest:
-    print("error: no version of torch==1.8.0 found")
+    print("error: No solution found when resolving dependencies\\n  cause: Because there is no version of torch==1.8.0")
     sys.exit({install})
 (reports / "records").mkdir(parents=True, exist_ok=True)
 if {writes}:
@@ -53,7 +53,8 @@ def test_a_release_that_conforms_or_deviates_leaves_a_record_and_no_environment(
 def test_what_was_not_run_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = ran(tmp_path, monkeypatch, install=1)
     assert outcome.outcome == NOT_RUN
-    assert outcome.reason == "its environment cannot be made: error: no version of torch==1.8.0 found"
+    why = "error: No solution found when resolving dependencies: Because there is no version of torch==1.8.0"
+    assert outcome.reason == f"its environment cannot be made: {why}"
     assert ran(tmp_path, monkeypatch, tests=4).reason.startswith("pytest ended with exit code 4")
     assert ran(tmp_path, monkeypatch, writes=0).outcome == NOT_RUN
 

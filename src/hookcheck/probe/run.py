@@ -151,9 +151,9 @@ def unavailable(topology: Topology, kind: str | None) -> str:
 def lacking(kind: str) -> str:
     """Why this torch has no hooks of ``kind``, or an empty text where it has."""
     hook = KINDS[kind]
-    if hasattr(owner(hook), hook.register) and release(hook.since) <= release(torch.__version__):
-        return ""
-    return f"{hook.register} came with torch {hook.since}"
+    if release(hook.since) > release(torch.__version__):
+        return f"{hook.register} came with torch {hook.since}"
+    return "" if hasattr(owner(hook), hook.register) else f"this torch has no {hook.register}"
 
 
 def unsafe(kind: str, writes: bool) -> str:

@@ -6,6 +6,7 @@ became of each release.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -156,7 +157,12 @@ def _last_line(log: Path) -> str:
 
 
 def _last_fault(log: Path) -> str:
-    """The last line that speaks of an error, else the last but tox's own."""
+    """The last line that speaks of an error, with the cause that uv adds; else the last but tox's own."""
     lines = [line for line in _lines(log) if not line.startswith(("evaluation failed", "torch", "congratulations"))]
-    faults = [line for line in lines if any(word in line.lower() for word in ("error", "no solution", "not find"))]
-    return next(iter([*faults[-1:], *lines[-1:]]), "it said nothing")
+    words = ("error", "no solution", "not find")
+    faults = [place for place, line in enumerate(lines) if any(word in line.lower() for word in words)]
+    if not faults:
+        return lines[-1] if lines else "it said nothing"
+    fault, *after = lines[faults[-1] :]
+    cause = re.match(r"(?:cause: |╰─▶ )(.+)", after[0] if after else "")
+    return f"{fault.rstrip(':')}: {cause[1]}" if cause else fault
