@@ -106,3 +106,27 @@ def _floored(self: nn.Module, input: Tuple[Tensor], output: Tensor) -> Tensor:  
 
 ignored = torch.jit.ignore(_floored)  # type: ignore[no-untyped-call]
 """A forward hook that scripts are told to ignore."""
+
+
+class ExportingAlone(nn.Module):
+    """Has an exported method that gives what its only child gives: 2x; and no forward."""
+
+    def __init__(self) -> None:
+        """Makes the child."""
+        super().__init__()
+        self.inner = Double()
+
+    @torch.jit.export
+    def twice(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, doubled."""
+        given: Tensor = self.inner(x)
+        return given
+
+
+class Exporting(ExportingAlone):
+    """The same with a forward that does that as well."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The tensor of any shape, doubled."""
+        given: Tensor = self.inner(x)
+        return given

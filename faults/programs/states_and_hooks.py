@@ -1,0 +1,75 @@
+"""Faults in what states do to modules and optimizers: sizes, keys, attributes, and steps beside those of training."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..engine import Fault, replaced
+from .state_dict_hooks import Patch
+
+
+def _lost() -> Patch:
+    """A lazy module that loads a state has zeros instead."""
+
+    def make(original: Any) -> Any:
+        def load(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+            state = {key: torch.zeros_like(value) for key, value in state_dict.items()}
+            return original(self, state, *args, **kwargs)
+
+        return load
+
+    return replaced(nn.Module, "load_state_dict", make)
+
+
+def _unheard() -> Patch:
+    """A key of no dot that does not fit is passed over."""
+
+    def make(original: Any) -> Any:
+        def load(self: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(self, {key: value for key, value in state_dict.items() if "." in key}, *args, **kwargs)
+
+        return load
+
+    return replaced(nn.Module, "load_state_dict", make)
+
+
+def _stepping(name: str) -> Patch:
+    """What collects the state of an optimizer steps it, also one that has a state."""
+
+    def make(original: Any) -> Any:
+        def collect(net: Any, optimizer: Any, **kwargs: Any) -> Any:
+            optimizer.step()
+            return original(net, optimizer, **kwargs)
+
+        return collect
+
+    return replaced(import_module("torch.distributed.checkpoint.state_dict"), name, make)
+
+
+def _with_another_rate() -> Patch:
+    """An optimizer that comes from a state has twice the rates."""
+
+    def make(original: Any) -> Any:
+        def restore(self: Any, state: Any) -> None:
+            original(self, state)
+            for group in self.param_groups:
+                group["lr"] *= 2
+
+        return restore
+
+    return replaced(torch.optim.Optimizer, "__setstate__", make)
+
+
+FAULTS = (
+    Fault("copies of optimizers double their rates", _with_another_rate, ("SZ-34",), (), "2.0"),
+    Fault("loading fills a lazy module with zeros", _lost, ("HT-14",), kinds=()),
+    Fault("keys without a dot are passed over", _unheard, ("SD-19",), (), "1.13"),
+    *(
+        Fault(f"{name} takes a step", lambda name=name: _stepping(name), ("SV-01",), (), "2.2")
+        for name in ("get_optimizer_state_dict", "get_state_dict")
+    ),
+)

@@ -1,0 +1,143 @@
+"""What of a state do hooks meet: sizes, keys, attributes, and steps that nobody took?
+
+torch loads states by hooks of its own, tells a user's hooks which keys do not fit, copies optimizers whose hooks read
+their attributes, and fills in an optimizer's state before it is saved.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from hookcheck.contract.clause import PIN, PROMISE
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.nets import leaf
+from hookcheck.programs.processes import process_group
+from hookcheck.programs.program import program
+
+
+def lazy_classes() -> Iterator[tuple[str, Callable[[], Any], Any]]:
+    """The lazy classes that this torch has: name, what makes one of 3 channels or features, and what it is given."""
+    for dimensions in (0, 1, 2, 3):
+        for kind in ("Linear",) if not dimensions else ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm"):
+            name = f"Lazy{kind}{dimensions}d" if dimensions else f"Lazy{kind}"
+            if hasattr(nn, name):
+                arguments = {"Linear": (2,), "Conv": (2, 1), "ConvTranspose": (2, 1)}.get(kind, ())
+                options = {"affine": True} if kind == "InstanceNorm" else {}
+                value = torch.arange(6.0 * 2**dimensions).view(2, 3, *(2,) * dimensions)
+                yield name, partial(getattr(nn, name), *arguments, **options), value
+
+
+def sizes(module: Any) -> dict[str, Any]:
+    """The numbers and texts among the attributes of a module."""
+    return {name: value for name, value in vars(module).items() if isinstance(value, (int, float, str, tuple))}
+
+
+@program(
+    "HT-14", PIN, since="1.8", source="torch.nn.modules.lazy, 'become regular'; its pre-hook on calls; pytorch#147389"
+)
+def a_lazy_module_that_loaded_has_its_sizes(check: Check) -> None:
+    """After its first call, in which torch's own pre-hook ends its laziness, a lazy module that has loaded a state is
+    the ordinary module that it is without one: with the same sizes among its attributes, and the same output."""
+    for name, make, value in lazy_classes():
+        called = make()
+        due = called(value)
+        loaded = make()
+        loaded.load_state_dict(copy.deepcopy(called.state_dict()))
+        output = check.works(f"{name}: the call", partial(loaded, value))
+        if output is not None:
+            check.equal(f"{name}: output", output, due.tolist())
+            check.equal(f"{name}: sizes", sizes(loaded), sizes(called))
+
+
+ODD_KEYS = ("0.weight.more", "0.weight.", "0.bias.more.still", "0.more", "0", "0.", "1.weight", "more", "")
+"""Keys beside ``0.weight`` and ``0.bias`` that belong to no entry of a module with one Linear in it."""
+
+
+@program(
+    "SD-19",
+    PROMISE,
+    since="1.12",
+    source="torch.nn.Module.register_load_state_dict_post_hook, 'unexpected_keys'; pytorch#123510",
+)
+def every_key_that_does_not_fit_is_unexpected(check: Check) -> None:
+    """A load post-hook is told every key that belongs to no entry, also one that begins as an entry does, and so is who
+    loads; under ``strict=True`` that is an error."""
+    for key in ODD_KEYS:
+        net: Any = nn.Sequential(nn.Linear(1, 1))
+        log: list[Any] = []
+        net.register_load_state_dict_post_hook(lambda module, keys, log=log: log.append([*keys.unexpected_keys]))
+        state = {**net.state_dict(), key: torch.ones(1)}
+        check.equal(f"{key!r}: what loading gives", net.load_state_dict(state, strict=False).unexpected_keys, [key])
+        check.equal(f"{key!r}: what the hook is told", log, [[key]])
+        check.raises(f"{key!r}: strict", RuntimeError, partial(net.load_state_dict, state), "Unexpected key")
+
+
+@program(
+    "SZ-34", PIN, since="2.0", source="torch.optim.Optimizer.register_step_post_hook, 'the optimizer'; pytorch#72839"
+)
+def attributes_of_an_optimizer_go_with_it(check: Check) -> None:
+    """What a step hook finds on its optimizer beside states and groups goes with a copy of that and through pickle: the
+    attributes that were set on it, and those of its class."""
+    ways: dict[str, Callable[[Any], Any]] = {
+        "copy.copy": copy.copy,
+        "deepcopy": copy.deepcopy,
+        "pickle": lambda optimizer: pickle.loads(pickle.dumps(optimizer)),
+    }
+    for name, way in ways.items():
+        optimizer: Any = torch.optim.SGD([leaf(1.0)], lr=0.5)
+        optimizer.counts = [3]
+        other, log = way(optimizer), list[Any]()
+        other.register_step_post_hook(
+            lambda optimizer, *_, log=log: log.extend(
+                [getattr(optimizer, "counts", None), optimizer.param_groups[0]["lr"]]
+            )
+        )
+        other.step()
+        check.equal(f"{name}: what the hook finds", log[:1], [[3]])
+        check.equal(f"{name}: the rate that it finds", log[1:], [0.5])
+
+
+@program(
+    "SV-01",
+    PROMISE,
+    since="2.2",
+    source="torch.distributed.checkpoint.state_dict, get_optimizer_state_dict and its siblings; pytorch#121186",
+)
+def states_for_a_checkpoint_take_no_step(check: Check) -> None:
+    """What collects or sets the state of a network and its optimizer for a checkpoint takes no step that step hooks
+    see, calls no hook of a parameter, and leaves the parameters and their gradients as they are."""
+    try:
+        states: Any = import_module("torch.distributed.checkpoint.state_dict")
+    except ImportError as missing:
+        raise NotOffered("this torch has no torch.distributed.checkpoint.state_dict") from missing
+    acts: dict[str, Callable[[Any, Any], Any]] = {
+        "get_model_state_dict": lambda net, _: states.get_model_state_dict(net),
+        "get_optimizer_state_dict": states.get_optimizer_state_dict,
+        "get_state_dict": states.get_state_dict,
+        "set_model_state_dict": lambda net, _: states.set_model_state_dict(net, net.state_dict()),
+    }
+    with process_group(check):
+        for name, act in acts.items():
+            for stepped in (False, True):
+                net: Any = nn.Linear(1, 1, bias=False)
+                optimizer = torch.optim.AdamW(net.parameters(), lr=0.5, weight_decay=0.5)
+                if stepped:
+                    net(torch.ones(1, 1)).sum().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                weight, log = net.weight.detach().clone(), list[str]()
+                optimizer.register_step_pre_hook(lambda *_, log=log: log.append("step pre-hook"))
+                optimizer.register_step_post_hook(lambda *_, log=log: log.append("step post-hook"))
+                net.weight.register_hook(lambda gradient, log=log: log.append("tensor hook"))
+                net.weight.register_post_accumulate_grad_hook(lambda weight, log=log: log.append("accumulated"))
+                fact = f"{name}, {'after a step' if stepped else 'before any step'}"
+                check.works(fact, partial(act, net, optimizer))
+                check.order(f"{fact}: hooks that were called", log, [])
+                check.equal(f"{fact}: the weight", net.weight, weight.tolist())
+                check.equal(f"{fact}: its gradient", net.weight.grad, None)
