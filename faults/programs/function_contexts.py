@@ -10,6 +10,7 @@ from torch.autograd.function import FunctionCtx
 from ..autograd import on_tensors
 from ..engine import Fault, replaced
 from ..registering import Hook
+from .saved_tensors_hooks import pairs
 from .state_dict_hooks import Patch
 
 
@@ -88,6 +89,16 @@ def _given_a_node() -> Patch:
     return replaced(torch.Tensor, "requires_grad_", make)
 
 
+def _saved_for_good() -> Patch:
+    """Contexts keep all that their pack and unpack hooks return."""
+    kept: list[Any] = []
+
+    def keeping(hook: Any) -> Any:
+        return lambda given: (kept.append(hook(given)), kept[-1])[1]
+
+    return pairs(keeping, keeping)
+
+
 FAULTS = (
     Fault(
         "saving for backward keeps the context",
@@ -97,6 +108,7 @@ FAULTS = (
         since="1.13",
     ),
     Fault("what is unpacked is copied", _copies, ("ST-34",), kinds=(), since="1.10"),
+    Fault("what hooks for saved tensors return is kept", _saved_for_good, ("LT-17",), kinds=(), since="1.11"),
     Fault("what hooks on tensors return is kept", _returned, ("LT-17",), kinds=(), since="1.10"),
     Fault("an inference tensor can be given a Node", _given_a_node, ("IP-12",), kinds=(), since="1.10"),
     Fault("a product in place goes past autograd", _unseen, ("IP-11",), kinds=()),

@@ -7,8 +7,10 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+from torch import nn
+
 from ..autograd import on_nodes, on_tensors
-from ..engine import Fault
+from ..engine import Fault, replaced
 from ..registering import Hook, local
 from .lifetime import keeping, removed
 
@@ -28,7 +30,25 @@ def _held(*patches: Any) -> Iterator[None]:
         yield
 
 
+def _holding_a_part(original: Any) -> Any:
+    """Norms a weight by a pre-hook that holds what it is computed of."""
+
+    def norm(module: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(module, *args, **kwargs)
+        for hook in module._forward_pre_hooks.values():
+            hook.part = module.weight_v
+        return result
+
+    return norm
+
+
 FAULTS = (
+    Fault(
+        "the pre-hook of weight_norm holds a parameter",
+        lambda: replaced(nn.utils, "weight_norm", _holding_a_part),
+        ("LT-18",),
+        kinds=(),
+    ),
     Fault("hooks of tensors are held for good", lambda: _held(on_tensors), ("LT-15", "LT-16"), kinds=()),
     Fault("hooks of Nodes are held for good", lambda: _held(on_nodes), ("LT-15", "LT-16"), kinds=()),
     Fault(

@@ -11,7 +11,7 @@ import torch
 import torch.utils.checkpoint
 
 from ..engine import Fault, replaced
-from .checkpointing import calling
+from .checkpointing import calling, plainly
 
 Patch = AbstractContextManager[None]
 
@@ -69,6 +69,7 @@ def _nothing_is_selected() -> Patch:
 
 
 FAULTS = (
+    Fault("checkpoint: a region that asks for gradients runs once", lambda: calling(plainly), ("CK-38",), (), "2.1"),
     Fault(
         "checkpoint: what is saved twice is not compared",
         _nothing_is_compared,

@@ -32,7 +32,25 @@ def suppressing(register: Any, pack: Any, unpack: Any) -> None:
         register(pack, unpack)
 
 
+def _at_once() -> AbstractContextManager[None]:
+    """Has contexts unpack each tensor as soon as it is packed, and hand it on in backward."""
+    return replaced(
+        torch.autograd.graph.saved_tensors_hooks,
+        "__init__",
+        lambda original: (
+            lambda self, pack, unpack: original(self, lambda tensor: unpack(pack(tensor)), lambda tensor: tensor)
+        ),
+    )
+
+
 FAULTS = (
+    Fault(
+        "saved tensor: what is packed is unpacked at once",
+        _at_once,
+        ("ST-35",),
+        kinds=(),
+        since="2.0",
+    ),
     Fault("saved tensor: pack waits for unpack", lambda: registering(lazily), ("ST-10",)),
     Fault("saved tensor: hooks are not registered", lambda: registering(lambda *_: None), ("ST-10", "ST-16")),
     Fault(

@@ -8,6 +8,7 @@ which autocast forward ran.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
@@ -179,7 +180,9 @@ def views_that_refuse_a_write(check: Check) -> None:
 
 
 class Token:
-    """What can be referred to weakly."""
+    """What can be referred to weakly, and may hold a tensor."""
+
+    tensor: Any = None
 
 
 def _play_function(note: Any, method: str, sets_up: bool) -> None:
@@ -216,6 +219,47 @@ def _play_hook(note: Any, kind: str) -> None:
         (y * y).backward()
 
 
+def _play_tangent(note: Any, sets_up: bool) -> None:
+    """Runs a Function in forward mode, and notes what its jvp returns."""
+
+    def tangent(ctx: Any, given: Any) -> Any:
+        result = 2 * given
+        note("what it returned", result)
+        return result
+
+    methods: Any = {"jvp": tangent, **({"setup_context": lambda ctx, inputs, output: None} if sets_up else {})}
+    doubles = function(lambda *given: 2 * given[-1], lambda ctx, gradient: 2 * gradient, **methods)
+    forward_ad = import_module("torch.autograd.forward_ad")
+    with forward_ad.dual_level():
+        doubles.apply(forward_ad.make_dual(leaf(3.0), torch.tensor([1.0])))
+
+
+def _play_saved(note: Any, which: str, way: str) -> None:
+    """Saves a tensor under a pair of hooks, and notes what one of them returns."""
+
+    def pack(tensor: Any) -> Any:
+        packed = Token()
+        packed.tensor = tensor.detach()
+        if which == "pack":
+            note("what it returned", packed)
+        return packed
+
+    def unpack(packed: Any) -> Any:
+        tensor = 1 * packed.tensor
+        if which == "unpack":
+            note("what it returned", tensor)
+        return tensor
+
+    x = leaf(3.0)
+    if way == "a context":
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = x * x
+    else:
+        y = x.sin()
+        y.grad_fn._raw_saved_self.register_hooks(pack, unpack)
+    y.backward()
+
+
 @program("LT-17", PROMISE, since="1.7", source="torch.autograd.Function; torch.Tensor.register_hook; pytorch#188034")
 def what_is_returned_is_freed(check: Check) -> None:
     """What a method of a Function or a hook returns is freed once the graph is dropped."""
@@ -233,6 +277,13 @@ def what_is_returned_is_freed(check: Check) -> None:
         if "forward" in kind or "legacy" in kind or "post-" in kind:
             continue  # these return no gradients
         check.equal(f"{kind}, what is left", survivors(lambda note, kind=kind: _play_hook(note, kind)), [])
+    for which in ("pack", "unpack") if offered((1, 11)) else ():
+        for way in ("a context", "one saved tensor"):
+            left = survivors(lambda note, which=which, way=way: _play_saved(note, which, way))
+            check.equal(f"{which} hook of {way}, what is left", left, [])
+    for sets_up in (False, True) if offered((2, 0)) else ():
+        left = survivors(lambda note, sets_up=sets_up: _play_tangent(note, sets_up))
+        check.equal(f"jvp of a Function with {'setup_context' if sets_up else 'ctx'}, what is left", left, [])
 
 
 @program("IP-12", PROMISE, since="1.10", source="notes on autograd, 'Inference Mode'; pytorch#77967")

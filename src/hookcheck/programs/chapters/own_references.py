@@ -7,6 +7,7 @@ reference of the circle. It does not see those that only C++ holds: from a tenso
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -70,3 +71,33 @@ def what_refers_to_itself_is_freed_once_removed(check: Check) -> None:
     for kind, subject in _cases():
         left = _referring(kind, subject, lambda y, handle: handle.remove())
         check.equal(f"{kind} that refers to {subject}, removed", left, [])
+
+
+@program("LT-18", PIN, since="1.8", source="torch.nn.utils.prune; torch.nn.utils.weight_norm; pytorch#34257")
+def pre_hooks_of_torch_hold_no_tensors(check: Check) -> None:
+    """A pre-hook by which torch computes a tensor refers to no tensor itself: what it needs is in the module, so that
+    it is moved, saved and freed with that."""
+    prune = import_module("torch.nn.utils.prune")
+    mask = torch.tensor([[1.0, 0.0]])
+    acts: dict[str, Callable[[Any], Any]] = {
+        "weight_norm": nn.utils.weight_norm,
+        "spectral_norm": nn.utils.spectral_norm,
+        "identity": lambda part: prune.identity(part, "weight"),
+        "random_unstructured": lambda part: prune.random_unstructured(part, "weight", amount=1),
+        "l1_unstructured": lambda part: prune.l1_unstructured(part, "weight", amount=1),
+        "ln_structured": lambda part: prune.ln_structured(part, "weight", amount=1, n=1, dim=1),
+        "l1_unstructured, twice": lambda part: [prune.l1_unstructured(part, "weight", amount=1) for _ in range(2)],
+        "custom_from_mask": lambda part: prune.custom_from_mask(part, "weight", mask=mask),
+        "global_unstructured": lambda part: prune.global_unstructured(
+            [(part, "weight")], pruning_method=prune.L1Unstructured, amount=1
+        ),
+    }
+    for name, act in acts.items():
+        part = nn.Linear(2, 1)
+        act(part)
+        part(torch.ones(1, 2))
+        (hook,) = part._forward_pre_hooks.values()
+        held = [*vars(hook).items()]
+        for other in vars(hook).get("_pruning_methods", ()):
+            held += vars(other).items()
+        check.equal(f"{name}: what it holds", sorted(key for key, value in held if torch.is_tensor(value)), [])

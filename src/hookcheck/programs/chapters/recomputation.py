@@ -239,6 +239,31 @@ def _policies() -> dict[str, Any]:
     return {"a list": [sine], "a policy": policy}
 
 
+@program("CK-38", PIN, since="2.1", source="torch.utils.checkpoint, 'compute the gradient inside'; pytorch#102223")
+def a_region_that_asks_for_gradients(check: Check) -> None:
+    """A non-reentrant region that asks for a gradient inside runs once more for that, until it has what that needs, and
+    once more in the backward outside; hooks of its modules are called in each pass with the same numbers, and those on
+    its input get the gradient of the gradient."""
+    for way, entered, left in (("checkpointed", 3, 2), ("as it is", 1, 1)):
+        module, log, gradients = net(lambda module, x: x**3), list[Any](), list[Any]()
+        module.register_forward_pre_hook(lambda module, args, log=log: log.append(("pre-hook", args[0].item())))
+        module.register_forward_hook(lambda module, args, output, log=log: log.append(("hook", output.item())))
+
+        def region(x: Any, module: Any = module) -> Any:
+            return torch.autograd.grad(module(x), x, create_graph=True)[0]
+
+        x = torch.tensor(2.0, requires_grad=True)
+        x.register_hook(lambda gradient, gradients=gradients: gradients.append(gradient.item()))
+        y = variants()[NON_REENTRANT](region, x) if way == "checkpointed" else region(x)
+        gradients.clear()  # the gradient inside is one with respect to x as well
+        y.backward()
+        check.equal(f"{way}: 3x²", y, 12.0)
+        check.equal(f"{way}: 6x", x.grad, 12.0)
+        check.order(f"{way}: hooks on the input in the backward outside", gradients[-1:], [12.0])
+        for kind, due in (("pre-hook", [2.0] * entered), ("hook", [8.0] * left)):  # x³ saves x alone, before the hook
+            check.order(f"{way}: {kind}s", [value for name, value in log if name == kind], due)
+
+
 def _selective(region: Any, x: Any, asked: Any, **options: Any) -> Any:
     """The output of a region of which some results are saved."""
     contexts = partial(tool("create_selective_checkpoint_contexts"), asked, **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -51,3 +52,25 @@ def hooks_on_parts_of_a_script(check: Check) -> None:
             for name, part in parts.items():
                 register = getattr(part(), kind)
                 check.raises(f"{kind} of {name}", RuntimeError, lambda register=register: register(print), REFUSED)
+
+
+@program("RF-03", PIN, since="2.6", source="torch.export.export; pytorch#163189")
+def what_hooks_write_into_an_exported_module(check: Check) -> None:
+    """What forward hooks and pre-hooks write into a module while it is exported is not left there without numbers: an
+    attribute, or a buffer that was None or not, is what it was or has numbers, or the export is refused."""
+    export = import_module("torch.export").export
+    for place in ("attribute", "buffer of None", "buffer"):
+        for register in ("register_forward_pre_hook", "register_forward_hook"):
+            for on in ("the root", "a child"):
+                inner = times(2.0)
+                net = nn.Sequential(inner)
+                module = net if on == "the root" else inner
+                module.kept = None
+                if place != "attribute":
+                    del module.kept
+                    module.register_buffer("kept", None if "None" in place else torch.zeros(1))
+                getattr(module, register)(lambda module, args, *_: setattr(module, "kept", args[0] + 1))
+                with suppress(RuntimeError, ValueError, AssertionError):  # refused
+                    export(net, (torch.tensor([3.0]),), strict=False)
+                without = type(module.kept).__name__ == "FakeTensor"
+                check.equal(f"{place} of {on}, {register}: without numbers", without, False)

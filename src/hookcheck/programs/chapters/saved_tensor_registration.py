@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from hookcheck.contract.clause import PROMISE, UNSPECIFIED
+from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.chapters.saved_tensors_hooks import hooked, logged, noting, times, two
 from hookcheck.programs.check import Check
@@ -93,3 +93,28 @@ def pack_gets_the_tensor_live_or_detached(check: Check) -> None:
     alone._raw_saved_self.register_hooks(pack, lambda packed: packed)
     check.equal("on one saved tensor", seen, [None])
     check.true("unpacked of the saved tensor", alone._saved_self.grad_fn is b.grad_fn)
+
+
+@program(
+    "ST-35", PIN, since="2.0", source="torch.autograd.graph.saved_tensors_hooks; Node.register_prehook; pytorch#198014"
+)
+def nodes_unpack_what_they_saved_themselves(check: Check) -> None:
+    """In backward each saved tensor is unpacked by the Node that saved it, between the pre-hooks of that and its hooks:
+    so the order of unpacking is that in which Nodes run, and not the reverse of packing."""
+    for name, function, due in (
+        ("a chain", lambda x: x.sin().exp(), {"SinBackward0": 1, "ExpBackward0": 1}),
+        ("two branches", lambda x: x.exp() * x.sin(), {"ExpBackward0": 1, "SinBackward0": 1, "MulBackward0": 2}),
+        ("one branch twice", lambda x: x.sin().exp() + x.exp(), {"SinBackward0": 1, "ExpBackward0": 2}),
+    ):
+        running, seen, x = list[str](), list[str](), two()
+        with hooked(lambda tensor: tensor, lambda packed, seen=seen, now=running: (seen.append(now[-1]), packed)[1]):
+            y = function(x)
+        reached = [y.grad_fn]
+        for node in reached:
+            reached += [above for above, _ in node.next_functions if above is not None and above not in reached]
+            node.register_prehook(lambda gradients, node=node, now=running: now.append(node.name()))
+            node.register_hook(lambda *gradients, now=running: now.append("no Node"))
+        running.append("no Node")
+        y.sum().backward()
+        check.equal(f"{name}: by which Nodes", {node: seen.count(node) for node in sorted(set(seen))}, due)
+        check.calls(f"{name}: how often", len(seen), sum(due.values()))
