@@ -33,7 +33,7 @@ def a_backward_starts_anywhere_in_a_module_of_fsdp(check: Check) -> None:
 
                     def forward(module: Any, x: Any, make: Any = make, log: list[Any] = log) -> Any:
                         module.total = module.w + x
-                        module.total.register_hook(lambda gradient: log.append(gradient.item()))
+                        module.total.register_hook(lambda given: log.append(given.item()))
                         return make(module.total)
 
                     module = net(forward, w=nn.Parameter(torch.tensor([2.0])))
