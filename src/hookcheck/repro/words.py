@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Mapping
 
+import numpy as np
+
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import NONE
+from hookcheck.contract.words import Stated
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, RETAINED, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.repro.question import (
@@ -24,7 +30,7 @@ from hookcheck.repro.question import (
     Question,
 )
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Composite, Module, Sequential
+from hookcheck.topology.model import Composite, Module, Sequential, Topology, Within, statements
 from hookcheck.topology.primitive import Layer, Primitive
 
 
@@ -32,7 +38,7 @@ def title(sighting: Sighting, asked: Question) -> str:
     """One line that says what torch does: ``register_full_backward_hook on Linear: …``."""
     case = sighting.case
     hooked = registered(case.kind)
-    what = _module(case, asked)
+    what = " ".join([_module(case, asked), *under(case.topology)])
     if asked.place == CALLS:
         return f"{hooked} on {what}: {_called(sighting, asked)}"
     if asked.place == WARNINGS:
@@ -49,6 +55,61 @@ def title(sighting: Sighting, asked: Question) -> str:
     if asked.relation == CLOSE:
         return f"{what}: {asked.path} is wrong"
     return f"{hooked} on {what}: a hook that returns None changes {asked.path}"
+
+
+UNDER: Mapping[str, str] = {
+    "no_grad": "under no_grad",
+    "enable_grad": "under enable_grad",
+    "inference_mode": "under inference_mode",
+    "autocast": "under autocast",
+    "save_on_cpu": "under save_on_cpu",
+    "detect_anomaly": "under detect_anomaly",
+    "checkpoint": "under checkpoint",
+    "functional_call": "called by functional_call",
+    "thread": "in another thread",
+    "vmap": "under vmap",
+    "replica": "in a replica of DataParallel",
+    "ddp": "under DistributedDataParallel",
+    "fully_shard": "under fully_shard",
+    "dtensor": "on DTensors",
+    "vjp": "under torch.func.vjp",
+    "dual_inputs": "on tensors with tangents",
+    "module_compile": "under Module.compile",
+    "compiler_disable": "under torch.compiler.disable",
+    "after_compile": "after torch.compile",
+    "compiled_autograd": "under compiled autograd",
+    "is_grads_batched": "with is_grads_batched",
+}
+"""How titles say that a network is in a context; of those of torch.compile their names say it."""
+
+
+def under(topology: Topology) -> list[str]:
+    """In what contexts a network runs, in the order in which they are written, each once."""
+    modes = dict.fromkeys(s.mode for s in statements(topology) if isinstance(s, Within))
+    return list(dict.fromkeys(map(_under, modes)))
+
+
+def _under(mode: str) -> str:
+    if mode.startswith("compile_"):
+        return "under torch.compile"
+    return UNDER.get(mode) or f"under {mode.replace('_', ' ')}"
+
+
+def how(finding: Finding) -> str:
+    """How something deviates: the gap, or where that speaks of a gradient, and neither side is one, both sides."""
+    held = finding.expected if finding.observed is None else finding.observed
+    value = held.value if isinstance(held, Stated) else held
+    if finding.relation != NONE or _numbers(value):
+        return finding.gap
+    expected, observed = finding.words()
+    return f"{observed} instead of {expected}"
+
+
+def _numbers(value: object) -> bool:
+    """Whether a value may be a gradient: numbers with a point, in lists of any depth, or an array; not an id."""
+    if isinstance(value, list):
+        return bool(value) and all(map(_numbers, value))
+    return isinstance(value, (float, complex, np.ndarray))
 
 
 def registered(kind: HookKind) -> str:

@@ -10,6 +10,7 @@ from hookcheck.programs.situations.acts import Alter, Register, Remove, Trigger,
 from hookcheck.programs.situations.sites import SITES
 from hookcheck.repro.situations.noting import logs
 from hookcheck.repro.situations.reduced import Scene, raised
+from hookcheck.repro.words import how
 
 LONGEST = 120
 """So many letters a title has at most."""
@@ -37,7 +38,7 @@ def title(scene: Scene) -> str:
     finding = scene.finding
     assert finding is not None
     text = finding.observed if isinstance(finding.observed, str) else ""
-    gap = GAPS.get(finding.gap) or text or _message(scene) or raised(finding) or finding.gap
+    gap = GAPS.get(finding.gap) or text or _message(scene) or raised(finding) or how(finding)
     return textwrap.shorten(
         f"{' '.join((hooks, *_around(scene)))}{''.join(_besides(scene))}: {gap}", LONGEST, placeholder=" …"
     )

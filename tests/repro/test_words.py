@@ -1,0 +1,50 @@
+"""Do titles say what is wrong, and in which contexts?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hookcheck.contract.finding import Finding
+from hookcheck.contract.site import EQUAL, NONE, VALUE, Site
+from hookcheck.contract.words import stated
+from hookcheck.repro.words import how, under
+from hookcheck.topology.contexts import CONTEXTS
+from hookcheck.topology.model import Within
+
+from .cases import LINEAR
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "words"),
+    [
+        (None, stated([0.0]), "a gradient instead of None"),
+        (np.ones(2), None, "None instead of a gradient"),
+        (None, stated(3), "3 instead of handle.id: None"),
+        (stated("tag"), None, "None instead of handle.id: 'tag'"),
+        (None, stated((True, 2)), "(True, 2) instead of handle.id: None"),
+    ],
+)
+def test_what_is_no_gradient_is_not_called_one(expected: Any, observed: Any, words: str) -> None:
+    assert how(Finding(Site(VALUE, "handle.id"), NONE, expected, observed)) == words
+
+
+def test_another_value_is_a_wrong_one() -> None:
+    assert how(Finding(Site(VALUE, "handle.id"), EQUAL, stated(1), stated(2))) == "wrong values"
+
+
+def test_contexts_are_named_once_in_their_order() -> None:
+    call, backward = LINEAR.main
+    sharded = (Within("no_grad", (Within("fully_shard", (call,)),)), Within("no_grad", (call,)), backward)
+    assert under(replace(LINEAR, main=sharded)) == ["under no_grad", "under fully_shard"]
+    assert under(LINEAR) == []
+
+
+@pytest.mark.parametrize("mode", CONTEXTS)
+def test_each_context_has_words(mode: str) -> None:
+    (words,) = under(replace(LINEAR, main=(Within(mode, LINEAR.main[:1]),)))
+    assert words.split()[0] in ("under", "in", "on", "after", "with", "called")
+    assert "_" not in words or mode in words
