@@ -162,7 +162,7 @@ def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
         (["repro", "GI-01/nested/tensor"], "clause GI-01 does not speak of tensor; choose from backward"),
         (["repro", "GI-01/nested/backward/more"], "is no cell: write CLAUSE/FAMILY/KIND"),
         (["repro", "GI-01/nested/backward"], f"there is no record of torch {torch.__version__}"),
-        (["repro", "ffff"], "'ffff' is no cell and no program; for a topology give --clause and --kind"),
+        (["repro", "ffff"], "'ffff' is no cell and no clause; `hookcheck list` shows the clauses; for a topology give"),
         (["repro", "ffff", *OF_LINEAR[1:]], "has an id that begins with 'ffff'"),
         (["repro", "gone.json", *OF_LINEAR[1:]], "'gone.json' is neither a file nor"),
         (["repro", OF_LINEAR[0], "--clause", "P2-11", "--kind", "full_backward"], "P2-11 does not speak of hook kind"),

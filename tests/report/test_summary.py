@@ -46,6 +46,10 @@ def test_the_costliest_comes_first() -> None:
     assert [cause.gap for cause in new_causes(run_record)] == ["wrong values", "new warning"]
 
 
+def test_one_case_is_no_more_than_one() -> None:
+    assert "1 case: 1 ran, " in " ".join(summary(record("2.0.1", [case("aaaa", "backward")]), 400))
+
+
 def test_what_was_not_judged_is_counted() -> None:
     run_record = record("2.0.1", [replace(case("aaaa", "backward"), unjudged={"BW-02": 1}), case("bbbb", "backward")])
     assert "not judged, since nobody can foretell what is right: BW-02 in 1 case" in summary(run_record, 400)

@@ -240,7 +240,7 @@ def _release(version: str, said: list[Row]) -> Row:
 def _topology(id: str, reports: Path) -> Row:
     if not re.fullmatch("[0-9a-f]{4,16}|-", id) and not Path(id).is_file():
         near = nearest(id, _names(index()))
-        hint = f"; did you mean {listed(near)}" if near else "; `hookcheck list` shows the clauses"
+        hint = f"; did you mean {listed(near)}?" if near else "; `hookcheck list` shows the clauses"
         raise HookcheckError(f"{id!r} is no clause, no entry of the ledger and no other name that is known{hint}")
     from hookcheck.repro.lookup import find
     from hookcheck.suite import conformance_folder

@@ -59,6 +59,9 @@ class _Cli(click.Group):
             check_distribution()
             status = super().main(*args, **{**extra, "standalone_mode": False}) or FINE
             sys.stdout.flush()
+        except click.UsageError as error:
+            more = f"; `{error.ctx.command_path} --help` says more" if error.ctx else ""
+            status = _failed(f"{error.format_message().rstrip('.')}{more}", WRONG_INPUT)
         except click.ClickException as error:
             status = _failed(error.format_message(), WRONG_INPUT)
         except TorchUnusable as error:

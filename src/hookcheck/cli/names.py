@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -23,14 +24,20 @@ def one_of(name: str, known: Iterable[str], what: str) -> str:
     near = nearest(name, names)
     if len(names) > FEW:
         names = [*names[:FEW], f"{len(names) - FEW} more"]
-    raise HookcheckError(
-        f"unknown {what} {name!r}; {'did you mean' if near else 'choose from'} {listed(near or names)}"
-    )
+    hint = f"did you mean {listed(near)}?" if near else f"choose from {listed(names)}"
+    raise HookcheckError(f"unknown {what} {name!r}; {hint}")
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The names of ``known`` that ``name`` may have been meant for, the nearest first: alike, or with it in them."""
+    """The names of ``known`` that ``name`` may have been meant for, the nearest first: alike, or with it in them. Of an
+    id of letters and a number they are those of the same letters, if there are any."""
     by_lower = {each.lower(): each for each in known}
+    letters, _, number = name.lower().rpartition("-")
+    if letters and number.isdigit():
+        alike = [each for each in by_lower if re.fullmatch(rf"{re.escape(letters)}-\d+", each)]
+        if alike:
+            apart = {each: abs(int(each.rpartition("-")[2]) - int(number)) for each in alike}
+            return [by_lower[each] for each in sorted(alike, key=apart.__getitem__)][:4]
     alike = get_close_matches(name.lower(), by_lower, n=4, cutoff=0.6)
     holding = [each for each in by_lower if name.lower() in each] if len(name) > 2 else []
     return [by_lower[each] for each in dict.fromkeys([*alike, *holding])][:4]

@@ -168,7 +168,10 @@ def _by_topology(case: str, clause_id: str | None, kind: str | None, reports: Pa
     from hookcheck.suite import conformance_folder
 
     if clause_id is None or kind is None:
-        raise HookcheckError(f"{case!r} is no cell and no program; for a topology give --clause and --kind")
+        raise HookcheckError(
+            f"{case!r} is no cell and no clause; `hookcheck list` shows the clauses; "
+            "for a topology give --clause and --kind"
+        )
     clause = clause_named(clause_id)
     if isinstance(clause, Program):
         raise HookcheckError(f"{clause_id} is a program, which runs on no topology: hookcheck repro {clause_id}")

@@ -141,7 +141,7 @@ def _sentences(record: Record) -> Iterator[str]:
         yield f"known deviations of cases, costliest first: {_costs(known)}"
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
     explored = _many(footer.explored, "new topology", "new topologies")
-    yield f"{footer.counts['planned']:,} cases: {outcomes}; and {explored}"
+    yield f"{_many(footer.counts['planned'], 'case')}: {outcomes}; and {explored}"
     if (said := statement(footer.explored, explored_faults(record))) and not many:
         yield said
     unjudged_by = Counter(clause for case in record.cases for clause in case.unjudged)

@@ -20,6 +20,7 @@ from hookcheck.record.changes import DISAPPEARED, MENDED, NEWLY_OFFERED, NO_LONG
 from hookcheck.record.compare import Comparison, Group
 from hookcheck.record.model import Header, PlannedClause, Record, public_version
 from hookcheck.report.changes import cut, sentence
+from hookcheck.report.prose import many
 
 SAFE, NOTES, NOT_SAFE, CANNOT_TELL = "safe", "safe with notes", "do not upgrade", "cannot tell"
 GRAVE = ("silent", "not called", "called otherwise", "exception")
@@ -345,12 +346,12 @@ def _next(comparison: Comparison, kinds: Sequence[str], known: Known) -> Iterato
 
 def _not_run(after: Record, comparison: Comparison, checked: bool) -> Iterator[str]:
     for item in comparison.left_out:
-        where = f": {item.cases:,} cases of {', '.join(item.families[:3])}" if item.cases else ""
+        where = f": {many(item.cases, 'case')} of {', '.join(item.families[:3])}" if item.cases else ""
         more = f" and {len(item.families) - 3} more families" if len(item.families) > 3 else ""
         yield f"{item.why}{where}{more}"
     for group in comparison.groups:
         if group.cause.status == DISAPPEARED:
-            yield f"disappeared: {group.cause.reason} ({group.cases:,} cases)"
+            yield f"disappeared: {group.cause.reason} ({many(group.cases, 'case')})"
     ran, kinds = after.footer.counts[RAN], after.header.plan.kinds
     yield (
         f"Beside {ran:,} cases of a fixed corpus, {after.footer.explored:,} new networks were tried on "
@@ -370,4 +371,4 @@ def _not_judged(after: Record) -> Iterator[str]:
         for clause in case.unjudged:
             counted[clause] = counted.get(clause, 0) + 1
     for clause, cases in sorted(counted.items()):
-        yield f"{clause} in {cases:,} cases: nobody can foretell what is right."
+        yield f"{clause} in {many(cases, 'case')}: nobody can foretell what is right."
