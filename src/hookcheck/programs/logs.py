@@ -1,4 +1,4 @@
-"""How what hooks noted differs from what they had to note, as a"""
+"""How what hooks noted differs from what they had to note: as a finding, at the site where it shows."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """What does a module backward hook receive? ``hook(module, grad_input, grad_output)``, position by position.
 
-One clause speaks of hooks on tensors as well: whether the gradients that a hook is given require grad.
-
-A hook is called as ``hook(module, grad_input, grad_output)``. Both are tuples: one entry for each positional argument
-and for each output, None where there is no Tensor or no gradient. ``grad_input`` is the gradient along paths through
-this very call, ``grad_output`` the total over all that consume the output. Every number is held against the oracle's.
+Both are tuples: one entry for each positional argument and for each output, None where there is no Tensor or no
+gradient. ``grad_input`` is the gradient along paths through this very call, ``grad_output`` the total over all that
+consume the output. Every number is held against the oracle's. One clause speaks of hooks on tensors as
+well: whether the gradients that a hook is given require grad.
 """
 
 from __future__ import annotations

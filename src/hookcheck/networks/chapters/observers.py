@@ -1,10 +1,9 @@
 """What may a hook change by being there? Nothing: a hook that returns None is an observer.
 
-Most clauses compare the run with hooks to the same run without them, bit by bit; the last two hold the run with hooks
-against the formulas, so that a fault common to both runs shows as well, and so does what a hook that acts fails to do.
-
-A hook that returns None only looks on. Outputs, gradients of inputs and parameters, and whether there is a gradient at
-all must be, bit by bit, what they are without the hook; nothing may raise or warn that did not before.
+Outputs, gradients of inputs and parameters, and whether there is a gradient at all must be, bit by bit, what they are
+without the hook; nothing may raise or warn that did not before. The last two
+clauses hold the run with hooks against the formulas: so a fault of both runs shows as well, and so does a hook that acts
+where what it returns is not used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Does torch do what the design note on hooks of modules says? Its claims about a call and its order, one by one.
 
-A claim is stated as the note has it; where torch does otherwise, the ledger says on which releases and what it does.
-
 The note was written when full backward hooks were made, and explains hooks by what a call of a module does step by
 step. What it says is a claim, not a promise: where torch does otherwise, the claim is refuted on those releases, and
 ``hookcheck claims`` shows it.

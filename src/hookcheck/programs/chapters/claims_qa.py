@@ -1,7 +1,5 @@
 """Is it true what a much-read answer says on how forward and backward hooks of modules are used?
 
-A claim is stated as the answer has it; where torch does otherwise, the ledger says on which releases and what it does.
-
 It is about collecting what modules give and what gradients reach them: what hooks are called with, whether a method can
 be one, and how torch tells that ``register_backward_hook`` is deprecated. ``hookcheck claims`` shows what is refuted.
 """

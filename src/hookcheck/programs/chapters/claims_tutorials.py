@@ -1,8 +1,5 @@
 """Is it true what tutorials say of hooks on tensors, of what forward hooks may change, and of saving what has hooks?
 
-A claim is stated as the tutorial has it; where torch does otherwise, the ledger says on which releases and what it
-does.
-
 A tensor's hook is registered with ``Tensor.register_hook`` and is called as ``hook(grad)`` in backward; a module's
 forward hook may replace the output, so it can drop out a part of it. ``hookcheck claims`` shows what is refuted.
 """

@@ -1,10 +1,7 @@
 """In which order do backward hooks of different kinds run, and does each see what those before it changed?
 
 The documentation names six steps: tensor hooks; pre-hooks of the Node; ``.grad`` of tensors that retain it; the Node;
-post-accumulate hooks; post-hooks of the Node.
-
-The documentation names it: tensor hooks, pre-hooks of the Node, ``.grad`` of tensors that retain it, the Node,
-post-accumulate hooks, post-hooks of the Node. Hooks of one kind run in the order of registration, and each sees what
+post-accumulate hooks; post-hooks of the Node. Hooks of one kind run in the order of registration, and each sees what
 those before it changed.
 """
 

@@ -1,10 +1,8 @@
 """What do hooks on an optimizer's step promise, and the handles of all its hooks?
 
-Making an optimizer wraps ``step`` of its class for good, which is where step hooks are called.
-
 A step pre-hook is called as ``hook(optimizer, args, kwargs)`` before every step and may replace its arguments, a step
 post-hook is called so after it; each has a global form for all optimizers. Making an optimizer wraps ``step`` of its
-class: that is where they are called.
+class for good: that is where they are called.
 """
 
 from __future__ import annotations
