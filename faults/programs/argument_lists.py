@@ -13,6 +13,17 @@ from ..engine import Fault, replaced
 from ..registering import edited
 
 
+def _at_once(original: Any) -> Any:
+    """Has a hook on an empty list called as it is registered: no gradient is outstanding."""
+
+    def register_multi_grad_hook(tensors: Any, hook: Any, *, mode: str = "all") -> Any:
+        if not tensors:
+            hook(())
+        return original(tensors, hook, mode=mode)
+
+    return register_multi_grad_hook
+
+
 def _edited(*changes: tuple[str, str]) -> Patch:
     return edited(graph, "register_multi_grad_hook", *changes)
 
@@ -147,5 +158,17 @@ FAULTS = (
     Fault("argument lists: grad leaves out roots without grad", lambda: _from("grad", _rooted), ("AL-08",)),
     Fault(
         "argument lists: a root that is an edge is left out", lambda: _from("grad", _tensors), ("AL-09",), since="2.7"
+    ),
+    Fault(
+        "argument lists: backward for nothing is one for all",
+        lambda: _asked("backward", lambda inputs: inputs or None),
+        ("AL-10",),
+        since="2.0",
+    ),
+    Fault(
+        "argument lists: a hook on an empty list runs at once",
+        lambda: replaced(graph, "register_multi_grad_hook", _at_once),
+        ("AL-10",),
+        since="2.0",
     ),
 )

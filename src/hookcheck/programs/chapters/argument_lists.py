@@ -337,3 +337,36 @@ def _weighted(slopes: list[float | None]) -> float | None:
     """The sum of the derivatives at several roots, or None where there is none."""
     terms = [weight * slope for weight, slope in zip(WEIGHTS, slopes) if slope is not None]
     return sum(terms) if terms else None
+
+
+@program("AL-10", PIN, since="2.0", source=f"{MULTI}; torch.autograd.backward, grad; 'cannot be empty'")
+def empty_lists(check: Check) -> None:
+    """A multi-grad hook on an empty list is never called, and a backward from no root does nothing. Gradients of
+    nothing are refused, and nothing is computed then; those of no root are those of what is not reached."""
+    register, grad = torch.autograd.graph.register_multi_grad_hook, torch.autograd.grad
+    for mode in ("all", *({"any"} if "mode" in signature(register).parameters else ())):
+        for empty in ((), []):
+            tensors, calls, options = graph(), list[Any](), {"mode": mode} if mode == "any" else {}
+            name = f'a hook on an empty {type(empty).__name__}, mode "{mode}"'
+            handle = check.works(name, lambda empty=empty, calls=calls, of=options: register(empty, calls.append, **of))
+            tensors["root"].backward()
+            check.order(f"{name}: calls", calls, [])
+            check.equal(f"{name}: gradient", number(tensors["a"].grad), GRADIENTS["a"])
+            check.works(f"{name}: remove()", handle.remove)
+    for empty in ((), []):
+        tensors, kind = graph(), f"an empty {type(empty).__name__}"
+        a, root, log = tensors["a"], tensors["root"], noting(tensors)
+        acts = {
+            "backward of roots": (lambda a, root, empty: torch.autograd.backward(empty), None),
+            "backward of roots for a": (lambda a, root, empty: torch.autograd.backward(empty, inputs=[a]), None),
+            "backward for inputs": (lambda a, root, empty: root.backward(inputs=empty), REFUSED),
+            "grad of inputs": (lambda a, root, empty: grad(root, empty), REFUSED),
+            "grad of roots": (lambda a, root, empty: grad(empty, [a]), REFUSED),
+            "grad of roots, allow_unused": (lambda a, root, empty: grad(empty, [a], allow_unused=True), (None,)),
+        }
+        for act, (do, due) in acts.items():
+            check.equal(f"{act}, {kind}", attempted(lambda do=do, empty=empty, of=(a, root): do(*of, empty)), due)
+        check.order(f"hooks that {kind} calls", log, [])
+        check.equal(f"gradient after {kind}", a.grad, None)
+        check.works(f"a backward after {kind}", root.backward)
+        check.equal(f"its gradient, after {kind}", number(a.grad), GRADIENTS["a"])

@@ -48,7 +48,7 @@ def _registered(optimizer: Any, api: str) -> Any:
 
 
 @contextmanager
-def _globally() -> Iterator[Any]:
+def all_optimizers() -> Iterator[Any]:
     """The module of the global hooks, which ``torch.optim`` does not offer as an attribute; none is left behind."""
     module = import_module("torch.optim.optimizer")
     tables = [module._global_optimizer_pre_hooks, module._global_optimizer_post_hooks]
@@ -152,7 +152,7 @@ def global_hooks_are_called_for_all(check: Check) -> None:
     def post(optimizer: Any, args: Any, kwargs: Any) -> None:
         log.append(("post", names[id(optimizer)], value(optimizer), list(kwargs)))
 
-    with _globally() as register:
+    with all_optimizers() as register:
         handles = register.register_optimizer_step_pre_hook(pre), register.register_optimizer_step_post_hook(post)
         for name, optimizer in optimizers.items():
             check.equal(f"what a step of {name} gives", optimizer.step(), 7)
@@ -170,7 +170,7 @@ def every_registration_gives_a_handle(check: Check) -> None:
     for api in (STEP_PRE, STEP_POST, GLOBAL_PRE, GLOBAL_POST, SAVE_PRE, SAVE_POST, LOAD_PRE, LOAD_POST):
         _, optimizer = _sgd()
         name = api.rpartition(".")[2]
-        with _globally() as register:
+        with all_optimizers() as register:
             owner = register if api in (GLOBAL_PRE, GLOBAL_POST) else optimizer
             if not hasattr(owner, name):
                 continue
@@ -217,7 +217,7 @@ def global_hooks_enclose_the_others(check: Check) -> None:
 
     optimizer.register_step_post_hook(hook("post"))
     optimizer.register_step_pre_hook(hook("pre"))
-    with _globally() as register:
+    with all_optimizers() as register:
         register.register_optimizer_step_pre_hook(hook("global pre"))
         register.register_optimizer_step_post_hook(hook("global post"))
         optimizer.step()
@@ -363,7 +363,7 @@ def a_scheduler_does_not_double_hooks(check: Check) -> None:
         parameter, optimizer = _sgd()
         log: list[str] = []
         closure = partial(torch.tensor, 7.0)
-        with _globally() as register:
+        with all_optimizers() as register:
             handles = [
                 register.register_optimizer_step_pre_hook(noting(log, "global pre")),
                 optimizer.register_step_pre_hook(noting(log, "pre")),
