@@ -10,6 +10,7 @@ import torch
 
 from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.hooks.kinds import KINDS, HookKind
+from hookcheck.repro import reduce
 from hookcheck.repro.choice import chosen
 from hookcheck.repro.reduce import reduced, weight
 from hookcheck.repro.sighting import Symptom, sightings, unable
@@ -19,6 +20,7 @@ from hookcheck.topology.corpus import read
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.batch_norm import BatchNorm1d
 from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.layers.loss_elementwise import L1Loss
 from hookcheck.topology.layers.transformer_layer import TransformerEncoderLayer
 from hookcheck.topology.model import (
     Apply,
@@ -120,6 +122,24 @@ def test_a_fault_of_torch_that_nobody_knows(how: str) -> None:
         topology, _ = smallest(MIXED, "full_backward", clause, Ledger(()))
     assert weight(topology) < weight(MIXED)
     assert len(list(walk(topology.module))) == 1
+
+
+def test_an_argument_that_it_is_about_still_requires_grad() -> None:
+    if "full_backward" not in KINDS or torch.__version__ < "1.9":
+        pytest.skip("losses have no such hook there")
+    inputs = (Input("x0", (2,), requires_grad=True), Input("x1", (2,), requires_grad=True))
+    both = Topology(L1Loss(), inputs, (Call("y", "", (Ref("x0"), Ref("x1"))), Backward((Ref("y"),))))
+    with broken("register_full_backward_hook", "no grad_input"):
+        topology, _ = smallest(both, "full_backward", "GI-02", Ledger(()))
+    assert [given.requires_grad for given in topology.inputs] == [True, False]
+
+
+def test_the_steps_come_in_one_order() -> None:
+    module = {"type": "Conv2d", **dict.fromkeys(("stride", "padding", "dilation", "groups", "bias", "padding_mode"), 1)}
+    fewer = list(reduce._without_a_field(module))
+    left_out = [name for each in fewer for name in module.keys() - each.keys()]
+    assert len(left_out) > 3
+    assert left_out == sorted(left_out)  # a set of texts has another order in each process
 
 
 def test_a_case_of_the_corpus() -> None:

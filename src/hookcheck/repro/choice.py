@@ -28,7 +28,7 @@ from hookcheck.probe.state import preserved
 from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT
 from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
-from hookcheck.repro.question import ALIVE, CALLS, CLOSE, ERROR, SAME, VALUE, WARNINGS, Question, question
+from hookcheck.repro.question import ALIVE, CALLS, ERROR, SAME, VALUE, WARNINGS, Question, question
 from hookcheck.repro.reduce import INVALID, one_step_away
 from hookcheck.repro.script import Control, Way, parts_of
 from hookcheck.repro.shorter import shorter
@@ -150,7 +150,7 @@ def _known(module: ModuleType) -> Iterator[None]:
 
 def _ways(control: Control, asked: Question, compiled: bool) -> Iterator[Way]:
     alike = asked.place == VALUE and asked.relation == SAME  # the parameters of both runs begin alike
-    drawn = (ITS_OWN,) if asked.relation == CLOSE else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN)
+    drawn = (ITS_OWN,) if asked.of_numbers else (RANDOM, ITS_OWN) if alike else (ONES, RANDOM, ITS_OWN)
     anew = (False, True) if compiled and control.hooked else (False,)
     for fresh, numbers, everywhere in product(anew, drawn, (False, True)):
         yield Way(control, numbers, everywhere, fresh)

@@ -160,7 +160,7 @@ def _making(scopes: Scopes, makes: tuple[str, ...], of_optimizers: bool) -> Iter
     for node in ast.walk(scopes.tree):
         if isinstance(node, ast.Attribute) and node.attr in makes and written(node.value) == of:
             yield node
-    for name in set[str]() if of_optimizers else {*makes} - {*LAYERS}:
+    for name in () if of_optimizers else sorted({*makes} - {*LAYERS}):
         yield from scopes.loads.get((scopes.tree, name), [])
 
 

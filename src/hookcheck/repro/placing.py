@@ -106,7 +106,7 @@ def _placed(scopes: Scopes, function: ast.FunctionDef, call: ast.Call) -> str | 
         same, renamed[returned.id] = returned.id, ast.Name(target, ast.Load())
     if same and (target in others - {same} or target in free):
         return None
-    for name in (others - {same} - alike) & (taken | free):
+    for name in sorted((others - {same} - alike) & (taken | free)):
         renamed[name] = ast.Name(f"{function.name}_{name}".strip("_"), ast.Load())
     if {value.id for name, value in renamed.items() if isinstance(value, ast.Name) and value.id != name} & set(given):
         return None

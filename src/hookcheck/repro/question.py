@@ -75,6 +75,12 @@ class Question:
         """Whether a value is held against that without hooks."""
         return self.place == VALUE and (self.relation == SAME or (self.relation == TYPE and not self.expected))
 
+    @property
+    def of_numbers(self) -> bool:
+        """Whether numbers are held against those that are due: not where a shape is, which tells enough."""
+        shape = getattr(self.observed, "shape", None)
+        return self.relation == CLOSE and shape is not None and shape == np.shape(self.expected)
+
 
 RAISED = Question(ERROR, RAISES)
 """Whether the run raises, although it should not."""

@@ -240,14 +240,14 @@ def _without_an_item(part: Content) -> Iterator[Content]:
 
 def _without_a_field(part: Content) -> Iterator[Content]:
     if isinstance(part, dict):
-        for name in _optional(part.get("type", "")) & part.keys():
+        for name in sorted(_optional(part.get("type", "")) & part.keys()):
             yield {key: item for key, item in part.items() if key != name}
 
 
 def _without_parameters(part: Content) -> Iterator[Content]:
     """A layer without the factors and offsets that it has by default."""
     if isinstance(part, dict):
-        for name in _optional(part.get("type", "")) & {"affine", "elementwise_affine"}:
+        for name in sorted(_optional(part.get("type", "")) & {"affine", "elementwise_affine"}):
             yield {**part, name: False}
 
 

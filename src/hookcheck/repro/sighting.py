@@ -13,9 +13,9 @@ import torch
 from hookcheck.contract.clause import Clause
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.site import KEPT_ALIVE, RAISES, WARNS, Relation, SiteKind
+from hookcheck.contract.site import KEPT_ALIVE, NONE, RAISES, WARNS, Relation, SiteKind
 from hookcheck.hooks.kinds import HookKind
-from hookcheck.networks.case import Case
+from hookcheck.networks.case import Case, Pair
 from hookcheck.networks.examine import Beside, looks
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
@@ -33,7 +33,9 @@ class Symptom:
     ``ledger`` is the entry that explains it, or None; ``text`` is the exception or warning, its numbers left out;
     ``unhooked`` says that the run without hooks raises as well, or of what is kept alive, that it leaves something too:
     a cycle of its own, as torch warns of, would be taken for the hook's. ``shaped`` says that the values of that run
-    have the shapes that the oracle gives them: else it is for another network than torch runs.
+    have the shapes that the oracle gives them: else it is for another network than torch runs. ``asks`` says of
+    an entry of grad_input that is None, or is not, whether its argument requires grad itself: one beside an argument
+    that does is another question.
     """
 
     clause: str
@@ -44,6 +46,7 @@ class Symptom:
     text: str = ""
     unhooked: bool = False
     shaped: bool = True
+    asks: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,7 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
                 _text(located.finding),
                 case.plain.raised is not None or (located.finding.relation == KEPT_ALIVE and bool(case.plain.alive)),
                 _alike(case.plain.values, case.expected.trace.names),
+                _asks(subject, located.finding),
             ),
             case,
             subject,
@@ -106,6 +110,14 @@ def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sight
         )
         for subject, located in deviating(case, clause)
     ]
+
+
+def _asks(subject: Any, finding: Finding) -> bool:
+    """Whether the argument requires grad that an entry of grad_input belongs to which is None, or is not."""
+    entry = re.match(r"grad_input\[(\d+)\]", finding.site.name) if finding.relation == NONE else None
+    given = subject.firing.call.args if isinstance(subject, Pair) else ()
+    tensor = given[int(entry[1])] if entry and int(entry[1]) < len(given) else None
+    return tensor is None or tensor.requires_grad
 
 
 def _text(finding: Finding) -> str:
