@@ -7,6 +7,7 @@ there is time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -22,52 +23,45 @@ from hookcheck.programs.program import program
 PIPELINES = "torch.distributed.pipelining"
 
 
-def _stage(rank: int, log: dict[str, list[Any]]) -> Any:
-    """The module of a stage: it gives 2x in the first process, 3x in the second; hooks log what they see."""
-    module = _weighted(rank + 2.0)
-
-    def before(module: Any, args: Any) -> None:
-        log["input"].append(args[0].item())
-        if rank:
-            args[0].register_hook(lambda grad: log["gradient of the input"].append(grad.item()))
-
-    def after(module: Any, args: Any, output: Any) -> None:
-        log["output"].append(output.item())
-        output.register_hook(lambda grad: log["gradient of the output"].append(grad.item()))
-
-    module.register_forward_pre_hook(before)
-    module.register_forward_hook(after)
-    module.w.register_post_accumulate_grad_hook(lambda w: log["accumulated"].append(w.grad.item()))
-    return module
-
+HOOKS: dict[str, Callable[[Any, Any], Any]] = {
+    "input": lambda module, note: module.register_forward_pre_hook(lambda module, args: note(args[0])),
+    "output": lambda module, note: module.register_forward_hook(lambda module, args, output: note(output)),
+    "output gradient": lambda module, note: module.register_forward_hook(
+        lambda module, args, output: output.register_hook(note) and None
+    ),
+    "input gradient": lambda module, note: module.register_forward_pre_hook(
+        lambda module, args: args[0].register_hook(note) and None if args[0].requires_grad else None
+    ),
+    "accumulated": lambda module, note: module.w.register_post_accumulate_grad_hook(lambda w: note(w.grad)),
+}
+"""What puts hooks on the module of a stage that note what they see; the input of the first stage has no gradient."""
 
 SEEN = {
     "input": ([1.0, 10.0], [2.0, 20.0]),
     "output": ([2.0, 20.0], [6.0, 60.0]),
-    "gradient of the output": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
-    "gradient of the input": ([], [15.0, 21.0]),
+    "output gradient": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
+    "input gradient": ([], [15.0, 21.0]),
     "accumulated": ([15.0, 225.0], [10.0, 150.0]),  # 1·15 + 10·21, 2·5 + 20·7
 }
 """What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss."""
 
 
 def _two_steps(rank: int) -> list[Any]:
-    """What hooks see in both processes, in each of two steps of a pipeline."""
+    """What hooks see in both processes, in each of two steps of a pipeline whose stages give 2x and 3x."""
     pipelining: Any = import_module(PIPELINES)
-    log: dict[str, list[Any]] = {}
-    module, steps = _stage(rank, log), []
-    sides = {"input_args": rank == 1, "output_args": True}
-    shapes = {side: torch.zeros(1, 1, requires_grad=needs) for side, needs in sides.items()}
-    stage = pipelining.PipelineStage(module, rank, 2, torch.device("cpu"), **shapes)
-    loss = lambda output, target: (output * target).sum()  # noqa: E731
-    schedule = pipelining.ScheduleGPipe(stage, n_microbatches=2, loss_fn=loss)
+    log, steps, both = defaultdict[str, list[float]](list), list[Any](), list[Any]((None, None))
+    module = _weighted(rank + 2.0)
+    for name, put in HOOKS.items():
+        put(module, lambda value, name=name: log[name].append(value.item()))
+    ends = [torch.zeros(1, 1, requires_grad=needs) for needs in (rank > 0, True)]
+    stage = pipelining.PipelineStage(module, rank, 2, torch.device("cpu"), *ends)
+    schedule = pipelining.ScheduleGPipe(stage, 2, lambda output, target: (output * target).sum())
+    batch, target = torch.tensor([[1.0], [10.0]]), torch.tensor([[5.0], [7.0]])
     for _ in range(2):
-        log.update((name, []) for name in SEEN)
+        log.clear()
         module.w.grad = None
-        batch, target = torch.tensor([[1.0], [10.0]]), torch.tensor([[5.0], [7.0]])
         schedule.step(target=target) if rank else schedule.step(batch)
         steps.append({**log})
-    both: list[Any] = [None, None]
     torch.distributed.all_gather_object(both, steps)
     return both
 
@@ -83,8 +77,9 @@ def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
         raise NotOffered("a pipeline of torch 2.9 sends eight bytes first where four are received, which gloo refuses")
     for rank, steps in enumerate(of_two(check, _two_steps)):
         for step, log in enumerate(steps):
+            what = f"process {rank}, step {step}"
             for name, due in SEEN.items():
-                check.order(f"process {rank}, step {step}: {name}", log[name], due[rank])
+                check.order(f"{what}: {name}", log.get(name, []), due[rank])
 
 
 def _offered(name: str) -> Any:
