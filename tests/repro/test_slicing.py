@@ -18,7 +18,7 @@ from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.program import RACE, program_script, varying
 from hookcheck.repro.said import failing
 from hookcheck.repro.slicing import sliced
-from hookcheck.repro.turns import flat, one_turn, two_turns
+from hookcheck.repro.turns import fewer_turns, flat, one_turn, two_turns
 from hookcheck.repro.unstated import past
 
 from .cases import PROGRAMS, SCRIPTED, executed
@@ -171,6 +171,14 @@ def test_a_turn_beside_another_of_what_only_a_run_can_tell() -> None:
     assert not [*two_turns(text, "fact 3", lambda candidate: True, lambda candidate: "the turn is <f>\n")]
 
 
+@pytest.mark.parametrize("turn", ["(1, [2])", "2.5", "{'a': 1}"])
+def test_what_torch_gave_is_not_written_out(turn: str) -> None:
+    text = "def judge(check):\n    for n in run():\n        check.equal(f'fact {n}', n, 3)"
+    said = f"the turn is {turn}\n"
+    assert one_turn(text, "fact 2", lambda candidate: "run()" not in candidate, lambda candidate: said) == text
+    assert not [*two_turns(text, "fact 2", lambda candidate: True, lambda candidate: said + said)]
+
+
 def test_the_turn_of_a_loop_whose_fact_is_in_a_function_that_it_calls() -> None:
     text = "def states(check, n):\n    check.equal(f'fact {n}', n, 3)\n\n\n"
     text += "def judge(check):\n    for n in names():\n        states(check, n)"
@@ -192,6 +200,12 @@ def test_the_turn_of_a_dict_that_takes_from_another() -> None:
 def test_the_turn_of_a_key() -> None:
     text = "ALL = {'a': 1, 'b': 2}\n\n\ndef judge(check):\n    for n in ALL:\n        check.equal(f'fact {n}', n, 3)"
     assert '\n    n = "b"\n' in one_turn(text, "fact b", lambda candidate: '("b",)' in candidate)
+
+
+def test_a_loop_that_states_nothing_has_fewer_turns() -> None:
+    text = "PUT = {'a': 1, 'b': 2}\nfor n, of in PUT.items():\n    f(n)\nfor n in g():\n    f(n)"
+    head = "PUT = {'a': 1, 'b': 2}\nfor n, of in "
+    assert [each.split(":\n")[0] for each in fewer_turns(text)] == [f'{head}(("b", 2),)', f'{head}(("a", 1),)']
 
 
 ROWS = """

@@ -12,6 +12,7 @@ from hookcheck.cli.frame import REPORTS, command, installed_torch
 from hookcheck.cli.output import echo, fields, saying, show
 from hookcheck.cli.records import records_by_version
 from hookcheck.errors import HookcheckError
+from hookcheck.repro.writers import SECONDS
 
 if TYPE_CHECKING:
     from hookcheck.repro.cells import Wanted
@@ -51,10 +52,14 @@ _SCHEMAS = [
 )  # fmt: skip
 @click.option("--runs", type=click.IntRange(1, 100), default=3, show_default=True, help="Runs on each release.")
 @click.option("--limit", type=click.FloatRange(1), default=120, show_default=True, help="Seconds that a run may take.")
+@click.option(
+    "--within", type=click.FloatRange(0), default=SECONDS, show_default=True,
+    help="Seconds for which the script of a program is made shorter; then the shortest so far is taken.",
+)  # fmt: skip
 @REPORTS
 def repro(
     case: str, record: Path | None, output: Path | None, clause_id: str | None, kind: str | None, device: str | None,
-    torches: str | None, runs: int, limit: float, reports: Path, shape: str,
+    torches: str | None, runs: int, limit: float, within: float, reports: Path, shape: str,
 ) -> None:  # fmt: skip
     """Write a folder with repro.py, which needs torch alone and shows a fault, and issue.md, the text of a report.
 
@@ -77,7 +82,7 @@ def repro(
     if others:
         uv()
     reporting.check_writable(output or Path())  # before minutes go into reducing
-    report = _report(case, record, clause_id, kind, device, reports)
+    report = _report(case, record, clause_id, kind, device, within, reports)
     folder = output or Path(f"{report.clause.id}-{report.case[:8]}" if report.case != report.clause.id else report.case)
     report = reporting.verified(report, folder, others, runs, limit, _said)
     reporting.write(report, folder, reports / "records")
@@ -99,7 +104,13 @@ def repro(
 
 
 def _report(
-    case: str, record: Path | None, clause_id: str | None, kind: str | None, device: str | None, reports: Path
+    case: str,
+    record: Path | None,
+    clause_id: str | None,
+    kind: str | None,
+    device: str | None,
+    seconds: float,
+    reports: Path,
 ) -> Report:
     """The report that is meant, its script not run yet."""
     from hookcheck.contract.clause import CLAUSES
@@ -111,7 +122,9 @@ def _report(
     if isinstance(clause, Program):
         if clause_id not in (None, clause.id) or kind not in (None, clause.chapter):
             raise HookcheckError(f"{clause.id} is itself the clause, a program: leave --clause and --kind out")
-        return of_a_program(clause, device or _device_of(record))
+        with saying() as say:
+            tried = lambda scripts: say(f"reducing: {scripts} scripts run")  # noqa: E731
+            return of_a_program(clause, device or _device_of(record), tried=tried, seconds=seconds)
     if clause is not None or ("/" in case and not Path(case).exists()):
         wanted = _in_record(f"{case}//{kind}" if kind and "/" not in case else case, record, reports)
     else:

@@ -30,6 +30,9 @@ ITSELF = re.compile(r"(?m)^ *(\w+) = \1\n")
 DECLARES = ("program", "fresh")
 """Decorators that a script does without: its function is no clause, and its process has compiled nothing yet."""
 
+INSTEAD = {(f"{PACKAGE}.programs.processes", "of_two"): f"{PACKAGE}.repro.forking"}
+"""What a script has from another module than its program."""
+
 Import = Union[ast.Import, ast.ImportFrom]
 
 
@@ -68,6 +71,7 @@ def _collect(
     module: str, name: str, given: dict[str, frozenset[str]], collected: Alone, seen: set[tuple[str, int]]
 ) -> None:
     """Adds what ``name`` stands for in ``module`` to ``collected``, after whatever that needs."""
+    module = INSTEAD.get((module, name), module)
     room = _room(module)
     if name in room.imports:
         statement, alias = room.imports[name]

@@ -20,7 +20,7 @@ from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.raising import raising
 from hookcheck.repro.said import facts_of, failing, last, raised, stated
-from hookcheck.repro.search import LONGEST, WITHOUT, Run, Search
+from hookcheck.repro.search import LONGEST, WITHOUT, Run, Search, Within
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import one_turn, two_turns
@@ -119,6 +119,9 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
             return script
         alone = TOO_LONG
     shortest = search.opened(search.short(short))
+    if search.written.watched and search.plainest(shortest, WITHOUT).count("\n") > LONGEST:
+        search = search.unwatched
+    alone = LATE if isinstance(run, Within) and run.over else alone
     remark = "" if search.stated(shortest) else READ_ALONE if reads(ast.parse(shortest)) else alone
     return search.plainest(shortest, remark)
 
@@ -194,6 +197,7 @@ NEAR = 2
 
 READ_ALONE = "no control: nothing is run, only names are looked up"
 TOO_LONG = "no control: with one the script would pass 60 lines"
+LATE = "no control: the time was up before one was tried"
 """What a script says that has none, beside `WITHOUT`."""
 
 ROOM = 12

@@ -29,7 +29,7 @@ from hookcheck.repro.reduce import reduced
 from hookcheck.repro.sighting import Sighting, sightings, unable
 from hookcheck.repro.verify import SHOWS, Verdict
 from hookcheck.repro.words import title
-from hookcheck.repro.writers import titled_script
+from hookcheck.repro.writers import SECONDS, titled_script
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology
 
@@ -179,9 +179,16 @@ def write(report: Report, folder: Path, records: Path) -> None:
     (folder / "issue.md").write_text(text, encoding="utf-8")
 
 
-def of_a_program(program: Program, device: str | None, cause: str = "") -> Report:
+def of_a_program(
+    program: Program,
+    device: str | None,
+    cause: str = "",
+    tried: Callable[[int], None] = lambda tried: None,
+    seconds: float = SECONDS,
+) -> Report:
     """The report of what a program states first that is not so, or first of the ``cause``: an entry of the ledger, or a
-    way to deviate that none explains.
+    way to deviate that none explains. Its script is made shorter for so many ``seconds``; ``tried`` is told how many
+    scripts were run so far.
 
     Raises:
         HookcheckError: it conforms on the torch at hand, or cannot run there.
@@ -198,7 +205,7 @@ def of_a_program(program: Program, device: str | None, cause: str = "") -> Repor
         why = f", but for other causes than {cause}" if result.deviations else ""
         raise HookcheckError(f"{program.id} conforms on torch {torch.__version__}{why}: there is nothing to reproduce")
     first = seen[0]
-    heading, script = titled_script(program, device, first, known)
+    heading, script = titled_script(program, device, first, known, tried, seconds)
     entry = next((entry for entry in entries if entry.id == first.ledger), None)
     documentation = tuple(link for link in links(program.source) if "/issues/" not in link)
     return Report(heading, program, program.chapter, program.id, documentation, entry, script)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,7 @@ from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untr
 from hookcheck.repro.said import OBSERVED, facts_of, failing, is_so, last, may_hide, raised
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
-from hookcheck.repro.turns import flat, one_turn
+from hookcheck.repro.turns import fewer_turns, flat, one_turn
 from hookcheck.repro.unstated import done, undisturbed
 from hookcheck.repro.writing import LEFT, NESTED, NUMBER, NUMBERS, PLAIN, TENSOR, Written
 
@@ -24,6 +25,34 @@ Run = Callable[[str], "tuple[int | None, str]"]
 
 Change = Callable[[str], Optional[str]]
 """Gives a text that is smaller; None where it knows none."""
+
+
+@dataclass
+class Within:
+    """A ``run`` for so many ``seconds``, which begin with the first script; after that no script shows anything any
+    more, and what is the shortest by then stays. ``tried`` is told how many scripts were run."""
+
+    run: Run
+    seconds: float
+    tried: Callable[[int], None] = lambda tried: None
+    scripts: int = 0
+    began: float | None = None
+
+    def __call__(self, script: str) -> tuple[int | None, str]:
+        """Runs a script, if there is time."""
+        if self.over:
+            return None, ""
+        if self.began is None:
+            self.began = time.monotonic()
+        self.tried(self.scripts)
+        self.scripts += 1
+        return self.run(script)
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self.began is not None and time.monotonic() - self.began >= self.seconds
+
 
 WITHOUT = "no control: the fault shows whichever part is left out or changed"
 """What a script says that has none."""
@@ -125,20 +154,32 @@ class Search:
     def opened(self, text: str, longest: int = LONGEST) -> str:
         """The text with its contexts left open, and with less besides, where its script is longer otherwise."""
         disturbing = (lambda of: undisturbed(of, self.fact), unlooked, unhooked)
-        for change in (left_open, unpaired, uncalled, untried, *disturbing):
+        for change in (left_open, unpaired, uncalled, untried, *disturbing, self._fewer):
             if self.plainest(text, WITHOUT).count("\n") > longest:
                 text = self.changed(text, change, self._sliced, self._simpler)
         return text
+
+    def _fewer(self, text: str) -> str:
+        """The text with one turn alone of each loop over what is listed, if that shows it."""
+        shorter = next(filter(self.shows, fewer_turns(text)), None)
+        return self._fewer(shorter) if shorter else text
 
     @property
     def past_others(self) -> Written:
         """What writes scripts that go on where another fact is not so."""
         return Written(self.written.program, self.written.device, self.written.code, others_end=False)
 
+    @property
+    def unwatched(self) -> Search:
+        """The same of scripts that do not watch whether they crash or hang: what shows a fact does neither here."""
+        of = self.written
+        return replace(self, written=Written(of.program, of.device, of.code, of.others_end, watched=False))
+
     def plainest(self, text: str, remark: str = "") -> str:
         """The script of a text that shows it, with as little as it needs to compare."""
         if not self.written.others_end:
-            ending = replace(self, written=Written(self.written.program, self.written.device, self.written.code))
+            of = self.written
+            ending = replace(self, written=Written(of.program, of.device, of.code, watched=of.watched))
             if ending.shows(text):
                 return ending.plainest(text, remark)
         fewer = (plain for plain in ("", NUMBER, TENSOR, NUMBERS, NESTED) if self.fact and self.shows(text, plain))

@@ -83,7 +83,7 @@ def _turns_run(text: str, loop: ast.For, said: Callable[[str], str]) -> list[str
     indent = " " * loop.body[0].col_offset
     lines.insert(comments_above(lines, loop.body[0].lineno) - 1, f'{indent}print("{TURN}", repr({written(key)}))')
     keys = [line[len(TURN) + 1 :] for line in said("\n".join(lines)).split("\n") if line.startswith(TURN)]
-    if not all(map(_literal, keys)):
+    if not all(map(_names, keys)):
         return []
     return [f"({key}, {of}[{key}])" if of else key for key in map(quoted, keys)]
 
@@ -102,12 +102,17 @@ TURN = "the turn is"
 """What a script says in each turn of a loop, where that is asked for."""
 
 
-def _literal(text: str) -> bool:
+def _names(text: str) -> bool:
+    """Whether a turn can be written, and names something: what holds numbers may be what torch gave, which a script
+    that has it written out would not ask for."""
     try:
+        tree = ast.parse(text, mode="eval")
         ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return False
-    return True
+    held = (ast.List, ast.Dict, ast.Set)
+    floats = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, (float, complex)))
+    return not any(isinstance(n, held) for n in ast.walk(tree)) and not any(floats)
 
 
 def _over(text: str, fact: str) -> list[str]:
@@ -177,6 +182,15 @@ def two_turns(
 
 NEAREST = 6
 """So many other turns are tried beside the one that shows it."""
+
+
+def fewer_turns(text: str) -> Iterator[str]:
+    """The text with one turn alone of a loop over what is listed, the last one first, whatever is done there."""
+    tree = ast.parse(text)
+    for loop in (node for node in ast.walk(tree) if isinstance(node, ast.For)):
+        listed = _listed(loop, tree)
+        if len(listed) > 1:
+            yield from (replaced(text, loop.iter, f"({element},)") for element in reversed(listed))
 
 
 def _of_variants(scopes: Scopes) -> Iterator[str]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
-from hookcheck.contract.ledger import Ledger
-from hookcheck.contract.verdict import Deviation
-from hookcheck.programs.program import Program
+if TYPE_CHECKING:
+    from hookcheck.contract.ledger import Ledger
+    from hookcheck.contract.verdict import Deviation
+    from hookcheck.programs.program import Program
+    from hookcheck.repro.search import Run
 
 MACHINE, HOSTED, SITUATIONS = "machine", "hosted", "situations"
 """The rooms that write scripts of programs which have more to them than their own source."""
@@ -23,19 +26,45 @@ LONGEST = 120
 """So many characters a title has at most."""
 
 
-def titled_script(program: Program, device: str | None, first: Deviation, ledger: Ledger) -> tuple[str, str]:
+SECONDS = 90.0
+"""So long a script of a program is made shorter."""
+
+
+def titled_script(
+    program: Program,
+    device: str | None,
+    first: Deviation,
+    ledger: Ledger,
+    tried: Callable[[int], None] = lambda tried: None,
+    seconds: float = SECONDS,
+) -> tuple[str, str]:
     """The title and the script of what a program states that is not so.
+
+    It is made shorter for so many ``seconds``, and ``tried`` is told how many scripts were run so far.
 
     Raises:
         HookcheckError: there is none.
     """
     from hookcheck.repro.choice import executed, executed_alone
+    from hookcheck.repro.prepared import prepared
+    from hookcheck.repro.search import Within
+
+    if not program.alone:
+        return _titled(program, device, first, ledger, Within(executed, seconds, tried))
+    with prepared() as run:
+        title, script = _titled(program, device, first, ledger, Within(run, seconds, tried))
+    if executed_alone(script)[0] == 1:
+        return title, script
+    return _titled(program, device, first, ledger, Within(executed_alone, seconds, tried))  # as a copy it is another
+
+
+def _titled(program: Program, device: str | None, first: Deviation, ledger: Ledger, run: Run) -> tuple[str, str]:
     from hookcheck.repro.hosted import hosted_script
     from hookcheck.repro.machine import machine_script
     from hookcheck.repro.program import program_script
     from hookcheck.repro.situations.script import situation_script
 
-    run, fact, writer = executed_alone if program.alone else executed, first.subject, WRITERS.get(program.id)
+    fact, writer = first.subject, WRITERS.get(program.id)
     title = f"{fact}: {first.observed} instead of {first.expected}"
     if len(title) > LONGEST and str(first.observed)[:1] in ("[", "(", "{"):  # whose beginning says nothing
         title = f"{fact}: not as stated: {program.statement}"

@@ -130,11 +130,14 @@ with suppress(ImportError):  # one that waits for the processor does not hang: i
 class Written:
     """How definitions of a program become a script."""
 
-    def __init__(self, program: Program, device: str, code: Alone, others_end: bool = True) -> None:
+    def __init__(
+        self, program: Program, device: str, code: Alone, others_end: bool = True, watched: bool = True
+    ) -> None:
         """``code`` is what is left of the program's module; ``others_end`` says that a script ends with the first fact
-        that is not so, whichever it is, else only with the one that it is about."""
+        that is not so, whichever it is, else only with the one that it is about. That it neither crashes nor hangs is
+        ``watched`` where the program runs alone."""
         self.program, self.device, self.code = program, device, code
-        self.others_end = others_end
+        self.others_end, self.watched = others_end, watched and program.alone
 
     def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "", control: str = "") -> str:
         """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them.
@@ -163,14 +166,14 @@ class Written:
         imports |= {"from contextlib import nullcontext"} if "nullcontext(" in everything else set()
         imports |= {"from contextlib import suppress"} if "suppress(" in everything else set()
         alone = {"from contextlib import suppress", "import subprocess", "import sys"}
-        imports |= alone if program.alone else set()
+        imports |= alone if self.watched else set()
         run = _run(f"def {name}(" in body, name, self.device, fact)
         seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
         blocks = [
             _header(program) + (f"\n# {remark}" if remark else ""),
             imported(imports),
             *filter(None, ["\n".join(_guards(since, self.device))]),
-            *([WATCHED] if program.alone else []),
+            *([WATCHED] if self.watched else []),
             *(f"\n{helper}" for helper in helpers),
             *(["\ntorch.manual_seed(0)"] if seeded else []),
             f"\n{body}",
@@ -249,7 +252,7 @@ def stated(text: str, fact: str = "") -> str:
                 says = about and (may_name(call, fact) or call in alone)
                 text, first = _rewritten(text, call, says), start(call)
     text = re.sub(r"(?m)^( *)\w+ = (?=check\()", r"\1", text)
-    text = re.sub(r"(\(\s*)check(?:,\s+|(?=\)))", r"\1", text)  # what hands its check on, or is handed it
+    text = re.sub(r"(\(\s*)(?:check|Check\(\))(?:,\s+|(?=\)))", r"\1", text)  # what hands one on, or is handed it
     return re.sub(r",\s+check(?=[,)])", "", text).replace("check.device", '"cpu"')
 
 
