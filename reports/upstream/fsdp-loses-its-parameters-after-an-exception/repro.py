@@ -1,0 +1,46 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""After an exception in forward, FSDP gives the optimizer's parameters no gradient."""
+# https://docs.pytorch.org/docs/stable/fsdp.html
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+
+def fail(*arguments):
+    raise ValueError("on purpose")
+
+
+def step(raises):
+    """Which parameters of the optimizer a step gives gradients, and how many the root has."""
+    net = nn.Sequential(nn.LayerNorm(2), nn.LayerNorm(2))
+    whole, cpu = ShardingStrategy.NO_SHARD, torch.device("cpu")
+    root = FullyShardedDataParallel(
+        net, sharding_strategy=whole, device_id=cpu, use_orig_params=True
+    )
+    optimizer = torch.optim.SGD(root.parameters(), lr=1.0)
+    x = torch.tensor([[1.0, 2.0]])
+    if raises:
+        handle = net[1].register_forward_hook(fail)
+        try:
+            root(x)
+        except ValueError:
+            handle.remove()
+    try:
+        root(x).sum().backward()
+    except RuntimeError as error:
+        return str(error)[:70]
+    grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+    return [grad is not None for grad in grads], len(list(root.parameters()))
+
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+control, experiment = step(raises=False), step(raises=True)
+dist.destroy_process_group()
+print("control, no exception:       ", control)
+print("experiment, a hook has raised:", experiment)
+assert control == ([True] * 4, 4), "the control fails"
+raise SystemExit(0 if experiment == control else 1)
