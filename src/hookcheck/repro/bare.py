@@ -38,16 +38,23 @@ def _cuts(tree: ast.Module, typed: bool) -> Iterator[tuple[Place, Place, str]]:
             yield start(node.body[0]), end(node.body[0]), "" if len(node.body) > 1 else "pass"
         if isinstance(node, ast.AnnAssign) and node.value is not None and not typed and node not in fields:
             yield end(node.target), start(node.value), " = "
-        if isinstance(node, ast.Call) and not (node.args or node.keywords or typed) and _empty(node.func):
-            yield start(node), end(node), _empty(node.func)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript) and not typed:
+            yield from _untyped(node, node.func)
         if isinstance(node, ast.Expr) and node in tree.body and isinstance(node.value, ast.Constant):
             yield start(node), end(node), ""
 
 
-def _empty(of: ast.expr) -> str:
-    """What is empty and of a class that names the types in it, without these types; nothing of other expressions."""
-    name = of.value.id if isinstance(of, ast.Subscript) and isinstance(of.value, ast.Name) else ""
-    return {"list": "[]", "dict": "{}", "set": "set()"}.get(name, "")
+CONTAINERS = {"list": "[]", "dict": "{}", "set": "set()", "defaultdict": "", "Counter": ""}
+"""What is made of a class that may name the types in it, and how it is written where it is empty."""
+
+
+def _untyped(call: ast.Call, of: ast.Subscript) -> Iterator[tuple[Place, Place, str]]:
+    """What makes a container, without the types in it."""
+    name = of.value.id if isinstance(of.value, ast.Name) else ""
+    if name in CONTAINERS and CONTAINERS[name] and not call.args and not call.keywords:
+        yield start(call), end(call), CONTAINERS[name]
+    elif name in CONTAINERS:
+        yield end(of.value), end(of), ""
 
 
 def _annotations(arguments: ast.arguments) -> Iterator[tuple[Place, Place, str]]:

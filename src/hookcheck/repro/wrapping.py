@@ -25,7 +25,8 @@ def wrapped(text: str) -> str:
     return "\n".join(part for line in text.split("\n") for part in _line(line))
 
 
-def _line(line: str) -> list[str]:
+def _line(line: str, bracketed: bool = False) -> list[str]:
+    """The lines that a line becomes; ``bracketed`` says that it is in brackets, where it may end anywhere."""
     if len(line) <= WIDTH:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
@@ -38,6 +39,10 @@ def _line(line: str) -> list[str]:
         return textwrap.wrap(comment, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}# ")
     if comment and len(indent) + len(code) <= WIDTH:
         return [*above, indent + code]
+    parts = _delimited(code.rstrip(","), pairs) if bracketed else []
+    if len(parts) > 1:
+        parts[-1] += "," if code.endswith(",") else ""
+        return [*above, *(piece for part in parts for piece in _line(f"{indent}{part}", True))]
     apart_lines = _several(code)
     if apart_lines:
         return [*above, *(piece for part in apart_lines for piece in _line(f"{indent}{part}"))]
@@ -45,16 +50,16 @@ def _line(line: str) -> list[str]:
     opened = re.match(r"(?:if|elif|while|return|[\w, ]+ =) ", code)
     if not closing:
         opened = opened or re.match(r"for .+? in (?=.*:$)", code)
-    if opened and not (pairs and CLOSES.fullmatch(code[pairs[0][1] + 1 :]) and pairs[0][0] < len(code) // 2):
+    of_last = opened and closing and _of_last(code, opened.end(), pairs, closing[-1])
+    if opened and not of_last and not (pairs and _closes_early(code, pairs[0])):
         inside, colon = code[opened.end() :].rstrip(":"), ":" if code.endswith(":") else ""
         brackets = [(a - opened.end(), b - opened.end()) for a, b in pairs]
-        parts = _split(inside, "if|else", brackets)
-        parts = parts if len(parts) > 1 else _split(inside, "or|and", brackets)
+        parts = _delimited(inside, brackets)
         if len(parts) == 1 and any(depth == 0 and place > opened.end() for place, depth in commas):
             parts = [inside]  # what is between its commas
         if len(parts) == 1 and len(indent) + len(inside) + 4 > WIDTH:
             parts = _split(inside, CHAINED, brackets, "")
-        lines = [piece for part in parts for piece in _line(f"{indent}    {part}")]
+        lines = [piece for part in parts for piece in _line(f"{indent}    {part}", True)]
         return [*above, f"{indent}{opened[0]}(", *lines, f"{indent}){colon}"]
     apart = [-1, *(place for place, depth in commas if not depth and not _of_lambda(code, place)), len(code)]
     items = [item for a, b in zip(apart, apart[1:]) if (item := code[a + 1 : b].strip())]
@@ -67,7 +72,7 @@ def _line(line: str) -> list[str]:
     for start, end in closing:
         inside = code[start + 1 : end]
         head, closed = f"{indent}{code[: start + 1]}", f"{indent}{code[end:]}"
-        if len(inside) + len(indent) + 4 <= WIDTH:
+        if len(inside) + len(indent) + 4 <= WIDTH and not _displays(code, start, end, pairs, commas):
             return [*above, head, f"{indent}    {inside}", closed]
         places = [
             start,
@@ -81,14 +86,66 @@ def _line(line: str) -> list[str]:
         parts = [code[a + 1 : b].strip() for a, b in zip(places, places[1:])]
         within = [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
         if " for " in STRING.sub("", _outside(inside, within)):
-            parts = _split(inside, "for|if", within)
-            lines = [f"{indent}    {part}" for part in parts]
-            return [*above, head, *(lines if len(parts) > 1 else _line(lines[0])), closed]
+            parts = _clauses(inside, within)
+            lines = [piece for part in parts for piece in _line(f"{indent}    {part}", True)]
+            return [*above, head, *lines, closed]
         more = "," if len(parts) > 1 else ""
-        lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}")]
+        lines = [piece for part in filter(None, parts) for piece in _line(f"{indent}    {part}{more}", True)]
         return [*above, head, *lines, closed]
     words = "for|if" if re.search(r"\bfor ", STRING.sub("", outside)) else "if|else"
     return [*above, *(f"{indent}{part}" for part in _split(code, words, pairs))]  # inside of brackets
+
+
+def _displays(code: str, start: int, end: int, pairs: list[tuple[int, int]], commas: list[tuple[int, int]]) -> bool:
+    """Whether a bracket holds the items of a tuple, a list, a set or a dict: each of them has a line of its own."""
+    if re.search(r"[\w)\]}\"']$", code[:start]):  # a call, or an item
+        return False
+    inner = [(a - start - 1, b - start - 1) for a, b in pairs if a > start and b < end]
+    if " for " in STRING.sub("", _outside(code[start + 1 : end], inner)):
+        return False
+    depth = _depth(pairs, start)
+    return any(start < place < end and deep == depth and not _of_lambda(code, place) for place, deep in commas)
+
+
+def _closes_early(code: str, pair: tuple[int, int]) -> bool:
+    """Whether the first half of a line opens a bracket that closes at its end."""
+    return CLOSES.fullmatch(code[pair[1] + 1 :]) is not None and pair[0] < len(code) // 2
+
+
+def _of_last(code: str, begin: int, pairs: list[tuple[int, int]], last: tuple[int, int]) -> bool:
+    """Whether what a statement gives is one call of what another call gives, and is broken in the brackets of that."""
+    value = code[begin:].rstrip(":")
+    inner = [(a - begin, b - begin) for a, b in pairs if a >= begin]
+    chain = _split(value, CHAINED, inner, "")
+    fits = last[1] - begin == len(value) - 1 and last[0] < WIDTH - 4
+    return (
+        fits
+        and len(chain) <= 2
+        and inner[0][0] + begin != last[0]
+        and len(_delimited(value, inner)) == 1
+        and "," not in _outside(value, inner)
+    )
+
+
+def _clauses(text: str, pairs: list[tuple[int, int]]) -> list[str]:
+    """The element of a comprehension, and what it is over and under which conditions."""
+    element, *rest = _split(text, "for", pairs)
+    cut = len(element) + 1
+    inner = [(a - cut, b - cut) for a, b in pairs if a > cut]
+    return [element, *(_split(" ".join(rest), "for|if", inner) if rest else ())]
+
+
+def _delimited(text: str, pairs: list[tuple[int, int]]) -> list[str]:
+    """The parts of what may end anywhere: of a comprehension, a condition, or an operation, whichever binds least."""
+    if re.match(r"for |(?:[\w.]+=|[^(]*: )?lambda\b", text) or "," in STRING.sub("", _outside(text, pairs)):
+        return [text]
+    if " for " in STRING.sub("", _outside(text, pairs)):
+        return _clauses(text, pairs)
+    for words in ("if|else", "or|and", "in|not in|is|==|!=|<=?|>=?", r"\+|-", r"\*|/|//|@|%"):
+        parts = _split(text, words, pairs)
+        if len(parts) > 1:
+            return parts
+    return [text]
 
 
 def _outside(code: str, pairs: list[tuple[int, int]]) -> str:

@@ -13,7 +13,7 @@ from hookcheck.repro.editing import end, quoted, replaced, source, start
 from hookcheck.repro.heading import FAILS, LACKS, header, release, since_guard
 from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
-from hookcheck.repro.syntax import lines_of, may_name, without
+from hookcheck.repro.syntax import comments_above, lines_of, may_name, without
 from hookcheck.repro.wrapping import WIDTH, wrapped
 
 DIGITS = 5
@@ -229,7 +229,36 @@ def spaced(text: str) -> str:
             result += [""] * blank
         if line or (result and result[-1] and not result[-1].endswith(":")):
             result.append(line)
-    return "\n".join(result)
+    return _set_apart("\n".join(result))
+
+
+def _set_apart(text: str) -> str:
+    """The text with an empty line behind imports, and around a function in a block, as formatters have it."""
+    lines = text.split("\n")
+    imports, defines = (ast.Import, ast.ImportFrom), (ast.FunctionDef, ast.ClassDef)
+    ahead: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
+            if not isinstance(block, list):
+                continue
+            if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)) and isinstance(
+                block[:1] and block[0], defines
+            ):
+                ahead.add(_first_line(block[0], lines))
+            for before, part in zip(block, block[1:]):
+                behind_imports = isinstance(before, imports) and not isinstance(part, imports)
+                if behind_imports or isinstance(before, defines) or isinstance(part, defines):
+                    ahead.add(_first_line(part, lines))
+    for number in sorted(ahead, reverse=True):
+        if lines[number - 2]:
+            lines.insert(number - 1, "")
+    return "\n".join(lines)
+
+
+def _first_line(part: ast.stmt, lines: list[str]) -> int:
+    """The line at which a statement begins, with its decorators, and the comments above it."""
+    first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
+    return comments_above(lines, first)
 
 
 _OF_DICTS = """    if type(value) is dict:
