@@ -5,6 +5,7 @@ python docs/draw_tutorials.py [NAME…]
 
 from __future__ import annotations
 
+import argparse
 import os
 import pty
 import re
@@ -80,6 +81,11 @@ def environment_of(tutorial: Path) -> Path | None:
 
 
 if __name__ == "__main__":
-    for page in sorted(FOLDER.glob("*.md")):
-        if not sys.argv[1:] or page.stem in sys.argv[1:]:
-            page.write_text(drawn(page.read_text(encoding="utf-8"), environment_of(page)), encoding="utf-8")
+    pages = {page.stem: page for page in sorted(FOLDER.glob("*.md"))}
+    parser = argparse.ArgumentParser(description="Draws the outputs in the tutorials anew.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these, of {', '.join(pages)}")
+    names = parser.parse_args().names
+    if not pages.keys() >= {*names}:
+        parser.error(f"there are only {', '.join(pages)}")
+    for page in [pages[name] for name in names or pages]:
+        page.write_text(drawn(page.read_text(encoding="utf-8"), environment_of(page)), encoding="utf-8")
