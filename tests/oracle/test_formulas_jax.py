@@ -44,6 +44,8 @@ def _forget_what_jax_compiled() -> Iterator[None]:
 
 
 def test_every_layer_and_operation_is_in_jax_or_said_not_to_be() -> None:
+    missing = sorted(kind.__name__ for kind in {*existing()} - {*IN_JAX, *NOT_IN_JAX})
+    assert not missing, "add it to IN_JAX or NOT_IN_JAX of a file in tests/oracle/in_jax/"
     assert set(existing()) == {*IN_JAX, *NOT_IN_JAX}
     assert not set(IN_JAX) & set(NOT_IN_JAX)
     assert all(NOT_IN_JAX.values())

@@ -1,10 +1,10 @@
 """When does a module backward hook fire, how often, and after what?
 
 ``Module.register_full_backward_hook`` gives three rules. Ordinarily a hook fires when the gradients with respect to the
-inputs of its module are computed. If no input requires grad, it fires when those with respect to the outputs are. If no output requires grad
-either, it never fires. So it fires once for each forward use and backward pass, in an order that the graph allows, and
-not at all where grad mode is off. The legacy hook advertises the same, and is held to it; and it is held to what it
-really is, a hook on the grad_fn of the first output.
+inputs of its module are computed. If no input requires grad, it fires when those with respect to the outputs are. If no
+output requires grad either, it never fires. So it fires once for each forward use and backward pass, in an order that
+the graph allows, and not at all where grad mode is off. The legacy hook advertises the same, and is held to it; and it
+is held to what it really is, a hook on the grad_fn of the first output.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Both are tuples: one entry for each positional argument and for each output, None where there is no Tensor or no
 gradient. ``grad_input`` is the gradient along paths through this very call, ``grad_output`` the total over all that
-consume the output. Every number is held against the oracle's. One clause speaks of hooks on tensors as
-well: whether the gradients that a hook is given require grad.
+consume the output. Every number is held against the oracle's. One clause speaks of hooks on tensors as well: whether
+the gradients that a hook is given require grad.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What may a hook change by being there? Nothing: a hook that returns None is an observer.
 
 Outputs, gradients of inputs and parameters, and whether there is a gradient at all must be, bit by bit, what they are
-without the hook; nothing may raise or warn that did not before. The last two
-clauses hold the run with hooks against the formulas: so a fault of both runs shows as well, and so does a hook that acts
-where what it returns is not used.
+without the hook; nothing may raise or warn that did not before. The last two clauses hold the run with hooks against
+the formulas: so a fault of both runs shows as well, and so does a hook that acts where what it returns is not used.
 """
 
 from __future__ import annotations
