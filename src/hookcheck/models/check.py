@@ -21,7 +21,7 @@ from hookcheck.models.judging import Judging, Truth, calls_step, cut_step, judge
 from hookcheck.models.keeping import Snapshot
 from hookcheck.models.reference import Crossings, agree
 from hookcheck.models.result import Judged, ModelCheck, OwnHook, Remark
-from hookcheck.models.step import ModelStep, ModelSubject, take, tensors_in
+from hookcheck.models.step import ModelStep, ModelUse, take, tensors_in
 from hookcheck.models.user_hooks import Register, judge_own, presence, receive
 from hookcheck.models.words import presence as presence_of
 from hookcheck.models.words import remarks, said_once
@@ -75,18 +75,18 @@ def check_module(
     others = usable_contexts(contexts)
     patterns = [modules] if isinstance(modules, str) else [*modules]
     chosen = _chosen(model, patterns)
-    subject = ModelSubject(model, args, kwargs or {}, loss, _whole(seed), chosen, Snapshot(model))
+    use = ModelUse(model, args, kwargs or {}, loss, _whole(seed), chosen, Snapshot(model))
     device = _device(model, args, kwargs or {})
     last = bool(hooks) or any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names)
     say = _Steps(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
     with torch.enable_grad():
-        truth = _truth(subject, say)
+        truth = _truth(use, say)
         ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
-        results = _judge(subject, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", say)
+        results = _judge(use, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", say)
         beside: list[Remark] = []
         for name in names if others else ():
             say(f"{name} in {', '.join(others)}")
-            beside += compared(subject, name, others)
+            beside += compared(use, name, others)
     say("done")
     matching = {path for path in chosen if _matches(path, patterns)}
     judged = (verdict for judging in results.kinds for verdict in judging.judged)
@@ -100,7 +100,7 @@ def check_module(
             *results.whole,
             *(verdict for hook in results.hooks for verdict in hook.judged),
         ),
-        remarks=said_once((*remarks(subject, truth, results.kinds), *presence_of(results.whole), *beside)),
+        remarks=said_once((*remarks(use, truth, results.kinds), *presence_of(results.whole), *beside)),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
         hooks=results.hooks,
         seen=tuple(seen for judging in results.kinds for seen in judging.seen),
@@ -119,7 +119,7 @@ class _Results:
 
 
 def _judge(
-    subject: ModelSubject,
+    use: ModelUse,
     names: list[str],
     hooks: Register | None,
     truth: Truth,
@@ -134,20 +134,20 @@ def _judge(
     received = None
     if hooks:
         say("your hooks")
-        received = receive(subject, hooks, truth.plain)
-        whole += presence(subject, received, truth, ledger, device)
+        received = receive(use, hooks, truth.plain)
+        whole += presence(use, received, truth, ledger, device)
     for forward in (False, True):
         those = [name for name in names if (KINDS[name].call in (FORWARD, FORWARD_PRE)) is forward]
         if forward and (those or received):
             say("a step that keeps what goes in and out")
             truth.crossings.joined.forget()
-            step, cuts = calls_step(subject, subject.modules.__contains__)
+            step, cuts = calls_step(use, use.modules.__contains__)
             ended = f"a step that keeps what goes in and out raises {step.seen.raised}" if step.raised else ""
             truth = replace(truth, crossings=replace(truth.crossings, joined=cuts), ended=ended)
         for name in those:
             say(name)
-            kinds.append(judge_kind(subject, name, truth, ledger, device))
-        judged_hooks += judge_own(subject, received, truth, ledger, device, forward) if received else ()
+            kinds.append(judge_kind(use, name, truth, ledger, device))
+        judged_hooks += judge_own(use, received, truth, ledger, device, forward) if received else ()
     raised = received.raised if received else ""
     return _Results(tuple(kinds), tuple(judged_hooks), tuple(whole), raised)
 
@@ -166,23 +166,23 @@ class _Steps:
         self.done += 1
 
 
-def _truth(subject: ModelSubject, say: _Steps) -> Truth:
+def _truth(use: ModelUse, say: _Steps) -> Truth:
     say("a step without hooks")
-    plain = take(subject)
+    plain = take(use)
     if plain.raised:
         place = f" at {plain.line}" if plain.line else ""
         raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
     say("the same once more")
-    unsteady = tuple(_differing(plain, take(subject)))
+    unsteady = tuple(_differing(plain, take(use)))
     say("a step with cuts")
-    joined, joined_cuts, before = cut_step(subject, True, subject.modules.__contains__, plain)
+    joined, joined_cuts, before = cut_step(use, True, use.modules.__contains__, plain)
     say("a step with cuts that join nothing")
-    single, single_cuts, _ = cut_step(subject, False, subject.modules.__contains__, plain)
+    single, single_cuts, _ = cut_step(use, False, use.modules.__contains__, plain)
     leaves = frozenset(name for name, gradient in joined.seen.gradients.items() if gradient is not None)
     crossings = Crossings(joined_cuts, single_cuts, before, leaves)
     truth = Truth(plain, crossings, unsteady, joined.seen)
     root = next((call for call in single_cuts.calls if call.path == ""), None)
-    if subject.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:
+    if use.loss and root is not None and plain.backward and root.exit.cut and not root.exit.crossings:
         raise HookcheckError("the loss does not depend on what the model returns: compute it from the output")
     for step, word in ((joined, "joined"), (single, "single")):
         if step.raised:

@@ -16,7 +16,7 @@ from hookcheck.models.judging import hooked
 from hookcheck.models.reference import agree
 from hookcheck.models.result import Remark
 from hookcheck.models.same_under import CONTEXTS, around, offered
-from hookcheck.models.step import ModelStep, ModelSubject
+from hookcheck.models.step import ModelStep, ModelUse
 from hookcheck.oracle.tolerance import coarsest
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers
 
@@ -40,9 +40,9 @@ def usable_contexts(contexts: Iterable[str]) -> list[str]:
     return [name for name in names if name != EAGER]
 
 
-def compared(subject: ModelSubject, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
+def compared(use: ModelUse, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
     """How hooks of ``kind`` are called otherwise in each context than in eager mode."""
-    eager = hooked(subject, KINDS[kind], [*subject.modules])
+    eager = hooked(use, KINDS[kind], [*use.modules])
     if eager.raised:
         yield Remark(
             "other contexts", f"not compared, since the step raises {eager.seen.raised} in eager mode", (), (kind,)
@@ -51,7 +51,7 @@ def compared(subject: ModelSubject, kind: str, contexts: Sequence[str]) -> Itera
     for context in contexts:
         _forget_compiled()
         with _quiet(), around(context):
-            other = hooked(subject, KINDS[kind], [*subject.modules], CONTEXTS[context])
+            other = hooked(use, KINDS[kind], [*use.modules], CONTEXTS[context])
         _forget_compiled()
         for text, modules in _differences(eager, other, values=context not in OTHER_NUMBERS):
             yield Remark(f"in the context {context}", text, modules, (kind,))

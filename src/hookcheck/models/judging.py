@@ -21,8 +21,7 @@ from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
 from hookcheck.models.reference import Crossings, NodeRun, Reference, keeping, noticed, remembered, shared
 from hookcheck.models.result import Judged, Seen
-from hookcheck.models.step import ModelStep, StepTargets, take
-from hookcheck.models.step import ModelSubject as OwnModel
+from hookcheck.models.step import ModelStep, ModelUse, StepTargets, take
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
@@ -89,7 +88,7 @@ def clauses_of(kind: HookKind) -> tuple[Clause, ...]:
 
 
 def cut_step(
-    subject: OwnModel, joined: bool, chosen: Callable[[str], bool], plain: ModelStep
+    use: ModelUse, joined: bool, chosen: Callable[[str], bool], plain: ModelStep
 ) -> tuple[ModelStep, Cuts, dict[int, int]]:
     """A step with cuts on ``chosen`` modules.
 
@@ -99,7 +98,7 @@ def cut_step(
 
     @contextmanager
     def within(_: StepTargets) -> Iterator[None]:
-        with cut(subject.model, joined, keep=keeping() if joined else noticed, chosen=chosen) as cuts:
+        with cut(use.model, joined, keep=keeping() if joined else noticed, chosen=chosen) as cuts:
             box.append((cuts, {}))
             yield
             if joined:
@@ -107,36 +106,36 @@ def cut_step(
             box[0] = (cuts, cuts.before() if joined else {})
 
     known = (gradient for gradient in plain.seen.gradients.values() if gradient is not None)
-    step = take(subject, within, keep=shared(known))
+    step = take(use, within, keep=shared(known))
     return (step, *box[0])
 
 
-def calls_step(subject: OwnModel, chosen: Callable[[str], bool]) -> tuple[ModelStep, Cuts]:
+def calls_step(use: ModelUse, chosen: Callable[[str], bool]) -> tuple[ModelStep, Cuts]:
     """A step that keeps arguments and results of calls, for forward hooks; nothing is cut."""
     box: list[Cuts] = []
 
     @contextmanager
     def within(_: StepTargets) -> Iterator[None]:
-        with cut(subject.model, True, keep=noticed, remember=remembered, chosen=chosen) as cuts:
+        with cut(use.model, True, keep=noticed, remember=remembered, chosen=chosen) as cuts:
             box.append(cuts)
             yield
 
-    return take(subject, within), box[0]
+    return take(use, within), box[0]
 
 
-def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, device: str) -> Judging:
-    """Runs hooks of ``kind`` on all modules of ``subject``, and judges what they saw.
+def judge_kind(use: ModelUse, kind: str, truth: Truth, ledger: Ledger, device: str) -> Judging:
+    """Runs hooks of ``kind`` on all modules of ``use``, and judges what they saw.
 
     Modules where full backward hooks refuse an in-place operation are tried by themselves first, and left out then.
     """
     hook = KINDS[kind]
     refused = refusing(truth.crossings.joined) if hook.variant == "full" else {}
-    refused = {path: why for path, why in refused.items() if path in subject.modules}
+    refused = {path: why for path, why in refused.items() if path in use.modules}
     judged: list[Judged] = []
     line = ""
     if refused and hook.scope == "module":
-        step = hooked(subject, hook, [*refused])
-        reference = Reference(truth.crossings, truth.plain.seen, subject.modules, refused)
+        step = hooked(use, hook, [*refused])
+        reference = Reference(truth.crossings, truth.plain.seen, use.modules, refused)
         reference.trace.allowed = 0
         judged += verdicts(hook, reference, step, truth, ledger, device, clauses=[CLAUSES["BW-12"]])
         line = step.line
@@ -145,17 +144,17 @@ def judge_kind(subject: OwnModel, kind: str, truth: Truth, ledger: Ledger, devic
         judged += [
             Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
         ]
-    taken = [path for path, module in subject.modules.items() if _refuses_another(hook, module)]
+    taken = [path for path, module in use.modules.items() if _refuses_another(hook, module)]
     judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=ANOTHER) for path in taken]
-    paths = [path for path in subject.modules if (path not in refused and path not in taken) or hook.scope != "module"]
-    nodes = node_runs(subject, shared(truth.gradients)) if hook.variant == "legacy" else ()
+    paths = [path for path in use.modules if (path not in refused and path not in taken) or hook.scope != "module"]
+    nodes = node_runs(use, shared(truth.gradients)) if hook.variant == "legacy" else ()
     forward = hook.call in (FORWARD, FORWARD_PRE)
-    step = hooked(subject, hook, paths, keep=view_of if forward else shared(truth.gradients))
+    step = hooked(use, hook, paths, keep=view_of if forward else shared(truth.gradients))
     unknown = truth.unknown(hook)
     if unknown:
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=unknown) for path in paths]
     else:
-        reference = Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes)
+        reference = Reference(truth.crossings, truth.plain.seen, use.modules, paths, nodes)
         judged += verdicts(hook, reference, step, truth, ledger, device, clauses_of(hook))
     called = {call.path for call in truth.crossings.joined.calls if call.way == CALLED}
     judged += [
@@ -208,7 +207,7 @@ def refusing(cuts: Cuts) -> dict[str, str]:
 
 
 def hooked(
-    subject: OwnModel,
+    use: ModelUse,
     hook: HookKind,
     paths: list[str],
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
@@ -217,10 +216,8 @@ def hooked(
     """A step with hooks on the modules at ``paths``; what they saw is among its events, of tensors what ``keep`` makes
     of them."""
     events: list[tuple[int, Event]] = []
-    modules = subject.modules if hook.scope == "global" else {path: subject.modules[path] for path in paths}
-    return take(
-        subject, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call
-    )
+    modules = use.modules if hook.scope == "global" else {path: use.modules[path] for path in paths}
+    return take(use, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call)
 
 
 def verdicts(
@@ -276,7 +273,7 @@ def _named(clause: Clause, subject: Any) -> tuple[str, int | None]:
     return "", None
 
 
-def node_runs(subject: OwnModel, keep: Callable[[torch.Tensor], Array] = view_of) -> tuple[NodeRun, ...]:
+def node_runs(use: ModelUse, keep: Callable[[torch.Tensor], Array] = view_of) -> tuple[NodeRun, ...]:
     """What hooks on the Nodes that made the first outputs see; by that known deviations of legacy hooks are told.
 
     ``keep`` is what stays of a gradient."""
@@ -320,7 +317,7 @@ def node_runs(subject: OwnModel, keep: Callable[[torch.Tensor], Array] = view_of
         finally:
             nodes.clear()  # they hold the graph
 
-    take(subject, within)
+    take(use, within)
     return tuple(runs)
 
 

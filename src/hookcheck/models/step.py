@@ -25,7 +25,7 @@ OURS = str(Path(__file__).parents[1])
 
 
 @dataclass(frozen=True, eq=False)
-class ModelSubject:
+class ModelUse:
     """A model with what it is run on: arguments, a loss (None: of all outputs), and the modules that are looked at."""
 
     model: torch.nn.Module
@@ -66,7 +66,7 @@ Within = Callable[[StepTargets], AbstractContextManager[Any]]
 
 
 def take(
-    subject: ModelSubject,
+    use: ModelUse,
     within: Within = lambda _: nullcontext(),
     events: list[tuple[int, Event]] | None = None,
     modules: Mapping[str, torch.nn.Module] | None = None,
@@ -80,11 +80,11 @@ def take(
     among the arguments becomes, ``keep`` what stays of a ``.grad``. An exception of the step is part of what it shows.
     """
     events = [] if events is None else events
-    with as_before(subject.snapshot), warnings.catch_warnings(record=True) as caught:
+    with as_before(use.snapshot), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        seeded(subject.seed)
-        modules = subject.modules if modules is None else modules
-        step, references = _taken(subject, within, events, modules, call, convert, keep)
+        seeded(use.seed)
+        modules = use.modules if modules is None else modules
+        step, references = _taken(use, within, events, modules, call, convert, keep)
         lines = tuple((warning.category.__name__, str(warning.message).partition("\n")[0]) for warning in caught)
     step = replace(step, seen=replace(step.seen, events=tuple(event for _, event in events), warnings=lines))
     if step.raised or not any(reference() is not None for reference in references.values()):
@@ -95,7 +95,7 @@ def take(
 
 
 def _taken(
-    subject: ModelSubject,
+    use: ModelUse,
     within: Within,
     events: list[tuple[int, Event]],
     modules: Mapping[str, torch.nn.Module],
@@ -103,17 +103,17 @@ def _taken(
     convert: Callable[[torch.Tensor], torch.Tensor],
     keep: Callable[[torch.Tensor], Array],
 ) -> tuple[ModelStep, Mapping[str, weakref.ref[Any]]]:
-    parameters = dict(subject.model.named_parameters())
+    parameters = dict(use.model.named_parameters())
     for parameter in parameters.values():
         parameter.grad = None
-    args, kwargs = mapped((subject.args, dict(subject.kwargs)), lambda tensor: _fresh(convert(tensor)))
+    args, kwargs = mapped((use.args, dict(use.kwargs)), lambda tensor: _fresh(convert(tensor)))
     inputs = {f"input {name}": tensor for name, tensor in tensors_in({**dict(enumerate(args)), **kwargs})}
     output, line, backward = None, "", False
     raised: Raised | None = None
     try:
         with within(StepTargets(modules, parameters, inputs)):
-            output = call(subject.model)(*args, **kwargs)
-            backward = _backward(subject, output)
+            output = call(use.model)(*args, **kwargs)
+            backward = _backward(use, output)
     except HookcheckError:
         raise
     except Exception as caught:
@@ -134,7 +134,7 @@ def _taken(
         layouts=layouts(grads),
     )
     tracked = {**inputs, **tensors}
-    state = {id(tensor) for tensor in (*subject.model.parameters(), *subject.model.buffers())}
+    state = {id(tensor) for tensor in (*use.model.parameters(), *use.model.buffers())}
     references = {name: weakref.ref(tensor) for name, tensor in tracked.items() if id(tensor) not in state}
     return ModelStep(seen, line, backward), references
 
@@ -143,14 +143,14 @@ def _fresh(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad)
 
 
-def _backward(subject: ModelSubject, output: Any) -> bool:
+def _backward(use: ModelUse, output: Any) -> bool:
     """Whether there was anything to go backward from."""
     tensors = [tensor for _, tensor in tensors_in(output)]
     roots = [tensor for tensor in tensors if tensor.requires_grad]
     if tensors and not roots:
         return False
-    if subject.loss is not None:
-        loss = subject.loss(output)
+    if use.loss is not None:
+        loss = use.loss(output)
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise HookcheckError("loss must give a tensor of one number: return loss.mean() or loss.sum()")
         if not loss.requires_grad:
@@ -162,7 +162,7 @@ def _backward(subject: ModelSubject, output: Any) -> bool:
             f"the model returns no tensor in tuples, lists, dicts or dataclasses, but a {type(output).__name__}: "
             "pass loss=, a function from its output to a loss"
         )
-    drawn = torch.Generator().manual_seed(subject.seed)
+    drawn = torch.Generator().manual_seed(use.seed)
     torch.autograd.backward(roots, [_cotangent(root, drawn) for root in roots])
     return True
 

@@ -25,7 +25,7 @@ from hookcheck.models.cuts import CALLED
 from hookcheck.models.judging import Truth, clauses_of, node_runs, refusing, verdicts
 from hookcheck.models.reference import NodeRun, Reference
 from hookcheck.models.result import Judged, OwnHook
-from hookcheck.models.step import ModelStep, ModelSubject, StepTargets, take
+from hookcheck.models.step import ModelStep, ModelUse, StepTargets, take
 from hookcheck.models.tables import global_hooks
 from hookcheck.models.watching import Honoured, Watch, Watched, watching
 from hookcheck.probe.garbage import young
@@ -56,36 +56,36 @@ class Receipts:
         return _raised(self.step) if self.step.raised else ""
 
 
-def receive(subject: ModelSubject, register: Register, plain: ModelStep, call: Any = None) -> Receipts:
+def receive(use: ModelUse, register: Register, plain: ModelStep, call: Any = None) -> Receipts:
     """Runs the step with the hooks, once more for each that returns something, and once for what stays in memory.
 
     Raises:
         HookcheckError: registering them raises, or it registers none.
     """
-    step, watch = _run(subject, register, lambda _: False, call)
+    step, watch = _run(use, register, lambda _: False, call)
     hooks = tuple(watch.hooks.values())
     if not hooks and not step.raised:
         raise HookcheckError("hooks= registers no hook on the model: give a function that takes the model and does so")
     changed = {}
     for key in dict.fromkeys(hook.key for hook in hooks if hook.returned):
-        acting, _ = _run(subject, register, lambda hook, key=key: hook.key == key, call)  # type: ignore[misc]
+        acting, _ = _run(use, register, lambda hook, key=key: hook.key == key, call)  # type: ignore[misc]
         changed[key] = tuple(_changed(step, acting))
     for key in dict.fromkeys(hook.key for hook in hooks if hook.wrote and not hook.returned):
         changed[key] = tuple(_changed(plain, step))
     legacy = any(hook.kind.variant == "legacy" for hook in hooks)
-    retained = _retained(subject, register, call)
-    return Receipts(step, hooks, changed, retained, node_runs(subject) if legacy else ())
+    retained = _retained(use, register, call)
+    return Receipts(step, hooks, changed, retained, node_runs(use) if legacy else ())
 
 
 def _retained(
-    subject: ModelSubject, register: Register, call: Any
+    use: ModelUse, register: Register, call: Any
 ) -> Mapping[tuple[tuple[str, str, str], str | None], tuple[int, bool]]:
     with young():
-        step, watch = _run(subject, register, lambda _: True, call, weakly=True)
+        step, watch = _run(use, register, lambda _: True, call, weakly=True)
         raised = step.raised
         del step  # it shares the memory of gradients
         gc.collect()
-        of_model = [*subject.model.parameters(), *subject.model.buffers()]
+        of_model = [*use.model.parameters(), *use.model.buffers()]
         return {} if raised else {(hook.key, hook.on): hook.given.left(of_model) for hook in watch.hooks.values()}
 
 
@@ -94,7 +94,7 @@ def _raised(step: ModelStep) -> str:
 
 
 def judge_own(
-    subject: ModelSubject, received: Receipts, truth: Truth, ledger: Ledger, device: str, forward: bool
+    use: ModelUse, received: Receipts, truth: Truth, ledger: Ledger, device: str, forward: bool
 ) -> Iterator[OwnHook]:
     """Each hook with the verdicts on it; those of ``forward`` hooks need another truth than the others."""
     for hook in received.hooks:
@@ -102,8 +102,8 @@ def judge_own(
             continue
         seen = replace(received.step.seen, events=tuple(hook.events), warnings=())
         step = replace(received.step, seen=seen)
-        reference = _reference(hook, subject, truth, received.nodes)
-        judged = [*_judged(hook, reference, step, subject, truth, ledger, device)]
+        reference = _reference(hook, use, truth, received.nodes)
+        judged = [*_judged(hook, reference, step, use, truth, ledger, device)]
         retained, graph = received.retained.get((hook.key, hook.on), (0, False))
         yield OwnHook(
             kind=hook.kind.name,
@@ -122,13 +122,13 @@ def judge_own(
         )
 
 
-def presence(subject: ModelSubject, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
+def presence(use: ModelUse, received: Receipts, truth: Truth, ledger: Ledger, device: str) -> Iterator[Judged]:
     """What is otherwise only because the hooks are there: right or known if it is so for one of their kinds."""
     if received.step.raised or any(hook.wrote for hook in received.hooks):
         return
     best: dict[tuple[str, str], Judged] = {}
     for kind in dict.fromkeys(hook.kind for hook in received.hooks):
-        reference = Reference(truth.crossings, truth.plain.seen, subject.modules, subject.modules, received.nodes)
+        reference = Reference(truth.crossings, truth.plain.seen, use.modules, use.modules, received.nodes)
         about = [clause for clause in clauses_of(kind) if clause.id.startswith("OB-")]
         for verdict in verdicts(kind, reference, received.step, truth, ledger, device, about):
             key = (verdict.clause, verdict.observed if verdict.gap == "new warning" else "")
@@ -137,7 +137,7 @@ def presence(subject: ModelSubject, received: Receipts, truth: Truth, ledger: Le
 
 
 def _run(
-    subject: ModelSubject, register: Register, honoured: Honoured, call: Any, weakly: bool = False
+    use: ModelUse, register: Register, honoured: Honoured, call: Any, weakly: bool = False
 ) -> tuple[ModelStep, Watch]:
     box: list[Watch] = []
 
@@ -148,7 +148,7 @@ def _run(
         known = {hook.key for _, hook in global_hooks()}
         with watching(watch):
             try:
-                given = register(subject.model)
+                given = register(use.model)
             except Exception as error:
                 text = " ".join(str(error).split())
                 raise HookcheckError(f"hooks(model) raises {type(error).__name__}: {text}") from error
@@ -157,9 +157,9 @@ def _run(
                     watch.adopt(known)
                     yield
             finally:
-                watch.look(subject.model)
+                watch.look(use.model)
 
-    step = take(subject, within, **({"call": call} if call else {}))
+    step = take(use, within, **({"call": call} if call else {}))
     return step, box[0]
 
 
@@ -191,16 +191,16 @@ def _remove(given: Any) -> None:
         given()
 
 
-def _reference(hook: Watched, subject: ModelSubject, truth: Truth, nodes: Sequence[NodeRun]) -> Reference:
-    paths, names = _site(hook, subject)
-    return Reference(truth.crossings, truth.plain.seen, subject.modules, paths, nodes, names)
+def _reference(hook: Watched, use: ModelUse, truth: Truth, nodes: Sequence[NodeRun]) -> Reference:
+    paths, names = _site(hook, use)
+    return Reference(truth.crossings, truth.plain.seen, use.modules, paths, nodes, names)
 
 
-def _site(hook: Watched, subject: ModelSubject) -> tuple[Sequence[str], Sequence[str] | None]:
+def _site(hook: Watched, use: ModelUse) -> tuple[Sequence[str], Sequence[str] | None]:
     """The modules, and the names of leaves or outputs, that a hook is about."""
     scope = hook.kind.scope
     if scope == "global":
-        return [*subject.modules], None
+        return [*use.modules], None
     if scope == "module":
         return [hook.on or ""], None
     name = hook.on or ""
@@ -211,7 +211,7 @@ def _judged(
     hook: Watched,
     reference: Reference,
     step: ModelStep,
-    subject: ModelSubject,
+    use: ModelUse,
     truth: Truth,
     ledger: Ledger,
     device: str,

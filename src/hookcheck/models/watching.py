@@ -84,13 +84,13 @@ class Watch:
         self._outputs: list[tuple[str, Any]] = []
         self._recorders: dict[int, tuple[Any, Watched]] = {}
 
-    def recorder(self, scope: str, register: str, subject: Any, hook: Any, options: Mapping[str, Any]) -> Any:
-        """What is registered for ``hook``; the hook itself where ``subject`` is none of the model's modules."""
-        if id(hook) in self._recorders or (scope == "module" and id(subject) not in self.paths):
+    def recorder(self, scope: str, register: str, target: Any, hook: Any, options: Mapping[str, Any]) -> Any:
+        """What is registered for ``hook``; the hook itself where ``target`` is none of the model's modules."""
+        if id(hook) in self._recorders or (scope == "module" and id(target) not in self.paths):
             return hook
-        on = {"module": self.paths.get, "leaf": self.names.get}.get(scope, lambda _: None)(id(subject))
+        on = {"module": self.paths.get, "leaf": self.names.get}.get(scope, lambda _: None)(id(target))
         if scope == "leaf" and on is None:
-            on = self._output(subject)
+            on = self._output(target)
             scope = "leaf" if on is None else "output"
         kind = _KINDS.get((scope, register, bool(options.get("with_kwargs"))))
         if kind is None:
@@ -195,9 +195,9 @@ def _registering(watch: Watch, scope: str, name: str, original: Callable[..., An
     @wraps(original)
     def register(*arguments: Any, **options: Any) -> Any:
         before = 0 if scope == "global" else 1
-        subject = arguments[0] if before else None
+        target = arguments[0] if before else None
         hook = options.pop("hook") if "hook" in options else arguments[before]
-        recorder = watch.recorder(scope, name, subject, hook, options)
+        recorder = watch.recorder(scope, name, target, hook, options)
         return original(*arguments[:before], recorder, *arguments[before + 1 :], **options)
 
     return register

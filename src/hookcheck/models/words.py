@@ -13,7 +13,7 @@ from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.cuts import CALLED, CutCall
 from hookcheck.models.judging import Judging, Truth
 from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Judged, Remark, by_module
-from hookcheck.models.step import ModelSubject
+from hookcheck.models.step import ModelUse
 from hookcheck.probe.run import release
 
 NEVER_CALLED = "hooks on these modules are never called"
@@ -30,10 +30,10 @@ RELEASE = release(torch.__version__)
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
-def remarks(subject: ModelSubject, truth: Truth, judgings: Sequence[Judging]) -> tuple[Remark, ...]:
+def remarks(use: ModelUse, truth: Truth, judgings: Sequence[Judging]) -> tuple[Remark, ...]:
     """All that there is to say, most costly first."""
     every = (
-        *_never_called(subject, truth),
+        *_never_called(use, truth),
         *_several_times(truth),
         *_silent(truth, judgings),
         *_none(truth),
@@ -57,17 +57,17 @@ def said_once(every: Iterable[Remark]) -> tuple[Remark, ...]:
     return tuple(Remark(*key, of) for key, of in sorted(kinds.items(), key=lambda item: topics.index(item[0][0])))
 
 
-def _never_called(subject: ModelSubject, truth: Truth) -> Iterator[Remark]:
+def _never_called(use: ModelUse, truth: Truth) -> Iterator[Remark]:
     calls = truth.crossings.joined.calls
     called = {call.path for call in calls if call.way == CALLED}
     direct = {call.path for call in calls} - called
     if direct:
         yield Remark(
-            NEVER_CALLED, "forward is called itself, not the module", tuple(p for p in subject.modules if p in direct)
+            NEVER_CALLED, "forward is called itself, not the module", tuple(p for p in use.modules if p in direct)
         )
     left = {
         path: module
-        for path, module in subject.modules.items()
+        for path, module in use.modules.items()
         if path not in called | direct and not isinstance(module, CONTAINERS)
     }
     gradients = truth.plain.seen.gradients

@@ -95,8 +95,8 @@ def registered(
     saved: list[Any] = []
     acting = acted(hook)
 
-    def record(link: int, registered: str | None, subject: Any, *arguments: Any) -> Any:
-        given = paths.get(id(getattr(subject, "_forward_hooks", None)))
+    def record(link: int, registered: str | None, target: Any, *arguments: Any) -> Any:
+        given = paths.get(id(getattr(target, "_forward_hooks", None)))
         path = registered if registered is not None else given or ""
         # Tensors are copied at once, since torch may go on to change or free them.
         number, tensors = counts.get((link, path), 0), tensors_among(arguments)
@@ -116,13 +116,13 @@ def registered(
         counts[link, path] = number + 1
         return acting(_scaled, partial(share, hook.acts, link), *arguments) if acting else None
 
-    def recording(link: int, path: str | None, subject: Any) -> Any:
+    def recording(link: int, path: str | None, target: Any) -> Any:
         if hook.call == RETAINED:
-            retained.append((path or "", subject))
+            retained.append((path or "", target))
             return None
         if hook.call == SAVED:
             return partial({"pack": _pack, "unpack": _unpack}[path or ""], partial(record, link, path, None), saved)
-        return _recording(hook, partial(record, link, path), subject)
+        return _recording(hook, partial(record, link, path), target)
 
     with put(hook, built, recording, marked):
         try:
@@ -136,17 +136,17 @@ def registered(
             retained.clear()  # graph, module and hook would hold each other through what the collector cannot see
 
 
-def _recording(hook: HookKind, record: Record, subject: Any) -> Any:
-    """A hook that records its calls, put on ``subject``."""
+def _recording(hook: HookKind, record: Record, target: Any) -> Any:
+    """A hook that records its calls, put on ``target``."""
     if hook.scope in ("module", "global"):
         return record
     if hook.call == POST_ACCUMULATE:
         return lambda leaf: record(None, leaf.grad)
     if hook.scope == "leaves":
-        return lambda gradients: record(None, dict(zip(subject, gradients)))
+        return lambda gradients: record(None, dict(zip(target, gradients)))
     if hook.call in (NODE, NODE_PRE):
         # A Node hook is called with the gradients of the Node's inputs and outputs, a pre-hook with the latter.
-        place = subject.output_nr
+        place = target.output_nr
         return lambda *gradients: record(None, gradients[-1][place])
     return partial(record, None)
 
@@ -168,8 +168,8 @@ def _unpack(record: Record, saved: list[Any], number: int) -> Any:
 def put(hook: HookKind, built: HookTargets, given: Hooks, marked: Mark = unmarked) -> Iterator[None]:
     """While it is open, hooks of a kind are on all that the kind is about, put there as `hookcheck.hooks` says."""
 
-    def hooks(link: int, path: str | None, subject: Any) -> Any:
-        return marked(given(link, path, subject))
+    def hooks(link: int, path: str | None, target: Any) -> Any:
+        return marked(given(link, path, target))
 
     expression, modules = hook.registering, built.modules
     leaves = {name: leaf for named in (built.parameters, built.inputs) for name, leaf in named.items()}

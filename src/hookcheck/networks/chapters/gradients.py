@@ -24,11 +24,11 @@ OUTPUTS = f"{MODULE}, 'gradients with respect to the … outputs'"
 
 
 def _backwards(kind: HookKind) -> bool:
-    """Backward hooks and pre-hooks: both are told the gradients of outputs."""
+    """Backward hooks and pre-hooks: both are given the gradients of outputs."""
     return kind.backward
 
 
-def told_gradients(kind: HookKind) -> bool:
+def takes_gradients(kind: HookKind) -> bool:
     """Hooks that are called with gradients, in backward."""
     return kind.backward or kind.call in (TENSOR, POST_ACCUMULATE, MULTI_GRAD, OUTPUT, NODE, NODE_PRE)
 
@@ -109,7 +109,7 @@ def one_entry_per_output(case: Case, pair: Pair) -> Judgement:
     return lengths_differ(case, pair.firing, case.side(pair, "grad_output"), pair.firing.grad_output)
 
 
-@clause("GR-01", PROMISE, Subject.RUN, "1.7", CREATE_GRAPH, of=told_gradients)
+@clause("GR-01", PROMISE, Subject.RUN, "1.7", CREATE_GRAPH, of=takes_gradients)
 def gradients_require_no_grad(case: Case, _: None) -> Judgement:
     """The gradients that a hook is given require grad only where a backward pass is told to create a graph."""
     if case.expected.trace.recorded or not case.observed.events:

@@ -16,7 +16,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import ARGUMENT, CALL, COUNT, EQUAL, NONE, ORDER, PROCESS, RAISES, VALUE, Site
 from hookcheck.hooks.kinds import SAVED, HookKind
 from hookcheck.networks.case import Case
-from hookcheck.networks.chapters.gradients import told_gradients
+from hookcheck.networks.chapters.gradients import takes_gradients
 from hookcheck.networks.gradients import named
 from hookcheck.probe.observation import Copy, Event, dtype_of, numbers, same
 from hookcheck.topology.model import inside
@@ -34,7 +34,7 @@ def _of_any_kernel(kind: HookKind) -> bool:
     return kind.variant != "legacy" and kind.call != SAVED
 
 
-@clause("PL-01", PROMISE, Subject.RUN, "1.7", PLACES, of=told_gradients)
+@clause("PL-01", PROMISE, Subject.RUN, "1.7", PLACES, of=takes_gradients)
 def called_where_the_network_runs(case: Case, _: None) -> Judgement:
     """A hook is given gradients on the device of the tensors that they stand for; it is called in the thread that calls
     backward where that is on the CPU or torch is told to use one thread, and on a CUDA device under the stream that
