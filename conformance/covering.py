@@ -1,5 +1,5 @@
-"""Which lines of the corpus have each class of tensors in each context, each context in each, and each feature of
-networks in each context? Those of a covering array: any two meet.
+"""Which lines of the corpus have each class of tensors in each context, each context in each, each feature of networks
+in each context, and each choice of larger graphs? Those of a covering array: any two meet.
 
 Run ``python conformance/covering.py`` to add what a class or a context that is new needs, and then
 ``conformance/draw_beside.py``; the lines that are there count. The array is made by allpairspy. What a line need not
@@ -30,7 +30,20 @@ from hookcheck.topology.families.networks import Network
 from hookcheck.topology.families.tensors_in_contexts import GIVEN, PLACES, READ, TRACING, place_in, refused, refuses
 from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Backward, Call, Composite, Input, Topology, inside, nesting, tensor_words
+from hookcheck.topology.model import (
+    Backward,
+    Call,
+    Composite,
+    Input,
+    Statement,
+    Topology,
+    Within,
+    inside,
+    nesting,
+    tensor_words,
+    walk,
+)
+from hookcheck.topology.primitive import Layer
 from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
@@ -301,6 +314,31 @@ def around_compiled(known: Iterable[Topology]) -> Iterator[Topology]:
                 left.remove(name)
 
 
+def graphs(known: Iterable[Topology]) -> Iterator[Topology]:
+    """For each choice of larger graphs that no line that is ``known`` makes: the simplest network that makes it."""
+    choices_of_lines = {*map(chosen, known)}
+    for graph in compiled.GRAPHS:
+        topology = min(drawn_from(compiled.of_graph(graph), FEW), key=rank)
+        if chosen(topology) not in choices_of_lines:
+            yield topology
+
+
+def chosen(topology: Topology) -> tuple[object, ...]:
+    """What a `compiled.Graph` chooses: contexts, what is in a body, how many layers there are, whether the input
+    learns, and what the losses come from."""
+    modules = [module for _, module in walk(topology.module)]
+    in_bodies = {inner for module in modules if isinstance(module, Composite) for inner in map(context_of, module.body)}
+    layers = sum(isinstance(module, Layer) for module in modules)
+    cotangents = {i.name for i in topology.inputs[1:]}
+    contexts = frozenset(inside(topology)), nesting(topology), frozenset(in_bodies)
+    return (*contexts, layers, topology.inputs[0].requires_grad, frozenset(cotangents))
+
+
+def context_of(statement: Statement) -> str:
+    """The context that a statement makes, or an empty name."""
+    return statement.mode if isinstance(statement, Within) else getattr(statement, "through", "")
+
+
 FEATURES = ("mode", "inputs", "outputs", "reached", "met", "writes", "stale", "unused", "asks", "roots", "leaves")
 """What the contract tells networks apart by, their layers and tensors left out (see `run_features`)."""
 
@@ -344,7 +382,7 @@ def main() -> None:
         lines = read(FOLDER, family)
         rows = missing(family, [row for topology in lines for row in rows_of(family, topology)])
         new = [topology for row in rows for topology in [network(family, row)] if topology]
-        for others in {"context": (nested, featured), "compiled": (around_compiled,)}[family]:
+        for others in {"context": (nested, featured), "compiled": (around_compiled, graphs)}[family]:
             new += others((*lines, *new))
         write(FOLDER, family, [*lines, *new], beside(FOLDER, family))
         print(f"{family}: {len(lines) + len(new)} topologies, {len(new)} of them new", flush=True)

@@ -141,7 +141,7 @@ OWNERS = {
 LASTING = {
     **dict.fromkeys(("compile_eager", "compile_aot_eager", "after_compile"), ("torch", "compile")),
     **dict.fromkeys(("compile_module_eager", "compile_module_aot_eager"), ("torch", "compile")),
-    "module_compile": ("torch.nn", "Module", "compile"),
+    **dict.fromkeys(("module_compile", "module_compile_aot_eager"), ("torch.nn", "Module", "compile")),
     "compiler_disable": ("torch.compiler", "disable"),
     "compiled_autograd": ("torch._dynamo.compiled_autograd", "_enable"),
     **dict.fromkeys(("default_device", "meta_device"), ("torch.utils._device", "DeviceContext")),

@@ -87,11 +87,12 @@ def test_a_network_makes_the_choices_of_its_row(script: Any, family: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("family", "kind"), [("context", "nested"), ("context", "featured"), ("compiled", "around_compiled")]
+    ("family", "kind"),
+    [("context", "nested"), ("context", "featured"), ("compiled", "around_compiled"), ("compiled", "graphs")],
 )
 def test_the_corpus_has_what_is_to_meet(script: Any, family: str, kind: str) -> None:
-    """Contexts in each other, features of networks in contexts, and what compiles in others; a part of it is missing
-    where its lines are."""
+    """Contexts in each other, features of networks in contexts, what compiles in others, larger graphs; a part of it is
+    missing where its lines are."""
     lines = read(script.FOLDER, family)
     assert [*getattr(script, kind)(lines)] == []
     assert [*getattr(script, kind)([t for t in lines if len(inside(t)) < 2])]

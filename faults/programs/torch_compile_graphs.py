@@ -23,6 +23,11 @@ def _breaking(original: Any) -> Any:
     return compiled
 
 
+def _called(original: Any) -> Any:
+    """Compiles for a backend that calls each graph as the module that it is."""
+    return lambda what, backend="", **options: original(what, backend=lambda graph, inputs: graph.__call__, **options)
+
+
 FAULTS = (
     Fault(
         "torch.compile: a graph ends before a module is called",
@@ -30,5 +35,12 @@ FAULTS = (
         ("TC-27",),
         kinds=(),
         since="2.1",
+    ),
+    Fault(
+        "torch.compile: graphs are called as modules",
+        lambda: replaced(torch, "compile", _called),
+        ("TC-29",),
+        kinds=(),
+        since="2.6",
     ),
 )

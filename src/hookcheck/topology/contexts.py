@@ -67,6 +67,11 @@ def after_compiling(module):
     torch.compile(torch.sin, backend="eager")(torch.ones(2))
     return module"""
 
+COMPILED_IN_PLACE = """\
+def compiled_ahead_in_place(module):
+    module.compile(backend="aot_eager")
+    return module"""
+
 COMPILED_AUTOGRAD = """\
 def compiled_autograd():
     from torch._dynamo import compiled_autograd
@@ -298,6 +303,9 @@ def replica(module):
     ),
     "module_compile": Context(
         CALLER, "2.2", "compiled_in_place({net})({args})", COMPILED, compiles=True, classes_since="2.9"
+    ),
+    "module_compile_aot_eager": Context(
+        CALLER, "2.2", "compiled_ahead_in_place({net})({args})", COMPILED_IN_PLACE, compiles=True, classes_since="2.9"
     ),
     "compiler_disable": Context(
         CALLER, "2.1", "uncompiled({net}, {args})", COMPILED, compiles=True, classes_since="2.9"

@@ -1,16 +1,17 @@
-"""Into how many graphs does torch.compile make a module with hooks? Hooks that it traces belong to the module's own.
+"""Into what graphs does torch.compile make a module with hooks? Hooks that it traces belong to the module's own.
 
 A module that is compiled is traced with its forward hooks and pre-hooks, and those of its children, into one graph; a
-user who asks for ``fullgraph`` relies on it.
+user who asks for ``fullgraph`` relies on it. A graph is no module of the program's, whatever the backend makes of it.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from hookcheck.contract.clause import PROMISE
-from hookcheck.probe.lazy import torch
-from hookcheck.programs.chapters.torch_compile import chain, dynamo, fresh, recording
+from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs.chapters.torch_compile import BACKENDS, CALL_HOOKS, chain, dynamo, fresh, recording, scaling
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 
@@ -44,3 +45,18 @@ def a_module_is_one_graph_with_its_hooks(check: Check) -> None:
             due = 8.0 if "pre" in register else 7.0  # 2·(3 + 1), and 2·3 + 1
             check.equal(f"{fact}: output", call(torch.tensor(3.0)), due)
             check.calls(f"{fact}: graphs", len(graphs), 1)
+
+
+@program("TC-29", PROMISE, since="2.6", source=f"{CALL_HOOKS}; torch.nn.modules.module.register_module_forward_hook")
+@fresh()
+def a_graph_is_no_module_for_hooks_on_all(check: Check) -> None:
+    """A lone forward hook or pre-hook on all modules acts in compiled code as without it: it is called for no graph."""
+    for backend, (register, hook) in product(BACKENDS, HOOKS.items()):
+        dynamo().reset()
+        net = scaling()
+        with getattr(nn.modules.module, register.replace("register_", "register_module_"))(hook):
+            call = torch.compile(lambda x, net=net: net(x), backend=backend)
+            output = check.works(f"{backend}: {register}: it runs", lambda call=call: call(torch.tensor(3.0)))
+        due = 8.0 if "pre" in register else 7.0  # 2·(3 + 1), and 2·3 + 1
+        if output is not None:
+            check.equal(f"{backend}: {register}: output", output, due)

@@ -5,7 +5,7 @@ It may be at work within another context: what calls the compiled call, is aroun
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hypothesis import strategies as st
 
@@ -19,6 +19,7 @@ from hookcheck.topology.model import (
     Call,
     Composite,
     Input,
+    Leak,
     Module,
     Sequential,
     Statement,
@@ -37,7 +38,7 @@ CALLS = tuple(name for name in COMPILING if CONTEXTS[name].wraps == CALLER and n
 MODULES = ("compile_module_eager", "compile_module_aot_eager")
 """Those that make another module of it; it is called from outside of the network, as programs call it."""
 
-AOT_EAGER = ("compile_aot_eager", "compile_module_aot_eager")
+AOT_EAGER = ("compile_aot_eager", "compile_module_aot_eager", "module_compile_aot_eager")
 """Those that trace backward too."""
 
 WHERE = ("all", "a part", "all but a part", "backward")
@@ -57,17 +58,47 @@ NOT_AROUND: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
     (("is_grads_batched",), (BACKWARD,), "compiled autograd cannot trace batched gradients"),
     (("fully_shard",), (BACKWARD,), "the gradients are wrong, without any hook (seen on 2.9.1)"),
     (("module_tracker",), MODULES, "Dynamo takes the tracker's weak reference and the module for two, and raises"),
-    (context.OFFERED[STEPS], (*MODULES, *AOT_EAGER), "hooks on all modules are called more often at each call"),
+    (context.OFFERED[STEPS], MODULES, "hooks on all modules are called more often at each call"),
 )
 """Contexts in which those that compile are not drawn, those, and the reason."""
 
 
+@dataclass(frozen=True)
+class Graph:
+    """What there is to choose of layers of which some are in a graph: ``where`` and by which ``call`` they are
+    compiled, where ``losses`` come from (the output ``y`` and what the first layer makes, ``h``), whether the input
+    ``learns``, the context that is in the graph around the first layer (``inner``), and those around it all
+    (``outer``)."""
+
+    where: str = "all"
+    call: str = "compile_aot_eager"
+    losses: tuple[str, ...] = ("y",)
+    learns: bool = True
+    inner: str = ""
+    outer: tuple[str, ...] = ()
+
+
+GRAPHS = (
+    Graph(losses=("h", "y"), outer=("no_grad",)),
+    Graph(inner="no_grad"),
+    Graph(inner="checkpoint", outer=("functional_call",)),
+    Graph(inner="enable_grad", outer=("autocast", "checkpoint")),
+    Graph("all but a part", learns=False),
+    Graph("a part"),
+    Graph("a part", "module_compile_aot_eager"),
+    Graph(call="module_compile_aot_eager", losses=("h",)),
+)
+"""Few choices at a time, so that few share the blame."""
+
+
 @st.composite
 def topologies(draw: Draw) -> Topology:
-    """A small network, since compiling is slow, some of which is called so; some have tensors of a class or layout, and
-    some of the others are in another context."""
+    """A small network, since compiling is slow, some of which is called so; some have tensors of a class or layout,
+    some are larger graphs, and some of the others are in another context."""
     if draw(st.sampled_from([False, False, True])):
         return draw(of_classes())
+    if draw(st.sampled_from([False, False, False, True])):
+        return draw(st.sampled_from(GRAPHS).flatmap(of_graph))
     topology = draw(of_layers())
     fitting = [(place, name) for place, name in context.EACH if takes(topology, {place: (name,)})]
     place, name = draw(st.sampled_from([("", ""), *fitting]))
@@ -92,6 +123,39 @@ def of_layers(draw: Draw) -> Topology:
         training=draw(st.booleans()),
         seed=draw(SEEDS),
     )
+
+
+@st.composite
+def of_graph(draw: Draw, graph: Graph) -> Topology:
+    """A network that makes those choices: two Linears; if the second is a part, an activation comes after it."""
+    shape = draw(shapes(2, 2))
+    first = draw(linears(shape[-1]))
+    between = output_shape(first, shape)
+    after = [draw(st.sampled_from([Sigmoid(), Tanh()]))] if graph.where.endswith("part") else []
+    chain: tuple[Module, ...] = (first, draw(linears(between[-1])), *after)
+    caller = {"a part": graph.call, "all but a part": APART}.get(graph.where, "")
+    outputs = {"h": (Ref("leaked", ("h",)), between), "y": (Ref("y"), output_shape(Sequential(chain), shape))}
+    inputs, backward = draw(losses(tuple((name, *outputs[name]) for name in graph.losses)))
+    topology = Topology(
+        _in_a_graph(chain, caller, graph.inner, "h" in graph.losses),
+        (Input("x", shape, graph.learns), *inputs),
+        (Call("y", "", (Ref("x"),), through=graph.call if graph.where.startswith("all") else ""), *backward),
+        training=draw(st.booleans()),
+        seed=draw(SEEDS),
+    )
+    return within(topology, {CONTEXTS[name].wraps: (name,) for name in graph.outer}) if graph.outer else topology
+
+
+def _in_a_graph(chain: tuple[Module, ...], caller: str, inner: str, leaks: bool) -> Composite:
+    """The layers in a row, the first in the context ``inner``, the second called by ``caller``; what the first makes is
+    handed out if it ``leaks``."""
+    (first, second, *rest), last = body_of(chain)
+    assert isinstance(first, Call)
+    assert isinstance(second, Call)
+    called = replace(first, through=inner if inner in context.OFFERED[CALLER] else "")
+    around = context.in_grad_modes((inner,), called) if inner in context.OFFERED[STEPS] else (called,)
+    leak = (Leak("h", Ref(first.out)),) if leaks else ()
+    return Composite(named(chain), ("x",), (*around, *leak, replace(second, through=caller), *rest), Ref(last))
 
 
 @st.composite
@@ -120,7 +184,7 @@ def in_way(topology: Topology, where: str, call: str, backward: bool) -> Topolog
 
 def by_either_backend(name: str) -> str:
     """What a context is taken for where it does not matter which backend compiles."""
-    return name.replace("aot_eager", "eager")
+    return name.replace("aot_eager", "eager").replace("module_compile_eager", "module_compile")
 
 
 def pair(one: str, other: str) -> frozenset[str]:

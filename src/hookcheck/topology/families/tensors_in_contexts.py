@@ -34,7 +34,10 @@ WITHOUT_VIEWS = (*SPARSE, "MKLDNN", "nested", *JAGGED)
 OF_ONE_DTYPE = tuple(name for name, each in TENSORS.items() if each.dtype == "float32")
 WRAPPED = tuple(name for name, each in TENSORS.items() if each.wraps)
 VIEWS = ("negative view", "conjugate view")
-TRACING = ("compile_eager", "compile_aot_eager", "compile_module_eager", "compile_module_aot_eager", "module_compile")
+TRACING = (
+    *("compile_eager", "compile_aot_eager", "compile_module_eager", "compile_module_aot_eager"),
+    *("module_compile", "module_compile_aot_eager"),
+)
 BY_AOT = tuple(name for name in TRACING if "aot" in name)
 ON_IMAGES = ("channels last", "channels last, 3-D")
 
