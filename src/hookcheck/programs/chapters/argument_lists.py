@@ -339,13 +339,17 @@ def _weighted(slopes: list[float | None]) -> float | None:
     return sum(terms) if terms else None
 
 
+EMPTY: tuple[Any, ...] = ((), [])
+"""Lists of nothing."""
+
+
 @program("AL-10", PIN, since="2.0", source=f"{MULTI}; torch.autograd.backward, grad; 'cannot be empty'")
 def empty_lists(check: Check) -> None:
     """A multi-grad hook on an empty list is never called, and a backward from no root does nothing. Gradients of
     nothing are refused, and nothing is computed then; those of no root are those of what is not reached."""
     register, grad = torch.autograd.graph.register_multi_grad_hook, torch.autograd.grad
     for mode in ("all", *({"any"} if "mode" in signature(register).parameters else ())):
-        for empty in ((), []):
+        for empty in EMPTY:
             tensors, calls, options = graph(), list[Any](), {"mode": mode} if mode == "any" else {}
             name = f'a hook on an empty {type(empty).__name__}, mode "{mode}"'
             handle = check.works(name, lambda empty=empty, calls=calls, of=options: register(empty, calls.append, **of))
@@ -353,7 +357,7 @@ def empty_lists(check: Check) -> None:
             check.order(f"{name}: calls", calls, [])
             check.equal(f"{name}: gradient", number(tensors["a"].grad), GRADIENTS["a"])
             check.works(f"{name}: remove()", handle.remove)
-    for empty in ((), []):
+    for empty in EMPTY:
         tensors, kind = graph(), f"an empty {type(empty).__name__}"
         a, root, log = tensors["a"], tensors["root"], noting(tensors)
         acts = {
