@@ -103,10 +103,10 @@ def tried(places: Any, parts: Any) -> Any:
 
 
 def state_steps(
-    check: Check, host: str, wrap: Callable[[Any], Any], places: Any, parts: Any = (0, 1), mend: str = ""
+    check: Check, host: str, wrap: Callable[[Any], Any], places: Any, parts: Any = (0, 1), reset: bool = False
 ) -> None:
     """States that a step after one that a hook breaks off has the right gradients, and calls the hooks that there are;
-    ``mend`` is what is called of the root in between. The weights are those that an optimizer would have."""
+    with ``reset`` fully_shard is told to forget it. The weights are those that an optimizer would have."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some say where the error arose, and FSDP looks at .grad of its views
         for place, part, which in tried(places, parts):
@@ -116,8 +116,8 @@ def state_steps(
             root = wrap(net)
             weights = list(root.parameters())
             broken_off(root, net, place, part)
-            if mend:
-                getattr(root, mend)()
+            if reset:
+                root.reset_iter_state()
             calls.clear()
             after = outcome(lambda root=root, weights=weights: step(root, weights))
             check.equal(f"{name}: gradients of the next step", after, RIGHT)
@@ -190,7 +190,7 @@ def hooks_raise_under_fully_shard(check: Check) -> None:
         for host, wrap in (("each sharded, ", _each), ("sharded as one, ", sharded)):
             state_steps(check, host, wrap, IN_FORWARD)
             places = [place for place in PLACES if place not in (*IN_FORWARD, "hook on the weight")]
-            state_steps(check, host, wrap, places, mend="reset_iter_state")
+            state_steps(check, host, wrap, places, reset=True)
 
 
 @program("DS-46", PIN, since="1.13", source=f"{FSDP1}, 'use_orig_params'; undocumented: what errors leave behind")
