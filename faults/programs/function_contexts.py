@@ -91,10 +91,10 @@ def _given_a_node() -> Patch:
 
 def _saved_for_good() -> Patch:
     """Contexts keep all that their pack and unpack hooks return."""
-    kept: list[Any] = []
+    results: list[Any] = []
 
     def keeping(hook: Any) -> Any:
-        return lambda given: (kept.append(hook(given)), kept[-1])[1]
+        return lambda given: (results.append(hook(given)), results[-1])[1]
 
     return pairs(keeping, keeping)
 

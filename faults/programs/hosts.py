@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -197,6 +198,25 @@ def _with_its_list(module: Any, before: Any) -> None:
     module.parametrizations = before[1]
 
 
+@contextmanager
+def _compiled_copies_share_hooks() -> Iterator[None]:
+    """A deep copy of what torch.compile makes of a module has the table of forward hooks of the original."""
+    kind = import_module("torch._dynamo.eval_frame").OptimizedModule
+
+    def copied(module: Any, memo: Any) -> Any:
+        result = object.__new__(type(module))
+        memo[id(module)] = result
+        result.__setstate__(copy.deepcopy(module.__getstate__(), memo))
+        vars(result)["_forward_hooks"] = vars(module)["_forward_hooks"]
+        return result
+
+    kind.__deepcopy__ = copied
+    try:
+        yield
+    finally:
+        del kind.__deepcopy__
+
+
 def _sharing_hooks(inject: Any) -> Any:
     """Gives a module the class of one that is parametrized, whose deep copies have its table of forward hooks."""
 
@@ -229,6 +249,7 @@ def _sharing(table: str) -> Patch:
 
 
 FAULTS = (
+    Fault("deep copies of compiled modules share hooks", _compiled_copies_share_hooks, ("HO-01",), (), "2.6"),
     *(
         Fault(f"a replica shares {table}", lambda table=table: _sharing(table), ("HO-13",), kinds=())
         for table in ("_modules", "_parameters", "_buffers")

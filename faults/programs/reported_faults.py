@@ -19,8 +19,8 @@ def _leaving_fakes(original: Any) -> Any:
         result = original(net, *args, **kwargs)
         mode = import_module("torch._subclasses.fake_tensor").FakeTensorMode()
         for part in net.modules():
-            if hasattr(part, "kept"):
-                part.kept = mode.from_tensor(torch.ones(1))
+            if hasattr(part, "stored"):
+                part.stored = mode.from_tensor(torch.ones(1))
         return result
 
     return export

@@ -325,7 +325,12 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
 @pytest.mark.parametrize(
     ("id", "fact", "since", "control"),
     [
-        ("HO-01", "deepcopy of symbolic_trace: forward hooks on the root", "1.8", "without symbolic_trace: expected "),
+        (
+            "HO-01",
+            "deepcopy of symbolic_trace: register_forward_hook on the root",
+            "1.8",
+            "without symbolic_trace: expected ",
+        ),
         ("AL-01", "grad of a, with a leaf that is asked for", "2.0", "by backward: expected "),
     ],
 )

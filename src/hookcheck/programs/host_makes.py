@@ -136,6 +136,7 @@ HOSTS = {
     "deepcopy of DataParallel": Host(copy.deepcopy, lambda: nn.DataParallel(rows()), copies=True),
     "deepcopy of fuse_modules": Host(copy.deepcopy, lambda: _fused_by_name(images()), given=image, copies=True),
     "deepcopy of convert": Host(copy.deepcopy, lambda: _converted(images()), (1, 9), given=quantised, copies=True),
+    "deepcopy of compile": Host(copy.deepcopy, lambda: torch.compile(rows(), backend="eager"), (2, 6), copies=True),
     "copy": Host(copy.copy),
     "copy of symbolic_trace": Host(copy.copy, lambda: _traced(rows())),
     "copy of AveragedModel": Host(copy.copy, lambda: _averaged(rows())),
@@ -153,7 +154,11 @@ IN_PLACE = {
 }
 """Hosts that make no copy where they are told so, by name."""
 
-CALLED_SINCE: dict[str, Release] = {"convert_sync_batchnorm": (2, 0), "compile": (99, 0)}
+CALLED_SINCE: dict[str, Release] = {
+    "convert_sync_batchnorm": (2, 0),
+    "compile": (99, 0),
+    "deepcopy of compile": (99, 0),
+}
 """Hosts that are not called on every release: SyncBatchNorm was about CUDA alone before 2.0, and compiling takes
 seconds; the chapter torch-compile speaks of it."""
 

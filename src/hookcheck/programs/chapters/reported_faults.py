@@ -65,12 +65,12 @@ def what_hooks_write_into_an_exported_module(check: Check) -> None:
                 inner = times(2.0)
                 net = nn.Sequential(inner)
                 module = net if on == "the root" else inner
-                module.kept = None
+                module.stored = None
                 if place != "attribute":
-                    del module.kept
-                    module.register_buffer("kept", None if "None" in place else torch.zeros(1))
-                getattr(module, register)(lambda module, args, *_: setattr(module, "kept", args[0] + 1))
+                    del module.stored
+                    module.register_buffer("stored", None if "None" in place else torch.zeros(1))
+                getattr(module, register)(lambda module, args, *_: setattr(module, "stored", args[0] + 1))
                 with suppress(RuntimeError, ValueError, AssertionError):  # refused
                     export(net, (torch.tensor([3.0]),), strict=False)
-                without = type(module.kept).__name__ == "FakeTensor"
+                without = type(module.stored).__name__ == "FakeTensor"
                 check.equal(f"{place} of {on}, {register}: without numbers", without, False)

@@ -1,0 +1,29 @@
+# /// script
+# dependencies = ["torch"]
+# ///
+"""A deep copy of what torch.compile makes of a module has none of the hooks that were registered on that."""
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+
+import copy
+
+import torch
+from torch import nn
+
+if not hasattr(torch, "compile") or not hasattr(torch, "compiler"):
+    raise SystemExit(3)
+
+
+def run(make):
+    calls = []
+    module = make(nn.Linear(2, 2))
+    module.register_forward_hook(lambda *arguments: calls.append("forward"))
+    copy.deepcopy(module)(torch.ones(1, 2))
+    return len(calls)
+
+
+control = run(lambda module: module)
+experiment = run(lambda module: torch.compile(module, backend="eager"))
+print("control:   ", control)
+print("experiment:", experiment)
+assert control == 1, "the control fails"
+raise SystemExit(0 if experiment == 1 else 1)
