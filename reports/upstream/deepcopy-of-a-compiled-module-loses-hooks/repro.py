@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""A deep copy of what torch.compile makes of a module has none of the hooks that were registered on that."""
+"""A deep copy of what torch.compile makes of a module has none of the hooks on that."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
 
 import copy

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Equal layers are compiled once each, instead of once, where a part has a forward hook that is always called."""
+"""Equal layers are compiled once each where a part has a hook that is always called."""
 # https://github.com/pytorch/pytorch/pull/172519, which mends it for with_kwargs
 
 import torch

@@ -1,7 +1,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""A lazy convolution or normalisation that loads a state before its first call keeps 0 for its size."""
+"""A lazy module that loads a state before its first call keeps 0 for its size."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.lazy.LazyModuleMixin.html
 
 import torch

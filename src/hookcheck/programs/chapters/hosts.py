@@ -117,10 +117,10 @@ def what_is_made_of_a_module_keeps_its_hooks(check: Check) -> None:
             hooks = hooked(net, group)
             result = convert(host, net)
             held = [] if result is None else [*tables(result)]
-            for (path, kind), hook in hooks.items() if result is not None else ():
-                if not host.sites or path in host.sites:
-                    times_held = sum(other is hook for other in held)
-                    check.calls(f"{name}: {kind} on {path or 'the root'}", times_held, 1)
+            for site in host.sites or [path for path, _ in net.named_modules()] if result is not None else ():
+                for kind, hook in {kind: hook for (path, kind), hook in hooks.items() if path == site}.items():
+                    seen = [other for other in held if other is hook]
+                    check.calls(f"{name}: {kind} on {site or 'the root'}", len(seen), 1)
             if host.copies and result is not None:
                 before = [*tables(net)]
                 hooked(result, group)
