@@ -144,7 +144,7 @@ def every_kind_of_hook_gets_dtensors(check: Check) -> None:
 
 def inputs_in(module: Any, inputs: Any, mesh: Any) -> Any:
     """Makes a DTensor of a module's one input, replicated since nothing else is said."""
-    return (torch.distributed.tensor.DTensor.from_local(inputs[0], mesh),)
+    return torch.distributed.tensor.DTensor.from_local(inputs[0], mesh)
 
 
 def output_out(module: Any, output: Any, mesh: Any) -> Any:

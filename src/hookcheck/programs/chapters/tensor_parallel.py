@@ -96,7 +96,7 @@ def styles_work_by_hooks(check: Check) -> None:
                     lambda m, gi, go, log=log: log.append((kind(go[0]), held(gi[0].full_tensor()), held(go[0])))
                 )
                 x = torch.tensor([[1.0, 10.0]], requires_grad=True)
-                passed = x if given == "plain" else inputs_in(None, (x,), mesh())[0]
+                passed = x if given == "plain" else inputs_in(None, (x,), mesh())
                 output = module(passed)
                 fact = f"{name}, given {given}"
                 check.equal(f"{fact}: output", held(output), [[26.0, 49.0]])
