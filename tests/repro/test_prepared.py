@@ -11,7 +11,7 @@ import pytest
 
 from hookcheck.repro import prepared
 from hookcheck.repro.choice import executed_alone
-from hookcheck.repro.search import Within
+from hookcheck.repro.search import InTime
 
 from .cases import PROGRAMS
 
@@ -59,10 +59,10 @@ def test_what_a_script_imports() -> None:
 
 def test_after_its_time_no_script_shows_anything() -> None:
     tried: list[int] = []
-    run = Within(lambda script: (1, script), 0.0, tried.append)
+    run = InTime(lambda script: (1, script), 0.0, tried.append)
     assert [run("first"), run("second")] == [(1, "first"), (None, "")]
     assert run.over
-    run = Within(lambda script: (1, script), 60.0, tried.append)
+    run = InTime(lambda script: (1, script), 60.0, tried.append)
     assert [run("first"), run("second")] == [(1, "first"), (1, "second")]
     assert tried == [0, 0, 1]
 
@@ -77,7 +77,7 @@ def test_what_is_shortest_when_the_time_is_up_is_the_script() -> None:
     fact = examine_program(PROGRAMS["GL-13"], Ledger(()), "cpu").deviations[0].subject
     left = iter([True] * 6)
 
-    class Few(Within):
+    class Few(InTime):
         def __call__(self, script: str) -> tuple[int | None, str]:
             return executed(script) if next(left, False) else (None, "")
 

@@ -20,7 +20,7 @@ from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.raising import raising
 from hookcheck.repro.said import facts_of, failing, last, raised, stated
-from hookcheck.repro.search import LONGEST, WITHOUT, Run, Search, Within
+from hookcheck.repro.search import LONGEST, WITHOUT, InTime, Run, Search
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import one_turn, two_turns
@@ -121,7 +121,7 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
     shortest = search.opened(search.short(short))
     if search.written.watched and search.plainest(shortest, WITHOUT).count("\n") > LONGEST:
         search = search.unwatched
-    alone = LATE if isinstance(run, Within) and run.over else alone
+    alone = LATE if isinstance(run, InTime) and run.over else alone
     remark = "" if search.stated(shortest) else READ_ALONE if reads(ast.parse(shortest)) else alone
     return search.plainest(shortest, remark)
 

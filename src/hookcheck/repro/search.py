@@ -28,7 +28,7 @@ Change = Callable[[str], Optional[str]]
 
 
 @dataclass
-class Within:
+class InTime:
     """A ``run`` for so many ``seconds``, which begin with the first script; after that no script shows anything any
     more, and what is the shortest by then stays. ``tried`` is told how many scripts were run."""
 

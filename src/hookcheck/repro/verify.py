@@ -200,5 +200,5 @@ def _raised(said: str) -> tuple[str, list[str]]:
 def _asserts(error: str, frames: list[str], script: Path) -> bool:
     """Whether an exception says that something is not as the script has it: the script's own ``assert``, or a function
     that compares for it. What torch asserts in its own code is a crash."""
-    own = [frame for frame in frames if not COMPARING.search(frame.replace("\\", "/"))]
-    return error.startswith("AssertionError") and bool(own) and Path(own[-1]).resolve() == script.resolve()
+    asserting = [frame for frame in frames if not COMPARING.search(frame.replace("\\", "/"))]
+    return error.startswith("AssertionError") and bool(asserting) and Path(asserting[-1]).resolve() == script.resolve()

@@ -47,15 +47,15 @@ def titled_script(
     """
     from hookcheck.repro.choice import executed, executed_alone
     from hookcheck.repro.prepared import prepared
-    from hookcheck.repro.search import Within
+    from hookcheck.repro.search import InTime
 
     if not program.alone:
-        return _titled(program, device, first, ledger, Within(executed, seconds, tried))
+        return _titled(program, device, first, ledger, InTime(executed, seconds, tried))
     with prepared() as run:
-        title, script = _titled(program, device, first, ledger, Within(run, seconds, tried))
+        title, script = _titled(program, device, first, ledger, InTime(run, seconds, tried))
     if executed_alone(script)[0] == 1:
         return title, script
-    return _titled(program, device, first, ledger, Within(executed_alone, seconds, tried))  # as a copy it is another
+    return _titled(program, device, first, ledger, InTime(executed_alone, seconds, tried))  # as a copy it is another
 
 
 def _titled(program: Program, device: str | None, first: Deviation, ledger: Ledger, run: Run) -> tuple[str, str]:

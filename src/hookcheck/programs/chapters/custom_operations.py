@@ -24,16 +24,16 @@ def _operation(schema: str, act: Any, mutates: tuple[str, ...] = ()) -> Any:
     return library.custom_op(f"operation_{uuid4().hex}::act", act, mutates_args=mutates, schema=schema)
 
 
-def _product(told: list[Any]) -> Any:
+def _product(notes: list[Any]) -> Any:
     """The product of two tensors and a factor, with a formula that notes what it is told."""
 
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        told.append([len(inputs), inputs[2]])
+        notes.append([len(inputs), inputs[2]])
         ctx.save_for_backward(*inputs[:2])
         ctx.factor = inputs[2]
 
     def backward(ctx: Any, gradient: Any) -> Any:
-        told.append([*ctx.needs_input_grad])
+        notes.append([*ctx.needs_input_grad])
         x, w = ctx.saved_tensors
         return ctx.factor * w * gradient, ctx.factor * x * gradient, None
 
@@ -52,10 +52,10 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
     """Hooks on the inputs, the output, the Node and the module of an operation of one's own are called once with its
     gradients, whichever of its inputs needs one, and its formula is told all inputs, and which of the tensors need one;
     where none does, the formula is not asked."""
-    told = list[Any]()
-    product = _product(told)
+    notes = list[Any]()
+    product = _product(notes)
     for needy, factor in (("x", 4.0), ("x", 6.0), ("w", 6.0), ("none", 6.0)):
-        told.clear()
+        notes.clear()
         log, values, called = list[Any](), {"x": torch.tensor([3.0]), "w": torch.tensor([5.0])}, list[Any]()
         module = net(lambda module, x, w, factor=factor: product(x, w, factor))
         module.register_forward_hook(lambda module, args, output, log=log: log.append(("forward", output.item())))
@@ -67,7 +67,7 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
         what = f"{needy}, a factor of {factor}"
         check.equal(f"{what}: output", y, [15 * factor])
         if needy == "none":
-            check.equal(f"{what}: what is told", told, [])
+            check.equal(f"{what}: what is told", notes, [])
             check.equal(f"{what}: hooks", log, [("forward", 90.0)])
             continue
         y.register_hook(lambda gradient, log=log: log.append(("output", gradient.item())))
@@ -76,7 +76,7 @@ def hooks_around_an_operation_of_ones_own(check: Check) -> None:
             node = node.next_functions[0][0]
         node.register_prehook(lambda gradients, log=log: log.append(("before the Node", gradients[0].item())))
         (10 * y).backward()
-        inputs, needs = told
+        inputs, needs = notes
         check.equal(f"{what}: what is told", [inputs, needs[:2]], [[3, factor], [needy == "x", needy == "w"]])
         due = 10 * factor * {"x": 5, "w": 3}[needy]  # 10 times the factor times the other one
         noted = [("before the Node", 10.0), ("forward", 15 * factor), ("input", due), ("output", 10.0)]
@@ -126,13 +126,13 @@ FACTORS: dict[str, tuple[tuple[float, ...], dict[str, float], float]] = {
 def a_formula_is_told_of_each_input(check: Check) -> None:
     """Which inputs need a gradient is told to the formula of an operation of one's own with an entry for each of them,
     however an input that has a default is given."""
-    told = list[Any]()
-    product = _product(told)
+    notes = list[Any]()
+    product = _product(notes)
     for way, (args, kwargs, factor) in FACTORS.items():
-        told.clear()
+        notes.clear()
         x, w = leaf(3.0), torch.tensor([5.0])
         product(x, w, *args, **kwargs).backward()
-        inputs, needs = told
+        inputs, needs = notes
         check.equal(f"{way}: inputs", inputs, [3, factor])
         check.equal(f"{way}: which need a gradient", needs, [True, False, False])
         check.equal(f"{way}: gradient", x.grad, [5 * factor])
