@@ -139,7 +139,7 @@ def of_graph(draw: Draw, graph: Graph) -> Topology:
     topology = Topology(
         _in_a_graph(chain, caller, graph.inner, "h" in graph.losses),
         (Input("x", shape, graph.learns), *inputs),
-        (Call("y", "", (Ref("x"),), through=graph.call if graph.where.startswith("all") else ""), *backward),
+        (Call("y", "", (Ref("x"),), context=graph.call if graph.where.startswith("all") else ""), *backward),
         training=draw(st.booleans()),
         seed=draw(SEEDS),
     )
@@ -152,10 +152,10 @@ def _in_a_graph(chain: tuple[Module, ...], caller: str, inner: str, leaks: bool)
     (first, second, *rest), last = body_of(chain)
     assert isinstance(first, Call)
     assert isinstance(second, Call)
-    called = replace(first, through=inner if inner in context.OFFERED[CALLER] else "")
+    called = replace(first, context=inner if inner in context.OFFERED[CALLER] else "")
     around = context.in_grad_modes((inner,), called) if inner in context.OFFERED[STEPS] else (called,)
     leak = (Leak("h", Ref(first.out)),) if leaks else ()
-    return Composite(named(chain), ("x",), (*around, *leak, replace(second, through=caller), *rest), Ref(last))
+    return Composite(named(chain), ("x",), (*around, *leak, replace(second, context=caller), *rest), Ref(last))
 
 
 @st.composite
