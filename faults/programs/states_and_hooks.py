@@ -50,22 +50,7 @@ def _stepping(name: str) -> Patch:
     return replaced(import_module("torch.distributed.checkpoint.state_dict"), name, make)
 
 
-def _with_another_rate() -> Patch:
-    """An optimizer that comes from a state has twice the rates."""
-
-    def make(original: Any) -> Any:
-        def restore(self: Any, state: Any) -> None:
-            original(self, state)
-            for group in self.param_groups:
-                group["lr"] *= 2
-
-        return restore
-
-    return replaced(torch.optim.Optimizer, "__setstate__", make)
-
-
 FAULTS = (
-    Fault("copies of optimizers double their rates", _with_another_rate, ("SZ-34",), (), "2.0"),
     Fault("loading fills a lazy module with zeros", _lost, ("HT-14",), kinds=()),
     Fault("keys without a dot are passed over", _unheard, ("SD-19",), (), "1.13"),
     *(

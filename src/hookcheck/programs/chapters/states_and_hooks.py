@@ -1,13 +1,12 @@
-"""What of a state do hooks meet: sizes, keys, attributes, and steps that nobody took?
+"""What of a state do hooks meet: sizes, keys, and steps that nobody took?
 
-torch loads states by hooks of its own, tells a user's hooks which keys do not fit, copies optimizers whose hooks read
-their attributes, and fills in an optimizer's state before it is saved.
+torch loads states by hooks of its own, tells a user's hooks which keys do not fit, and fills in an optimizer's state
+before it is saved.
 """
 
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
@@ -16,7 +15,6 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
-from hookcheck.programs.nets import leaf
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
 
@@ -76,31 +74,6 @@ def every_key_that_does_not_fit_is_unexpected(check: Check) -> None:
         check.equal(f"{key!r}: what loading gives", net.load_state_dict(state, strict=False).unexpected_keys, [key])
         check.equal(f"{key!r}: what the hook is told", log, [[key]])
         check.raises(f"{key!r}: strict", RuntimeError, partial(net.load_state_dict, state), "Unexpected key")
-
-
-@program(
-    "SZ-34", PIN, since="2.0", source="torch.optim.Optimizer.register_step_post_hook, 'the optimizer'; pytorch#72839"
-)
-def attributes_of_an_optimizer_go_with_it(check: Check) -> None:
-    """What a step hook finds on its optimizer beside states and groups goes with a copy of that and through pickle: the
-    attributes that were set on it, and those of its class."""
-    ways: dict[str, Callable[[Any], Any]] = {
-        "copy.copy": copy.copy,
-        "deepcopy": copy.deepcopy,
-        "pickle": lambda optimizer: pickle.loads(pickle.dumps(optimizer)),
-    }
-    for name, way in ways.items():
-        optimizer: Any = torch.optim.SGD([leaf(1.0)], lr=0.5)
-        optimizer.counts = [3]
-        other, log = way(optimizer), list[Any]()
-        other.register_step_post_hook(
-            lambda optimizer, *_, log=log: log.extend(
-                [getattr(optimizer, "counts", None), optimizer.param_groups[0]["lr"]]
-            )
-        )
-        other.step()
-        check.equal(f"{name}: what the hook finds", log[:1], [[3]])
-        check.equal(f"{name}: the rate that it finds", log[1:], [0.5])
 
 
 @program(
