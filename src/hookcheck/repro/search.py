@@ -160,8 +160,10 @@ class Search:
         return text
 
     def _fewer(self, text: str) -> str:
-        """The text with one turn alone of each loop over what is listed, if that shows it."""
-        shorter = next(filter(self.shows, fewer_turns(text)), None)
+        """The text with one turn alone of each loop over what is listed, if the fact is as it was: where it is another
+        one, a torch without the fault might show it as well."""
+        is_as_it_was = self.ended(text)
+        shorter = next((of for of in fewer_turns(text) if self.ended(of) == is_as_it_was and self.shows(of)), None)
         return self._fewer(shorter) if shorter else text
 
     @property

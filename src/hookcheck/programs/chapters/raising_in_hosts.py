@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -18,7 +17,7 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.distributed_tensors import held, inputs_in, mesh, output_out, tensor
 from hookcheck.programs.chapters.sharded import FSDP1, FSDP2, sharded, wrapped
 from hookcheck.programs.chapters.torch_compile import BACKENDS, fresh
-from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.check import Check
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
@@ -50,15 +49,12 @@ SINCE = {"full backward pre-hook": (2, 0), "post-accumulate hook": (2, 1)}
 IN_FORWARD = ("forward pre-hook", "forward hook")
 ON_WEIGHTS = ("hook on the weight", "post-accumulate hook")
 
-RIGHT = [[[6.0], [6.0]], [[6.0]], [[4.0]]]
-"""The gradients of x and of both weights in 3·(2·x), where x is 1 and 1: of each weight the other one, twice."""
-
 
 def two() -> Any:
-    """3·(2·x), of two modules."""
+    """3·(2·x), of two modules; where x is 1 and 1, its gradients are 6, those of each weight twice the other one."""
     net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
-    for part, weight in zip(net, (2.0, 3.0)):
-        nn.init.constant_(part.weight, weight)
+    nn.init.constant_(net[0].weight, 2.0)
+    nn.init.constant_(net[1].weight, 3.0)
     return net
 
 
@@ -68,15 +64,7 @@ def step(root: Any, weights: list[Any]) -> Any:
         weight.grad = None
     x = torch.ones(2, 1, requires_grad=True)
     root(x).sum().backward()
-    return [held(tensor.grad) for tensor in (x, *weights)]
-
-
-def outcome(act: Callable[[], Any]) -> Any:
-    """What ``act`` gives, or what it raises; DistributedDataParallel refuses a step in these words."""
-    try:
-        return act()
-    except Exception as error:
-        return "refused" if "finished reduction in the prior iteration" in str(error) else type(error).__name__
+    return [tensor.grad for tensor in (x, *weights)]
 
 
 def broken_off(root: Any, net: Any, place: str, part: int) -> None:
@@ -85,21 +73,35 @@ def broken_off(root: Any, net: Any, place: str, part: int) -> None:
         root(torch.ones(2, 1, requires_grad=True)).sum().backward()
 
 
-def state_error(check: Check, name: str, wrap: Callable[[Any], Any], place: str, part: int) -> None:
-    """States that the error of a hook that breaks a step off comes out, and that a hook that is always called is."""
-    net, calls = two(), list[str]()
-    root, always = wrap(net), {"always_call": True} if offered((2, 1)) else {}
-    root.register_forward_hook(noting(calls, "always"), **always)
-    with PLACES[place](net[part]):
-        check.raises(f"{name}: what comes out", ValueError, lambda: step(root, []), "on purpose")
-    check.order(f"{name}: hooks that are always called", calls, ["always"] if always or place not in IN_FORWARD else [])
-
-
 def tried(places: Any, parts: Any) -> Any:
     """The places that this torch offers, each with each part, and the name of both."""
     for place in places:
         for part in parts if offered(SINCE.get(place, (1, 8))) else ():
             yield place, part, f"{place} of {'the second' if part else 'the first'}"
+
+
+def state_hooks(
+    check: Check, name: str, wrap: Callable[[Any], Any], place: str, part: int, reset: bool = False
+) -> None:
+    """States that the error of a hook that breaks a step off comes out, that a hook that is always called is, and that
+    the next step calls the hooks that there are, if it comes to its end."""
+    net, calls = two(), list[str]()
+    net[1].register_forward_hook(noting(calls, "forward"))
+    net[0].register_full_backward_hook(noting(calls, "backward"))
+    root, always = wrap(net), {"always_call": True} if offered((2, 1)) else {}
+    weights = list(root.parameters())
+    handle = root.register_forward_hook(noting(calls, "always"), **always)
+    with PLACES[place](net[part]):
+        check.raises(f"{name}: what comes out", ValueError, lambda: step(root, []), "on purpose")
+    due = ["always"] if always or place not in IN_FORWARD else []
+    check.order(f"{name}: hooks that are always called", [call for call in calls if call == "always"], due)
+    handle.remove()
+    if reset:
+        root.reset_iter_state()
+    calls.clear()
+    with suppress(Exception):  # whether it comes to its end is another fact
+        step(root, weights)
+        check.order(f"{name}: hooks in the next step", calls, ["forward", "backward"])
 
 
 def state_steps(
@@ -110,20 +112,21 @@ def state_steps(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some say where the error arose, and FSDP looks at .grad of its views
         for place, part, which in tried(places, parts):
-            net, calls, name = two(), list[str](), f"{host}{which}"
-            net[1].register_forward_hook(noting(calls, "forward"))
-            net[0].register_full_backward_hook(noting(calls, "backward"))
+            net, name = two(), f"{host}{which}"
             root = wrap(net)
             weights = list(root.parameters())
             broken_off(root, net, place, part)
             if reset:
                 root.reset_iter_state()
-            calls.clear()
-            after = outcome(lambda root=root, weights=weights: step(root, weights))
-            check.equal(f"{name}: gradients of the next step", after, RIGHT)
-            if not isinstance(after, str):  # it has come to its end
-                check.order(f"{name}: hooks in it", calls, ["forward", "backward"])
-            state_error(check, name, wrap, place, part)
+            after = check.works(f"{name}: next step", partial(step, root, weights))
+            if after is not None:
+                due = [[[6.0], [6.0]], [[6.0]], [[4.0]]]
+                check.equal(f"{name}: gradients of the next step", [*map(held, after)], due)
+            state_hooks(check, name, wrap, place, part, reset)
+
+
+REFUSED = "finished reduction in the prior iteration"
+"""In these words DistributedDataParallel refuses a step."""
 
 
 def _reducing(net: Any, factor: float, **options: Any) -> Any:
@@ -144,14 +147,16 @@ def hooks_raise_under_ddp(check: Check) -> None:
                 weights, options = list(net.parameters()), {setting: True} if setting else {}
                 wrapper = _reducing(net, 10.0, **options)
                 broken_off(wrapper, net, place, part)
-                after = outcome(lambda wrapper=wrapper, weights=weights: step(wrapper, weights))
-                refused = isinstance(after, str) and place not in IN_FORWARD
-                reduced = [[[6.0], [6.0]], [[60.0]], [[40.0]]]
-                check.equal(f"{name}: gradients of the next step", after, "refused" if refused else reduced)
-                del wrapper, after
+                try:
+                    after = step(wrapper, weights)
+                    check.equal(f"{name}: gradients of the next step", after, [[[6.0], [6.0]], [[60.0]], [[40.0]]])
+                except RuntimeError as error:
+                    words = str(error) if place not in IN_FORWARD else "no refusal is due"
+                    check.true(f"{name}: the refusal names the step before", REFUSED in words)
+                del wrapper
                 again, due = step(_reducing(net, 100.0), weights), [[[6.0], [6.0]], [[600.0]], [[400.0]]]
                 check.equal(f"{name}: gradients under a new wrapper", again, due)
-                state_error(check, name, distributed, place, part)
+                state_hooks(check, name, distributed, place, part)
 
 
 @program(
@@ -181,14 +186,12 @@ def _each(net: Any) -> Any:
     return sharded(net)
 
 
-@program("DS-45", PROMISE, since="2.6", source=f"{FSDP2}, reset_iter_state; undocumented: errors in forward")
+@program("DS-45", PROMISE, since="2.13", source=f"{FSDP2}, reset_iter_state; undocumented: errors in forward")
 def hooks_raise_under_fully_shard(check: Check) -> None:
     """Where a hook raises in forward under fully_shard the next step is right, and where one raises in backward, the
     step after ``reset_iter_state``: in whichever module it was, and whether each is sharded or all are as one."""
     with process_group(check):
-        if not hasattr(import_module("torch.distributed.fsdp").FSDPModule, "reset_iter_state"):
-            raise NotOffered("this torch has no FSDPModule.reset_iter_state")
-        for host, wrap in (("each sharded, ", _each), ("sharded as one, ", sharded)):
+        for host, wrap in (("sharded as one, ", sharded), ("each sharded, ", _each)):
             state_steps(check, host, wrap, IN_FORWARD)
             places = [place for place in PLACES if place not in (*IN_FORWARD, "hook on the weight")]
             state_steps(check, host, wrap, places, reset=True)

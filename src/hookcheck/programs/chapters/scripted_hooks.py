@@ -6,6 +6,7 @@ and so runs theirs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,24 +16,32 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 
-HOOKS = {"register_forward_hook": "adds_one", "register_forward_pre_hook": "triples"}
-"""What registers a hook that a script can have, and the name of such a hook: 2x becomes 2x + 1, or 6x."""
+HOOKS: dict[str, tuple[Callable[[], Any], float]] = {
+    "register_forward_hook": (lambda: import_module("hookcheck.probe.scripted").adds_one, 7.0),
+    "register_forward_pre_hook": (lambda: import_module("hookcheck.probe.scripted").triples, 18.0),
+}
+"""What registers a hook that a script can have, such a hook, and what 2x is with it at 3: 2·3 + 1, or 2·(3·3)."""
+
+EXPORTING: dict[str, Callable[[], Any]] = {
+    "Exporting": lambda: import_module("hookcheck.probe.scripted").Exporting(),
+    "ExportingAlone": lambda: import_module("hookcheck.probe.scripted").ExportingAlone(),
+}
+"""What makes a module with an exported method, by the name of its class: with a forward, and without."""
 
 
 @program("TR-18", PIN, since="1.8", source="torch.jit.export, 'used as an entry point'; pytorch#76026, pytorch#49544")
 def exported_methods_run_hooks_of_parts(check: Check) -> None:
     """A method that is exported runs the hooks of the parts that it calls as in eager, and not those of its own module,
     whether or not that has a forward which is compiled as well."""
-    scripted = import_module("hookcheck.probe.scripted")
     x = torch.tensor([3.0])
-    for class_name in ("Exporting", "ExportingAlone"):
-        for register, hook in HOOKS.items():
+    for class_name, make in EXPORTING.items():
+        for register, (hook, due_of_part) in HOOKS.items():
             for place in ("the part", "the module", "both"):
-                net: Any = getattr(scripted, class_name)()
+                net = make()
                 for on in (net.inner, net):
                     if place == "both" or (on is net) is (place == "the module"):
-                        getattr(on, register)(getattr(scripted, hook))
-                due = 6.0 if place == "the module" else 7.0 if register == "register_forward_hook" else 18.0
+                        getattr(on, register)(hook())
+                due = 6.0 if place == "the module" else due_of_part
                 fact = f"{class_name}, {register} on {place}"
                 check.equal(f"{fact}: in eager", net.twice(x), [due])
                 script = check.works(f"{fact}: scripting", partial(torch.jit.script, net))
