@@ -32,6 +32,18 @@ def hooks_of(module: Any) -> int:
     return sum(len(getattr(module, table)) for table in tables)
 
 
+def hooking(module: Any, register: str, hook: Any) -> Callable[[Any], Any]:
+    """What registers the hook on the module, calls that, and removes the hook."""
+
+    def call(x: Any) -> Any:
+        handle = getattr(module, register)(hook)
+        y = module(x)
+        handle.remove()
+        return y
+
+    return call
+
+
 def called_with(call: Callable[[Any], Any], value: float) -> tuple[float, float]:
     """What ``call`` gives at a number, and the gradient there."""
     x = torch.tensor(value, requires_grad=True)
@@ -46,23 +58,17 @@ def compiled_code_hooks_a_module(check: Check) -> None:
     """A hook that compiled code registers on a module, calls it under and removes acts as in eager, of each kind and in
     each call, and nothing is left of it; such code is one graph."""
     for register, (hook, output, gradient) in ACTING.items():
+        dynamo().reset()
+        whole = torch.compile(hooking(scaling(), register, hook), backend="eager", fullgraph=True)
+        check.works(f"{register}: one graph", partial(whole, torch.tensor(3.0)))
         for backend in BACKENDS:
             dynamo().reset()
             module = scaling()
-
-            def call(x: Any, module: Any = module, register: str = register, hook: Any = hook) -> Any:
-                handle = getattr(module, register)(hook)
-                y = module(x)
-                handle.remove()
-                return y
-
-            compiled = torch.compile(call, backend=backend)
+            compiled = torch.compile(hooking(module, register, hook), backend=backend)
             for turn in ("first", "second"):
                 check.equal(f"{register}, {backend}: {turn} call", called_with(compiled, 3.0), (output, gradient))
             check.calls(f"{register}, {backend}: hooks left", hooks_of(module), 0)
             check.equal(f"{register}, {backend}: without it", called_with(module, 3.0), (6.0, 2.0))
-        whole = torch.compile(call, backend="eager", fullgraph=True)
-        check.works(f"{register}: one graph", partial(whole, torch.tensor(3.0)))
 
 
 def _pair(x: Any) -> tuple[Any, Any]:
