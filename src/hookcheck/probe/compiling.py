@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from traceback import StackSummary
@@ -40,6 +41,11 @@ def marking(topology: Topology) -> Mark:
         return unmarked
     disable: Mark = torch.compiler.disable
     return disable
+
+
+def said_once() -> Container[str]:
+    """What dynamo warned of so far in this process, of which it warns no more."""
+    return getattr(sys.modules.get("torch._dynamo.utils"), "warn_once_cache", ())
 
 
 @contextmanager

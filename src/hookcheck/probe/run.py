@@ -16,7 +16,7 @@ import torch
 
 from hookcheck.errors import HookcheckError, is_the_machines
 from hookcheck.hooks.kinds import KINDS, OUTPUT
-from hookcheck.probe.compiling import compiles, compiling, marking, supported
+from hookcheck.probe.compiling import compiles, compiling, marking, said_once, supported
 from hookcheck.probe.copying import array_of, copied, fields_of, is_container, layouts, standings
 from hookcheck.probe.cuda import BROUGHT, current_stream, ordered_on, random_state, seed, settle
 from hookcheck.probe.observation import Array, Event, Observation, Raised
@@ -65,6 +65,12 @@ def _worded(warning: warnings.WarningMessage) -> tuple[str, str]:
 def _is_torchs_own(name: str) -> bool:
     """Whether torch.compile has put the name there, which it deletes itself, or Python has."""
     return name.startswith("__")
+
+
+def _is_of_others(text: str) -> bool:
+    """Whether no hook has to do with a warning: the device brings it, or dynamo, which says it once in a process, so
+    that it comes in whichever run is the first to meet what it is about."""
+    return any(part in text for part in BROUGHT) or text in said_once()
 
 
 def _alive(references: References) -> tuple[str, ...]:
@@ -122,7 +128,7 @@ def _observed(
             values={name: copied(value) for name, value in named.items()},
             requires_grad={name: tensor.requires_grad for name, tensor in tensors.items()},
             gradients={n: None if gradient is None else array_of(gradient) for n, gradient in gradients.items()},
-            warnings=tuple(_worded(w) for w in caught if not any(text in str(w.message) for text in BROUGHT)),
+            warnings=tuple(_worded(w) for w in caught if not _is_of_others(str(w.message))),
             raised=raised,
             random=random_state(device),
             chained=tuple(chained) if kind is not None and KINDS[kind].then else (),
