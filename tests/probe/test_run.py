@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -305,6 +307,16 @@ def test_float32_is_kept_as_it_is() -> None:
     (grad,) = event.arguments[1]
     assert grad.dtype == np.float32
     assert grad == np.float32(math.pi)
+
+
+def test_what_dynamo_says_once_in_a_process_is_no_warning_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    legacy = topology(Sequential((TIMES, TIMES)))
+    texts = {text for _, text in observed(legacy, "backward").warnings}
+    utils = SimpleNamespace(warn_once_cache={text for text in texts if "backward hook" in text})
+    monkeypatch.setitem(sys.modules, "torch._dynamo.utils", utils)
+    assert {text for _, text in observed(legacy, "backward").warnings} == texts - utils.warn_once_cache != texts
+    monkeypatch.delitem(sys.modules, "torch._dynamo.utils")
+    assert {text for _, text in observed(legacy, "backward").warnings} == texts
 
 
 def test_hooks_see_no_warning_filter_of_the_caller() -> None:
