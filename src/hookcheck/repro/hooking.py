@@ -95,10 +95,17 @@ class Hooking:
 
     def _on_modules(self) -> list[str]:
         kind, asked = self.kind, self.asked
+        if kind.then and asked.argument == MODULE and not asked.link:  # it does not matter what is returned
+            looking = self._marked("lambda *args: None")
+            return [
+                self._written(hook=self._hook()),
+                "for module in net.modules():",
+                f"    module.{kind.then}({looking})",
+            ]
         if kind.then:
             return self._chain()
         if asked.relation == ORDER and kind.scope == "global":
-            return [_NAMES, self._written(hook="lambda module, *args: calls.append(names[module])")]
+            return [_NAMES, self._written(hook=f"lambda module, *args: calls.append({self._name})")]
         if asked.relation == ORDER:
             hook = "lambda *args, name=name: calls.append(name)"
             return ['for name, module in net.named_modules(prefix="net"):', f"    {self._on('module', hook)}"]
@@ -158,7 +165,8 @@ class Hooking:
             return [self._written(leaves=f"[{', '.join(names.values())}]", hook=hook)]
         note = "lambda grad: calls.append(grad.requires_grad)" if flag else "calls.append"
         if kind.call == kinds.POST_ACCUMULATE:
-            note = f"lambda leaf: calls.append(leaf.grad.{'requires_grad' if flag else 'clone()'})"
+            of = "1" if asked.relation == COUNT else f"leaf.grad.{'requires_grad' if flag else 'clone()'}"
+            note = f"lambda leaf: calls.append({of})"
         if asked.place == CALLS:
             return [self._written(leaf=names[asked.path], hook=note)]
         return [self._written(leaf=name, hook="lambda *args: None") for name in names.values()]
@@ -222,14 +230,19 @@ class Hooking:
             returned = returned.replace("for i, g in enumerate(", "for factor, g in zip(factors, ")
         else:
             self.helpers = [_SCALED]
-        lines = [_NAMES] if asked.relation == ORDER else []
-        lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
-        lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
-        lines += [f"        return {returned}", ""]
-        lines += ["    return hook", "", self._written(hook=f"acting(0, {factors[0]})"), "for module in net.modules():"]
+        lines = [_PATHS] if asked.relation == ORDER else []
+        if asked.relation == ORDER and not backward:  # it does not matter what is returned
+            self.helpers, factors = [], ["", "", ""]
+            lines += ["def acting(link):", f"    return lambda {self._parameters()}: {self._noting()[0]}", ""]
+        else:
+            lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
+            lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
+            lines += [f"        return {returned}", "", "    return hook", ""]
+        given = [f"acting({', '.join(filter(None, (str(link), str(factor))))})" for link, factor in enumerate(factors)]
+        lines += [self._written(hook=given[0]), "for module in net.modules():"]
         for link in (2, 1) if PREPEND else (1, 2):
             more = ", prepend=True" if PREPEND and link == 1 else ""
-            acting = self._marked(f"acting({link}, {factors[link]})")
+            acting = self._marked(given[link])
             lines.append(f"    module.{kind.then}({acting}{more})")
         return lines
 
@@ -246,11 +259,16 @@ class Hooking:
         if asked.place != CALLS:
             return []
         if asked.relation == ORDER:
-            return ['calls.append(f"hook {link} of {names[module]}")']
+            return [f'calls.append(f"hook {{link}} of {{{self._name}}}")']
         if asked.link == EVERY:
             return [self._note()]
         conditions = " and ".join(filter(None, [f"link == {asked.link}", self._condition()]))
         return [f"if {conditions}:", f"    {self._note()}"]
+
+    @property
+    def _name(self) -> str:
+        """The name of a module; what torch.compile makes is none of the net, and has none."""
+        return "names.get(module)" if compiles(self.case.topology) else "names[module]"
 
     def _condition(self) -> str:
         """Of a hook that is called for every module, the one that matters; empty if the network has no other."""
@@ -263,6 +281,9 @@ _HOOKS = ("hook", "pack", "unpack")
 
 _NAMES = 'names = {module: name for name, module in net.named_modules(prefix="net")}'
 """The line that gives modules the names that findings have for them."""
+
+_PATHS = 'names = {module: name or "net" for name, module in net.named_modules()}'
+"""The line that gives them the names that findings on chains of hooks have."""
 
 _SCALED = """def scaled(value, factor):
     floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
