@@ -1,4 +1,4 @@
-"""Faults in what states do to modules and optimizers: sizes, keys, attributes, and steps beside those of training."""
+"""Faults in what states do to modules and optimizers: sizes, keys, and steps beside those of training."""
 
 from __future__ import annotations
 
