@@ -148,7 +148,7 @@ def test_the_page_of_a_clause_shows_what_is_kept(tmp_path: Path) -> None:
     path.write_text("# torch 2.6.0: hookcheck repro aaaa --clause BW-01 --kind backward\nprint('<it>')\n")
     report(tmp_path / "records", tmp_path, reproduce=reproductions(folder))
     page = (tmp_path / "site" / "clauses" / "BW-01.html").read_text()
-    assert "print(&#39;&lt;it&gt;&#39;)" in page
+    assert "print('&lt;it&gt;')" in page
     assert "seen to fail on torch 2.6.0" in page
 
 
