@@ -37,7 +37,6 @@ from hookcheck.repro.writing import (
     SILENT,
     TENSOR,
     WARNS,
-    joined,
     stated,
     without_guards,
 )
@@ -290,11 +289,6 @@ def test_a_program_whose_facts_vary_is_about_the_one_that_fails() -> None:
 def test_what_a_sound_torch_may_give_is_made_plain(expected: str, observed: str, plain: str, hides: bool) -> None:
     assert may_hide("check.equal('a', seen, due)", expected, observed, plain) is hides
     assert not may_hide("seen.append(grad.tolist())", expected, observed, plain)
-
-
-def test_statements_that_have_room_are_joined() -> None:
-    text = "f(\n    a,\n    b,\n)\nf(\n    a,  # why\n)"
-    assert joined(text) == "f(a, b)\nf(\n    a,  # why\n)"
 
 
 def test_a_torch_too_old(monkeypatch: pytest.MonkeyPatch) -> None:

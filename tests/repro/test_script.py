@@ -16,13 +16,13 @@ from torch import nn
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.repro.choice import chosen, controls
+from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.heading import FAILS, ending
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ITS_OWN, ONES, in_parts, network
 from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting, sightings
-from hookcheck.repro.wrapping import WIDTH, wrapped
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements
 from hookcheck.topology.ops.elementwise import Pow
@@ -201,47 +201,6 @@ def test_links() -> None:
         "https://github.com/pytorch/pytorch/issues/7",
     )
     assert links("the formulas of the oracle") == ()
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"    value = function({', '.join(f'argument_{n}' for n in range(12))})",
-        f"check('a text, of words', [{', '.join(map(str, range(60)))}], other=1)",
-        f"    value = [{'x' * 30} for {'x' * 30} in {'y' * 26}]",
-        f"short(1)  # {'a comment ' * 12}",
-    ],
-)
-def test_long_lines_are_broken(line: str) -> None:
-    broken = wrapped(line.strip())
-    compile(broken, "wrapped", "exec")
-    assert "#" in line or max(map(len, broken.split("\n"))) <= WIDTH
-
-
-def test_calls_of_methods_one_after_another_are_broken_ahead_of_each() -> None:
-    line = f"    x = f({'a' * 60}).clone(memory_format=g).requires_grad_()"
-    assert wrapped(line) == (
-        f"    x = (\n        f({'a' * 60})\n        .clone(memory_format=g)\n        .requires_grad_()\n    )"
-    )
-
-
-def test_a_choice_among_lists_is_broken_between_its_arguments() -> None:
-    line = f"check({'a' * 30} if b else c, [d for d in {'e' * 30}], [d for d in {'f' * 30}])"
-    first = f"check(\n    {'a' * 30} if b else c,\n"
-    assert wrapped(line) == f"{first}    [d for d in {'e' * 30}],\n    [d for d in {'f' * 30}],\n)"
-
-
-def test_a_choice_is_broken_as_formatters_do() -> None:
-    name, other = "a fact that has a name of many words, as some have", "outside of register_full_backward_pre_hook"
-    assert wrapped(f'check("{name}" if hooked else "{other}", y, 2)').split("\n") == [
-        "check(",
-        f'    "{name}"',
-        "    if hooked",
-        f'    else "{other}",',
-        "    y,",
-        "    2,",
-        ")",
-    ]
 
 
 @pytest.mark.parametrize(

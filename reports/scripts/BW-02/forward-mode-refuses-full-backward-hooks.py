@@ -6,8 +6,8 @@
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
-import torch.autograd.forward_ad as forward_ad
 from torch import nn
+from torch.autograd import forward_ad
 
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
     raise SystemExit(3)
@@ -16,8 +16,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
 def with_tangents(module, *args):
     with forward_ad.dual_level():
         dual = (
-            forward_ad.make_dual(arg, torch.ones_like(arg))
-            if arg.is_floating_point() else arg
+            forward_ad.make_dual(arg, torch.ones_like(arg)) if arg.is_floating_point() else arg
             for arg in args
         )
         y = module(*dual)

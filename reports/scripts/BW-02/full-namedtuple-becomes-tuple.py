@@ -13,7 +13,6 @@ from torch import nn
 if not hasattr(nn.Module, "register_full_backward_hook"):
     raise SystemExit(3)
 
-
 LeftTuple = namedtuple("LeftTuple", ["left"])
 
 

@@ -13,7 +13,6 @@ from torch import nn
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 3):
     raise SystemExit(3)
 
-
 LeftTuple = namedtuple("LeftTuple", ["left"])
 
 

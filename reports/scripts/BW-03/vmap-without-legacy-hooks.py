@@ -17,9 +17,9 @@ def run(experiment):
     net = nn.Embedding(1, 1)
     net.register_backward_hook(lambda *args: calls.append(1))
     (
-        torch.vmap(net, randomness="same")(torch.tensor(0)[None])[0] if experiment else net(
-            torch.tensor(0)
-        )
+        torch.vmap(net, randomness="same")(torch.tensor(0)[None])[0]
+        if experiment
+        else net(torch.tensor(0))
     ).backward()
     return len(calls)
 

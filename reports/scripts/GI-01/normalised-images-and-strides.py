@@ -26,21 +26,18 @@ def run():
     calls = []
     net = Net()
     x = (
-        (
-            torch.tensor(
-                [
-                    [[[32, 64]], [[96, 128]], [[160, 192]]],
-                    [[[224, 256]], [[288, 320]], [[352, 384]]],
-                ],
-                dtype=torch.float64,
-            ) / 32
-        ).requires_grad_()
-    )
+        torch.tensor(
+            [[[[32, 64]], [[96, 128]], [[160, 192]]], [[[224, 256]], [[288, 320]], [[352, 384]]]],
+            dtype=torch.float64,
+        )
+        / 32
+    ).requires_grad_()
     v_y0 = (
         torch.tensor(
             [[[[32, 64, 96], [128, 160, 192]], [[224, 256, 288], [320, 352, 384]]]],
             dtype=torch.float64,
-        ) / 32
+        )
+        / 32
     )
     net.register_full_backward_hook(
         lambda module, grad_input, grad_output: calls.append(grad_input)

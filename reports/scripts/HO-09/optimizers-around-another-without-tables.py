@@ -34,9 +34,10 @@ parameter = nn.Parameter(torch.tensor([1.0]))
 parameter.grad = torch.tensor([2.0])
 averaging_optimizer = torch.optim.SGD([parameter], lr=0.25)
 from torch.distributed.algorithms.model_averaging import averagers
+
 averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
-optimizer = (
-    import_module("torch.distributed.optim").PostLocalSGDOptimizer(averaging_optimizer, averager)
+optimizer = import_module("torch.distributed.optim").PostLocalSGDOptimizer(
+    averaging_optimizer, averager
 )
 log = []
 

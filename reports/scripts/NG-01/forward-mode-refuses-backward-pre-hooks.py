@@ -6,8 +6,8 @@
 # https://github.com/pytorch/pytorch/issues/65335
 
 import torch
-import torch.autograd.forward_ad as forward_ad
 from torch import nn
+from torch.autograd import forward_ad
 
 if not hasattr(nn.Module, "register_full_backward_pre_hook"):
     raise SystemExit(3)
@@ -16,8 +16,7 @@ if not hasattr(nn.Module, "register_full_backward_pre_hook"):
 def with_tangents(module, *args):
     with forward_ad.dual_level():
         dual = (
-            forward_ad.make_dual(arg, torch.ones_like(arg))
-            if arg.is_floating_point() else arg
+            forward_ad.make_dual(arg, torch.ones_like(arg)) if arg.is_floating_point() else arg
             for arg in args
         )
         y = module(*dual)

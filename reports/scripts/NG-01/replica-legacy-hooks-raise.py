@@ -9,8 +9,8 @@ import sys
 from unittest import mock
 
 import torch
-from torch.nn.parallel import replicate
 from torch import nn
+from torch.nn.parallel import replicate
 
 
 def replica(module):

@@ -10,7 +10,6 @@ from collections import namedtuple
 import torch
 from torch import nn
 
-
 LeftRightTuple = namedtuple("LeftRightTuple", ["left", "right"])
 
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from unittest import mock
 
 import torch
-from torch.nn.parallel import replicate
 from torch import nn
+from torch.nn.parallel import replicate
 
 
 def replica(module):

@@ -27,9 +27,8 @@ def run(experiment):
     calls = []
     net = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
     net = torch.fx.symbolic_trace(net)
-    handle = (
-        part(net, 0)
-        ._register_load_state_dict_pre_hook(lambda *_: calls.append("a"), with_module=True)
+    handle = part(net, 0)._register_load_state_dict_pre_hook(
+        lambda *_: calls.append("a"), with_module=True
     )
     net, handle = copy.deepcopy((net, handle))
     if experiment:

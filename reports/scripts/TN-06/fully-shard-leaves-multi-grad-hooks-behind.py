@@ -6,10 +6,10 @@
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
     raise SystemExit(3)

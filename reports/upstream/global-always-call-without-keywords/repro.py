@@ -23,7 +23,7 @@ class Net(nn.Module):
 def calls(register):
     log = []
     net = Net()
-    hook = (lambda module, args, kwargs, output: log.append(sorted(kwargs)))
+    hook = lambda module, args, kwargs, output: log.append(sorted(kwargs))
     handle = register(net)(hook, with_kwargs=True, always_call=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

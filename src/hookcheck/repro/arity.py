@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from hookcheck.repro.editing import quoted, start
+from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.names import without_name
 from hookcheck.repro.parameters import calls_of, names_of
 from hookcheck.repro.scopes import COMPREHENSIONS, Scopes, swapped
-from hookcheck.repro.wrapping import WIDTH
 
 Made = TypeVar("Made", ast.GeneratorExp, ast.ListComp)
 

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 
 from hookcheck.repro.editing import replaced, start, written
+from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.removals import Part, Removal, further_removals, plain_removals
 from hookcheck.repro.syntax import (
     CHECK,
@@ -24,7 +25,6 @@ from hookcheck.repro.syntax import (
     reads,
     without,
 )
-from hookcheck.repro.wrapping import WIDTH
 
 STATES = ": expected "
 """What stands between the name of a fact and what is expected in what a script says."""

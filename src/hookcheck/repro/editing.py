@@ -72,16 +72,3 @@ def _strings(text: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
                 yield begun, token.end
         elif name == "STRING" and not within:
             yield token.start, token.end
-
-
-def unbracketed(line: str) -> str:
-    """A line that returns something, without brackets around all of it."""
-    indent, returned, value = line.partition("return (")
-    if not returned or not value.endswith(")") or indent.strip():
-        return line
-    try:
-        inside, whole = (ast.parse(text, mode="eval").body for text in (value[:-1], f"({value}"))
-    except SyntaxError:
-        return line
-    alike = ast.dump(inside) == ast.dump(whole) and not isinstance(inside, (ast.Tuple, ast.GeneratorExp))
-    return f"{indent}return {value[:-1]}" if alike else line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from hookcheck.repro.wrapping import WIDTH
+from hookcheck.repro.formatting import WIDTH
 
 LACKS = 3
 """The exit code of a script whose torch lacks the API, or whose machine lacks the device."""

@@ -36,11 +36,11 @@ from hookcheck.programs.machine.model import (
 from hookcheck.programs.machine.search import DeviatingActs, deviation, simpler, without
 from hookcheck.programs.program import Program
 from hookcheck.repro.acts import ActLines, Cast, Noted, Played
+from hookcheck.repro.formatting import formatted
 from hookcheck.repro.heading import LACKS, ending, header, since_guard
 from hookcheck.repro.links import links
-from hookcheck.repro.runs import forked, spaced
+from hookcheck.repro.runs import forked
 from hookcheck.repro.search import Run
-from hookcheck.repro.wrapping import wrapped
 
 LEVELS = tuple(Noted(modules, values, results) for values, modules, results in product((False, True), repeat=3))
 """What a script may note, the least first."""
@@ -234,7 +234,7 @@ def _script(program: Program, heading: str, shown: DeviatingActs, control: Confo
         _guard(program, writing.registered),
         *(["\n".join(tops)] if tops else []),
     ]
-    return wrapped("\n\n".join(blocks) + f"\n\n\n{main}") + "\n"
+    return formatted("\n\n".join([*blocks, main]))
 
 
 def _function(body: Sequence[str], writing: ActLines, raises: bool, forks: bool) -> str:
@@ -247,7 +247,7 @@ def _function(body: Sequence[str], writing: ActLines, raises: bool, forks: bool)
         lines = ["try:", *(f"    {line}" for line in body), *caught, lines[-1]]
     handles = ["handles = {}"] if writing.handles and not top else []
     lines = ["calls.clear()" if top else "calls = []", *handles, *lines]
-    return "\n".join([f"def run({'experiment' * forks}):", *(f"    {line}".rstrip() for line in spaced(lines))])
+    return "\n".join([f"def run({'experiment' * forks}):", *(f"    {line}".rstrip() for line in lines)])
 
 
 def _verdict(expected: list[object], of_control: list[object] | None, act: Act) -> str:
@@ -285,7 +285,7 @@ def _imports(text: str) -> str:
     standard += ["from functools import partial"] if "partial(" in text else []
     of_all = sorted({*re.findall(r"\bregister_module_\w+(?=\()", text)})
     modules = [f"from torch.nn.modules.module import {', '.join(of_all)}"] if of_all else []
-    return "\n".join([*standard, *([""] if standard else []), "import torch", "from torch import nn", *modules])
+    return "\n".join([*standard, "import torch", "from torch import nn", *modules])
 
 
 def _guard(program: Program, hooks: Sequence[RegisterAct]) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.scopes import Scopes
-from hookcheck.repro.wrapping import WIDTH
 
 
 def forked(experiment: Sequence[str], control: Sequence[str]) -> list[str]:
@@ -70,17 +70,3 @@ def _alike(some: Sequence[str], others: Sequence[str]) -> int:
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
-
-
-def spaced(body: Sequence[str]) -> Iterator[str]:
-    """The lines of a function, with empty ones around each function in it, as formatters have them."""
-    before, within = "", -1
-    for line in body:
-        indent = _indent(line)
-        defines = line.lstrip().startswith("def ")
-        ends = line.strip() and 0 <= indent <= within
-        if before.strip() and ((defines and not before.lstrip().startswith("def ")) or ends):
-            yield ""
-        within = indent if defines and (within < 0 or ends) else -1 if ends else within
-        before = line
-        yield line

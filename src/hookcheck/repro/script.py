@@ -17,7 +17,7 @@ from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.registering import PREPEND
-from hookcheck.repro.editing import quoted, unbracketed
+from hookcheck.repro.formatting import WIDTH, formatted
 from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
@@ -37,12 +37,10 @@ from hookcheck.repro.question import (
     WARNINGS,
     Question,
 )
-from hookcheck.repro.runs import forked, spaced
+from hookcheck.repro.runs import forked
 from hookcheck.repro.sighting import Sighting
 from hookcheck.repro.words import derivation, title
-from hookcheck.repro.wrapping import WIDTH, wrapped
-from hookcheck.repro.writing import is_needed, joined
-from hookcheck.repro.writing import spaced as apart
+from hookcheck.repro.writing import is_needed
 from hookcheck.topology.model import Topology
 from hookcheck.topology.needs import needs
 
@@ -93,8 +91,7 @@ class Parts:
         """The script."""
         imports = _imports(self.imports, f"{self.body}\n{self.verdict}")
         blocks = [self.head, "\n".join(imports), *filter(None, [self.guard])]
-        text = joined(quoted("\n\n".join([*blocks, self.body, self.verdict])))
-        return wrapped("\n".join(unbracketed(line).rstrip() for line in apart(text).split("\n"))) + "\n"
+        return formatted("\n\n".join([*blocks, self.body, self.verdict]))
 
 
 def script(sighting: Sighting, asked: Question, way: Way) -> str:
@@ -250,7 +247,7 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
         body = ["try:", *(f"    {line}" for line in body), *caught]
     else:
         body = [*body, result]
-    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in spaced(body))])
+    return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in body)])
 
 
 def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
@@ -297,14 +294,7 @@ def raising(act: str) -> str:
 def _imports(lines: Sequence[str], body: str) -> list[str]:
     """The lines that import what a script may need, as far as its ``body`` still does."""
     needed = {line for line in lines if is_needed(line, body)}
-    torches = {line for line in needed if "torch" in line}
-    standard = sorted(needed - torches, key=_plain_first)
-    ordered = sorted({*torches, "import torch", "from torch import nn"}, key=_plain_first)
-    return [*standard, *([""] if standard else []), *ordered]
-
-
-def _plain_first(line: str) -> tuple[bool, str]:
-    return line.startswith("from"), line
+    return sorted({*needed, "import torch", "from torch import nn"})
 
 
 def _guard(kind: HookKind, topology: Topology, device: str) -> str:

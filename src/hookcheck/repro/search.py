@@ -85,7 +85,7 @@ class Search:
         said = ""
         for _ in range(self.tries):
             try:
-                code, said = self.run(self.written.script(text, self.fact, plain))
+                code, said = self.run(self.written.draft(text, self.fact, plain))
             except Exception:
                 return None, ""
             if code == 1 and failing(said) == self.fact:

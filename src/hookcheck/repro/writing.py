@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable
 
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
+from hookcheck.repro.formatting import WIDTH, formatted
 from hookcheck.repro.heading import FAILS, LACKS, header, release, since_guard
 from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
-from hookcheck.repro.syntax import comments_above, lines_of, may_name, without
-from hookcheck.repro.wrapping import WIDTH, wrapped
+from hookcheck.repro.syntax import lines_of, may_name, without
 
 DIGITS = 5
 """Digits that numbers are compared by: so many of what a program states are sure (`hookcheck.oracle.tolerance`)."""
@@ -140,10 +139,15 @@ class Written:
         self.others_end, self.watched = others_end, watched and program.alone
 
     def script(self, text: str, fact: str, plain: str = PLAIN, remark: str = "", control: str = "") -> str:
-        """The script; with a ``fact`` that is what it is about. Both sides are compared as ``plain`` makes them.
+        """The script, as a formatter has it; with a ``fact`` that is what it is about. Both sides are compared as
+        ``plain`` makes them.
 
         With a ``control`` it ends with another exit code where that is not so.
         """
+        return formatted(self.draft(text, fact, plain, remark, control))
+
+    def draft(self, text: str, fact: str, plain: str = PLAIN, remark: str = "", control: str = "") -> str:
+        """The same before it is formatted, which is enough to run it."""
         program, name = self.program, self.program.judge.__name__
         least = program.since if self.device == "cpu" else max(program.since, "2.0", key=release)
         text, since = without_guards(text, least)
@@ -171,7 +175,7 @@ class Written:
         seeded = re.search(r"rand|\bLinear|Conv|LSTM|Transformer", body)
         blocks = [
             _header(program) + (f"\n# {remark}" if remark else ""),
-            imported(imports),
+            "\n".join(sorted(imports)),
             *filter(None, ["\n".join(_guards(since, self.device))]),
             *([WATCHED] if self.watched else []),
             *(f"\n{helper}" for helper in helpers),
@@ -179,7 +183,7 @@ class Written:
             f"\n{body}",
             *([f"\n{run}"] if run else []),
         ]
-        return wrapped(spaced(joined("\n\n".join(blocks)))) + "\n"
+        return "\n\n".join(blocks)
 
 
 def _told_apart(name: str, other: str) -> str:
@@ -193,72 +197,6 @@ def _told_apart(name: str, other: str) -> str:
     ends = {"startswith": next(first, name), "endswith": max(last, key=lambda end: -len(end), default=name)}
     method, words = min(ends.items(), key=lambda end: len(end[1]))
     return f"name.{method}({quoted(repr(words))})"
-
-
-def joined(text: str) -> str:
-    """The text with the statements on one line that have room there; what has comments in it stays."""
-    statements = [n for n in ast.walk(ast.parse(text)) if isinstance(n, (ast.Expr, ast.Assign, ast.Return))]
-    for node in sorted(statements, key=lambda node: -node.lineno):
-        lines = text.split("\n")
-        several = lines[node.lineno - 1 : node.end_lineno]
-        line = f"{' ' * node.col_offset}{quoted(ast.unparse(node))}"
-        fits = len(line) <= WIDTH and "\n" not in line and "#" not in "".join(several)
-        if len(several) > 1 and fits and '"""' not in "".join(several):
-            lines[node.lineno - 1 : node.end_lineno] = [line]
-            text = "\n".join(lines)
-    return text
-
-
-def spaced(text: str) -> str:
-    """The text with two blank lines around definitions at its top, and at most one elsewhere."""
-    lines = text.strip("\n").split("\n")
-    body = ast.parse(text).body
-    starts = {}
-    for before, part in zip(body, body[1:]):
-        first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
-        while lines[first - 2].startswith("#"):
-            first -= 1
-        definition = any(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in (before, part))
-        starts[first] = 2 if definition else None
-    result: list[str] = []
-    for number, line in enumerate(lines, 1):
-        blank = starts.get(number)
-        if blank is not None:
-            while result and not result[-1]:
-                result.pop()
-            result += [""] * blank
-        if line or (result and result[-1] and not result[-1].endswith(":")):
-            result.append(line)
-    return _set_apart("\n".join(result))
-
-
-def _set_apart(text: str) -> str:
-    """The text with an empty line behind imports, and around a function in a block, as formatters have it."""
-    lines = text.split("\n")
-    imports, defines = (ast.Import, ast.ImportFrom), (ast.FunctionDef, ast.ClassDef)
-    ahead: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        for block in (getattr(node, name, None) for name in ("body", "orelse", "finalbody")):
-            if not isinstance(block, list):
-                continue
-            if isinstance(node, (ast.For, ast.While, ast.If, ast.With, ast.Try)) and isinstance(
-                block[:1] and block[0], defines
-            ):
-                ahead.add(_first_line(block[0], lines))
-            for before, part in zip(block, block[1:]):
-                behind_imports = isinstance(before, imports) and not isinstance(part, imports)
-                if behind_imports or isinstance(before, defines) or isinstance(part, defines):
-                    ahead.add(_first_line(part, lines))
-    for number in sorted(ahead, reverse=True):
-        if lines[number - 2]:
-            lines.insert(number - 1, "")
-    return "\n".join(lines)
-
-
-def _first_line(part: ast.stmt, lines: list[str]) -> int:
-    """The line at which a statement begins, with its decorators, and the comments above it."""
-    first = min([part.lineno, *(d.lineno for d in getattr(part, "decorator_list", []))])
-    return comments_above(lines, first)
 
 
 _OF_DICTS = """    if type(value) is dict:
@@ -342,21 +280,6 @@ def is_needed(line: str, text: str) -> bool:
     node = ast.parse(line).body[0]
     assert isinstance(node, (ast.Import, ast.ImportFrom))
     return any(re.search(rf"\b{(a.asname or a.name).partition('.')[0]}\b", text) for a in node.names)
-
-
-def imported(lines: Iterable[str]) -> str:
-    """Import statements in the order of PEP 8, one a module: those of the standard library, and those of torch."""
-    names: dict[str, set[str]] = {}
-    for line in lines:
-        module, _, name = line.partition(" import ")
-        names.setdefault(module if name else line, set()).update(filter(None, [name]))
-    merged = [
-        f"{module} import {', '.join(sorted(names_of))}" if names_of else module for module, names_of in names.items()
-    ]
-    ordered = sorted(merged, key=lambda line: (line.startswith("from"), line))
-    of_torch = [line for line in ordered if line.split()[1].partition(".")[0] == "torch"]
-    others = [line for line in ordered if line not in of_torch]
-    return "\n".join([*others, *([""] if others else []), *of_torch])
 
 
 def _guards(since: str, device: str) -> list[str]:

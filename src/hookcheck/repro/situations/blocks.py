@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Union
 
-from hookcheck.repro.wrapping import WIDTH
+from hookcheck.repro.formatting import WIDTH
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from hookcheck.programs.situations.fitting import LATER
 from hookcheck.programs.situations.sites import SITES, Release
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
+from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.situations.noting import NUMBERS
 from hookcheck.repro.situations.reduced import Scene
-from hookcheck.repro.wrapping import WIDTH
 from hookcheck.repro.writing import is_needed
 
 MODULES = ("copy", "gc", "pickle", "weakref")

@@ -12,6 +12,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import Program
 from hookcheck.repro.choice import executed
 from hookcheck.repro.editing import quoted
+from hookcheck.repro.formatting import WIDTH, formatted
 from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.links import links
 from hookcheck.repro.search import LONGEST
@@ -22,8 +23,6 @@ from hookcheck.repro.situations.noting import RAISED
 from hookcheck.repro.situations.reduced import SCENES, Scene, controls, of_other_kinds, reduced
 from hookcheck.repro.situations.title import title, why
 from hookcheck.repro.situations.wording import Wording, wordings
-from hookcheck.repro.wrapping import WIDTH, wrapped
-from hookcheck.repro.writing import imported, spaced
 
 
 class Situated(NamedTuple):
@@ -102,12 +101,12 @@ def _written(program: Program, scene: Scene, control: Scene | None, wording: Wor
     guard = since_guard(".".join(map(str, max(release(program.since), *map(since, scenes)))))
     blocks = [
         header(heading, next(iter(links(program.source)), "").partition("#")[0]),
-        imported(needs.imports),
+        "\n".join(sorted(needs.imports)),
         *needs.late,
         *(f"if {condition}:\n    raise SystemExit({LACKS})" for condition in guard),
         needs.code,
     ]
-    return wrapped(spaced("\n\n".join(blocks))) + "\n"
+    return formatted("\n\n".join(blocks))
 
 
 def _outside(acting: SceneWriter, wording: Wording) -> list[str]:
