@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from textwrap import dedent
 
 import pytest
@@ -46,6 +47,15 @@ def test_what_hangs_is_ended_and_the_next_script_runs(monkeypatch: pytest.Monkey
         assert run(SAYS)[0] == 0
 
 
+@NEEDS_FORKS
+def test_what_takes_much_longer_than_the_first_script_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "LEAST", 0.5)
+    monkeypatch.setattr(prepared, "SLOWER", 0)
+    with prepared.prepared() as run:
+        assert run(SAYS)[0] == 0
+        assert run("import time\ntime.sleep(600)") == (None, "it hangs")
+
+
 def test_without_forks_each_script_has_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork", raising=False)
     with prepared.prepared() as run:
@@ -65,6 +75,11 @@ def test_after_its_time_no_script_shows_anything() -> None:
     run = InTime(lambda script: (1, script), 60.0, tried.append)
     assert [run("first"), run("second")] == [(1, "first"), (1, "second")]
     assert tried == [0, 0, 1]
+
+
+def test_its_time_begins_when_the_first_script_has_run() -> None:
+    run = InTime(lambda script: (time.sleep(0.2), (1, script))[1], 0.1)
+    assert [run("first"), run("second")] == [(1, "first"), (1, "second")]
 
 
 def test_what_is_shortest_when_the_time_is_up_is_the_script() -> None:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,6 +45,9 @@ runpy.run_path(path, run_name="__main__")
 """
 """The process that is copied: it reads where a script is, and says how that ended. A copy ends as any process does."""
 
+SLOWER, LEAST = 8, 10
+"""A script hangs that takes so many times as long as the first one, which is the whole program, and so many seconds."""
+
 MODULE = re.compile(r"torch(?:\.\w+)+")
 
 
@@ -67,14 +71,18 @@ def prepared() -> Iterator[Run]:
         yield executed_alone
         return
     running: list[subprocess.Popen[str]] = []
+    limits: list[float] = []
 
     def run(script: str) -> tuple[int | None, str]:
         if not running:
             running.append(_begun(modules(script)))
-        code, said = _of_copy(running[0], script)
+        began = time.monotonic()
+        longest = ALONE_HANG_LIMIT / 2
+        code, said = _of_copy(running[0], script, limits[0] if limits else longest)
         if code is None:
             _ended(running.pop())
-            return None, said
+        elif not limits:
+            limits.append(min(longest, max(LEAST, SLOWER * (time.monotonic() - began))))
         return code, said
 
     try:
@@ -102,8 +110,9 @@ def _ended(process: subprocess.Popen[str]) -> None:
     process.communicate()
 
 
-def _of_copy(process: subprocess.Popen[str], script: str) -> tuple[int | None, str]:
-    """The exit code of a script in a copy, and what it says; None if it does not come to an end."""
+def _of_copy(process: subprocess.Popen[str], script: str, limit: float) -> tuple[int | None, str]:
+    """The exit code of a script in a copy, and what it says; None if it does not come to an end within ``limit``
+    seconds."""
     assert process.stdin is not None
     assert process.stdout is not None
     with tempfile.TemporaryDirectory(prefix="hookcheck-repro-") as folder:
@@ -111,7 +120,7 @@ def _of_copy(process: subprocess.Popen[str], script: str) -> tuple[int | None, s
         path.write_text(script, encoding="utf-8")
         process.stdin.write(f"{path}\n")
         process.stdin.flush()
-        answer = _line(process.stdout, ALONE_HANG_LIMIT / 2)
+        answer = _line(process.stdout, limit)
         said = path.with_name(f"{path.name}.said")
         return (int(answer), said.read_text(errors="replace")) if answer else (None, "it hangs")
 

@@ -29,8 +29,9 @@ Change = Callable[[str], Optional[str]]
 
 @dataclass
 class InTime:
-    """A ``run`` for so many ``seconds``, which begin with the first script; after that no script shows anything any
-    more, and what is the shortest by then stays. ``tried`` is told how many scripts were run."""
+    """A ``run`` for so many ``seconds``, which begin when the first script has run, since what that imports the others
+    find there; after that no script shows anything any more, and what is the shortest by then stays. ``tried`` is told
+    how many scripts were run."""
 
     run: Run
     seconds: float
@@ -42,11 +43,11 @@ class InTime:
         """Runs a script, if there is time."""
         if self.over:
             return None, ""
-        if self.began is None:
-            self.began = time.monotonic()
         self.tried(self.scripts)
         self.scripts += 1
-        return self.run(script)
+        result = self.run(script)
+        self.began = self.began or time.monotonic()
+        return result
 
     @property
     def over(self) -> bool:
