@@ -60,11 +60,32 @@ def compiling(topology: Topology) -> Iterator[None]:
         yield
         return
     with optimizers_preserved(), unlogged():
-        _dynamo().reset()
+        _forget()
         try:
             yield
         finally:
-            _dynamo().reset()
+            _forget()
+
+
+def _forget() -> None:
+    """Has torch.compile forget what it compiled.
+
+    Up to 2.3 it also remembers, as long as the process lives, which classes of modules had hooks of their own: it goes
+    into a call of such a module, and puts others into the graph as a whole. So that a network shows the
+    same whatever was compiled before it, that is so of all classes of torch from the beginning.
+    """
+    _dynamo().reset()
+    tracker = import_module("torch._dynamo.mutation_guard").GenerationTracker
+    if not hasattr(tracker, "clear"):  # since 2.4 a reset calls it
+        for layer in _subclasses(torch.nn.Module):
+            tracker.mark_class_dynamic(layer)
+
+
+def _subclasses(of: type[Any]) -> Iterator[type[Any]]:
+    each: type[Any]
+    for each in of.__subclasses__():
+        yield each
+        yield from _subclasses(each)
 
 
 FOR_LOGS = (
