@@ -101,6 +101,8 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
     """Why a topology says nothing about cuts, or an empty text; and in what the two oracles differ."""
     if unavailable(topology, None):
         return NEWER, []
+    if compiles(topology):
+        return COMPILED, []
     plain = Ran(topology, None)
     expected = Expected(topology, values(topology))
     if plain.raised or [*results(expected, plain, joined=False)]:
@@ -108,8 +110,6 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
         return OVERFLOWS if expected.overflows else TRANSFORMED if zeros else BROKEN, []
     if not TRANSFORMING.isdisjoint(inside(topology)):
         return TRANSFORMED, []
-    if compiles(topology):
-        return COMPILED, []
     wrong: list[str] = []
     for joined in (True, False):
         ran = Ran(topology, joined)

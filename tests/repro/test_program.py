@@ -23,11 +23,12 @@ from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, WHOLE, Pro
 from hookcheck.programs.running import examine_program
 from hookcheck.repro.alone import alone
 from hookcheck.repro.bare import bare
+from hookcheck.repro.contrast import STATES
 from hookcheck.repro.editing import source
 from hookcheck.repro.heading import FAILS
 from hookcheck.repro.issue import _other_codes
 from hookcheck.repro.program import GIVEN, program_script, varying
-from hookcheck.repro.said import may_hide
+from hookcheck.repro.said import OBSERVED, may_hide
 from hookcheck.repro.writing import (
     FAILURE,
     NESTED,
@@ -84,8 +85,12 @@ def test_says_what_the_program_says(id: str) -> None:
     result = examine_program(program, Ledger(()), about if torch.cuda.is_available() else "cpu")
     code, words = executed(program_script(program))
     assert code == (3 if result.outcome != RAN else int(bool(result.deviations))), words
-    wrong = words.strip().split("\n")[-1].partition(": expected ")  # it ends with the first that is not so
-    assert code != 1 or not wrong[1] or wrong[0] in {result.deviations[0].subject, *varying(program)}
+    last = words.strip().split("\n")[-1]  # it ends with the first that is not so, or as a call raises
+    assert (
+        code != 1
+        or OBSERVED not in last
+        or last.partition(STATES)[0] in {result.deviations[0].subject, *varying(program)}
+    )
 
 
 FACTS: dict[str, Callable[[Check], None]] = {
@@ -155,6 +160,10 @@ def test_what_fails_is_told_on_one_line() -> None:
     exec(FAILURE, names)
     assert names["failure"](lambda: exec("raise ValueError('no\\nmore')")) == "ValueError: no"
     assert names["failure"](lambda: 1) is None
+
+
+def test_what_is_called_is_all_of_what_is_chosen() -> None:
+    assert stated('def act(check):\n    check.works("fact", f if c else g)') == "def act():\n    (f if c else g)()"
 
 
 def test_where_a_fact_is_that_something_works_others_that_do_are_said_too() -> None:

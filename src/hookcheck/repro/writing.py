@@ -255,9 +255,10 @@ def _of_check(call: ast.Call) -> bool:
 
 
 def _source(text: str, argument: ast.expr, called: bool) -> str:
-    """An argument as it is written, on one line; in brackets where a lambda is called."""
+    """An argument as it is written, on one line; in brackets where what is called would be its last part alone."""
     line = " ".join(source(text, argument).split())
-    return f"({line})" if called and isinstance(argument, ast.Lambda) else line
+    whole = not called or isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+    return line if whole else f"({line})"
 
 
 def _run(called: bool, name: str, device: str, fact: str) -> str:
