@@ -329,7 +329,7 @@ def test_a_deviating_program_has_a_short_script(id: str) -> None:
             "HO-01",
             "deepcopy of symbolic_trace: register_forward_hook on the root",
             "1.8",
-            "without symbolic_trace: expected ",
+            "deepcopy of symbolic_trace: register_forward_hook on 0: expected ",
         ),
         ("AL-01", "grad of a, with a leaf that is asked for", "2.0", "by backward: expected "),
     ],

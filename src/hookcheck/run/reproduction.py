@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -132,7 +133,8 @@ def make(causes: Iterable[Cause], folder: Path, corpus: Path, torch: str) -> Ite
 
 
 def reduced_script(cause: Cause, corpus: Path) -> str:
-    """The script of what shows a cause, reduced on the torch at hand.
+    """The script of what shows a cause, reduced on the torch at hand for as long as it takes, so that a slower machine
+    makes the same.
 
     Raises:
         HookcheckError: this torch does not show it.
@@ -143,7 +145,7 @@ def reduced_script(cause: Cause, corpus: Path) -> str:
 
     clause, example = CLAUSES[cause.clause], cause.example
     if isinstance(clause, Program):
-        return of_a_program(clause, "cpu", cause.name).script
+        return of_a_program(clause, "cpu", cause.name, seconds=math.inf).script
     content = example.network.content if example.network else None
     topology = decode(content) if content else _of_corpus(corpus, example.topology)
     wanted = Wanted(topology, example.family, example.family, cause.clause, example.kind)

@@ -173,13 +173,15 @@ def in_two_ways(net: Module, name: str, option: str, log: list[str]) -> dict[Any
     words: dict[Any, str] = {}
     for path, module in net.named_modules():
         for way in () if isinstance(module, nn.ModuleDict) else ({}, {option: True}):
-
-            def hook(*arguments: Any, word: str = f"{' '.join(way) or 'plain'} on {path or 'the root'}") -> None:
-                log.append(f"{word}: {len(arguments)}")
-
+            word = f"{' '.join(way) or 'plain'} on {path or 'the root'}"
+            hook = _noting(log, word)
             getattr(module, name)(hook, **way)
-            words[hook] = f"{' '.join(way) or 'plain'} on {path or 'the root'}"
+            words[hook] = word
     return words
+
+
+def _noting(log: list[str], word: str) -> Callable[..., None]:
+    return lambda *arguments: log.append(f"{word}: {len(arguments)}")
 
 
 @program(
