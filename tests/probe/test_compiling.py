@@ -12,7 +12,7 @@ from hookcheck.probe import compiling
 from hookcheck.probe.run import release
 
 
-@pytest.mark.skipif(release(torch.__version__) < (2, 1), reason="this torch compiles nothing")
+@pytest.mark.skipif(release(torch.__version__) < (2, 1), reason="no network is compiled on this torch")
 @pytest.mark.parametrize("clears", [True, False], ids=["since 2.4", "up to 2.3"])
 def test_where_a_reset_keeps_classes_all_of_them_are_as_after_a_hook(
     clears: bool, monkeypatch: pytest.MonkeyPatch

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from textwrap import dedent
+from types import SimpleNamespace
 
 import pytest
 
@@ -77,9 +77,16 @@ def test_after_its_time_no_script_shows_anything() -> None:
     assert tried == [0, 0, 1]
 
 
-def test_its_time_begins_when_the_first_script_has_run() -> None:
-    run = InTime(lambda script: (time.sleep(0.2), (1, script))[1], 0.1)
-    assert [run("first"), run("second")] == [(1, "first"), (1, "second")]
+def test_its_time_begins_when_the_first_script_has_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("hookcheck.repro.search.time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    def slow(script: str) -> tuple[int, str]:
+        clock[0] += 80.0
+        return 1, script
+
+    run = InTime(slow, 60.0)
+    assert [run("first"), run("second"), run("third")] == [(1, "first"), (1, "second"), (None, "")]
 
 
 def test_what_is_shortest_when_the_time_is_up_is_the_script() -> None:

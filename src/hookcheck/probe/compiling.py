@@ -71,8 +71,8 @@ def _forget() -> None:
     """Has torch.compile forget what it compiled.
 
     Up to 2.3 it also remembers, as long as the process lives, which classes of modules had hooks of their own: it goes
-    into a call of such a module, and puts others into the graph as a whole. So that a network shows the
-    same whatever was compiled before it, that is so of all classes of torch from the beginning.
+    into a call of such a module, and puts others into the graph as a whole. What a network showed depended on what was
+    compiled before it; so all classes of torch are taken for such from the beginning.
     """
     _dynamo().reset()
     tracker = import_module("torch._dynamo.mutation_guard").GenerationTracker
@@ -82,6 +82,7 @@ def _forget() -> None:
 
 
 def _subclasses(of: type[Any]) -> Iterator[type[Any]]:
+    """All classes that are derived from one, and from those."""
     each: type[Any]
     for each in of.__subclasses__():
         yield each
