@@ -70,15 +70,21 @@ def test_forward_and_vjp_are_those_of_jax(kind: type[Primitive], data: st.DataOb
         of_batch = IN_JAX[kind](primitive, primitive.batched(tuple(given), primitive.axes_in(len(given))), everything)
         return primitive.bare(of_batch, primitive.axes_out)
 
+    def forward_and_vjp(inputs: Any, parameters: Any, cotangents: Any) -> Any:
+        outputs, pull = jax.vjp(function, inputs, parameters)
+        return outputs, pull(cotangents)
+
     trained = {name: step.parameters[name] for name in primitive.parameters()}
-    outputs, pull = jax.vjp(function, [step.inputs[i] for i in floats], trained)
     observed = primitive.forward(step.inputs, step.parameters)
     differentiable = [j for j, y in enumerate(observed) if y.dtype.kind in "fc"]
+    # Compiled as one: each operation alone would be compiled for its shapes.
+    outputs, (wanted_inputs, wanted_parameters) = jax.jit(forward_and_vjp)(
+        [step.inputs[i] for i in floats], trained, tuple(step.cotangents[j] for j in differentiable)
+    )
     assert len(outputs) == len(differentiable)
     for j, output in zip(differentiable, outputs):
         assert_close(observed[j], np.asarray(output))
     of_inputs, of_parameters = primitive.vjp(step.inputs, step.parameters, step.cotangents)
-    wanted_inputs, wanted_parameters = pull(tuple(jax.numpy.asarray(step.cotangents[j]) for j in differentiable))
     for i, theirs in zip(floats, wanted_inputs):
         gradient = of_inputs[i]
         assert gradient is not None
