@@ -23,6 +23,7 @@ from hookcheck.repro.unstated import past
 
 from .cases import PROGRAMS, SCRIPTED, executed
 from .test_agreement import RECORD, record
+from .test_causes import with_controls
 
 PROGRAM = """
 def noting(log, word):
@@ -293,8 +294,9 @@ def test_a_parameter_that_is_named_as_a_function_is_not_one() -> None:
 
 
 def deviating() -> list[str]:
-    """The programs that run in this process and deviate in the record of this torch; without one all."""
-    quick = [program.id for program in SCRIPTED if not program.alone]
+    """The programs that run in this process and deviate in the record of this torch, but for those of which
+    `test_causes` makes a script with a control; without a record all."""
+    quick = [program.id for program in SCRIPTED if not program.alone and program.id not in with_controls()]
     if not RECORD.exists():
         return quick
     clauses = {d.clause for group in record().alike for d in group.deviations if group.family == PROGRAM_FAMILY}
