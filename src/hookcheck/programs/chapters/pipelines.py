@@ -7,6 +7,7 @@ there is time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -22,20 +23,6 @@ from hookcheck.programs.program import program
 
 PIPELINES = "torch.distributed.pipelining"
 
-
-HOOKS: dict[str, Callable[[Any, Any], Any]] = {
-    "input": lambda module, note: module.register_forward_pre_hook(lambda module, args: note(args[0])),
-    "output": lambda module, note: module.register_forward_hook(lambda module, args, output: note(output)),
-    "output gradient": lambda module, note: module.register_forward_hook(
-        lambda module, args, output: output.register_hook(note) and None
-    ),
-    "input gradient": lambda module, note: module.register_forward_pre_hook(
-        lambda module, args: args[0].register_hook(note) and None if args[0].requires_grad else None
-    ),
-    "accumulated": lambda module, note: module.w.register_post_accumulate_grad_hook(lambda w: note(w.grad)),
-}
-"""What puts hooks on the module of a stage that note what they see."""
-
 SEEN = {
     "input": ([1.0, 10.0], [2.0, 20.0]),
     "output": ([2.0, 20.0], [6.0, 60.0]),
@@ -49,16 +36,27 @@ SEEN = {
 def _two_steps(rank: int) -> list[Any]:
     """What hooks see in both processes, in each of two steps of a pipeline whose stages give 2x and 3x."""
     pipelining: Any = import_module(PIPELINES)
-    log, steps, both = dict[str, "list[float]"](), list[Any](), list[Any]((None, None))
+    log, steps, both = defaultdict[str, "list[float]"](list), list[Any](), list[Any]((None, None))
+
+    def note(name: str, value: Any) -> None:
+        log[name].append(value.item())
+
+    def note_gradient(name: str, tensor: Any) -> None:
+        if tensor.requires_grad:
+            tensor.register_hook(lambda gradient: note(name, gradient))
+
     module = _weighted(rank + 2.0)
-    for name, put in HOOKS.items():
-        put(module, lambda value, name=name: log[name].append(value.item()))
+    module.register_forward_pre_hook(lambda module, args: note("input", args[0]))
+    module.register_forward_hook(lambda module, args, output: note("output", output))
+    module.register_forward_hook(lambda module, args, output: note_gradient("output gradient", output))
+    module.register_forward_pre_hook(lambda module, args: note_gradient("input gradient", args[0]))
+    module.w.register_post_accumulate_grad_hook(lambda w: note("accumulated", w.grad))
     ends = [torch.zeros(1, 1, requires_grad=needs) for needs in (rank > 0, True)]
     stage = pipelining.PipelineStage(module, rank, 2, torch.device("cpu"), *ends)
     schedule = pipelining.ScheduleGPipe(stage, 2, lambda output, target: (output * target).sum())
     batch, target = torch.tensor([[1.0], [10.0]]), torch.tensor([[5.0], [7.0]])
     for _ in range(2):
-        log.update({name: [] for name in HOOKS})
+        log.clear()
         module.w.grad = None
         schedule.step(target=target) if rank else schedule.step(batch)
         steps.append({**log})
@@ -77,7 +75,7 @@ def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
     for rank, steps in enumerate(of_two(check, _two_steps)):
         for step, log in enumerate(steps):
             for name, due in SEEN.items():
-                check.equal(f"process {rank}, step {step}: {name}", log[name], due[rank], CALL)
+                check.equal(f"process {rank}, step {step}: {name}", log.get(name, []), due[rank], CALL)
 
 
 def _offered(name: str) -> Any:
