@@ -1,4 +1,4 @@
-"""What all tests share: how long an example takes is the affair of the machine, and of what else runs on it."""
+"""What all tests share: one thread of torch, and no limit on how long an example takes, since machines differ."""
 
 import os
 

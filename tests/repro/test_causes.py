@@ -105,6 +105,7 @@ def test_the_script_of_a_program_has_a_control(name: str) -> None:
         pytest.skip("this torch does not show it")
     text = reduced_script(cause, conformance_folder() / "corpus")
     assert text.count("\n") <= LONGEST
+    assert max(map(len, text.split("\n"))) <= WIDTH
     assert "# no control" not in text or release(torch.__version__) < FOUND_SINCE
 
 
