@@ -43,14 +43,6 @@ def excuses(program: Program, facts: Mapping[str, Finding]) -> dict[str, str | N
     }
 
 
-@cache
-def soundly(id: str) -> Mapping[str, str | None]:
-    """The facts of the program of that id that are not so on an unchanged torch, as `excuses` has them."""
-    program = CLAUSES[id]
-    assert isinstance(program, Program)
-    return excuses(program, wrong(program))
-
-
 @contextmanager
 def _on(hosts: tuple[str, ...]) -> Iterator[None]:
     """Of the hosts of modules only those run that are named, if any are: all take ten seconds and more."""
@@ -62,10 +54,20 @@ def _on(hosts: tuple[str, ...]) -> Iterator[None]:
         yield
 
 
+@cache
+def soundly(id: str, hosts: tuple[str, ...] = ()) -> Mapping[str, str | None]:
+    """The facts of the program of that id that are not so on an unchanged torch, as `excuses` has them; of those hosts
+    alone, if any are named."""
+    program = CLAUSES[id]
+    assert isinstance(program, Program)
+    with _on(hosts):
+        return excuses(program, wrong(program))
+
+
 def changed(program: Program, fault: Fault) -> dict[str, Finding]:
     """The facts of the program that are not so because of ``fault`` alone; those among them that are not so anyway show
     it by what no entry of the ledger says."""
-    before = soundly(program.id)
+    before = soundly(program.id, fault.hosts)
     with _on(fault.hosts), fault.patch():
         after = wrong(program)
     otherwise = {name for name, entry in excuses(program, after).items() if entry is None and before.get(name)}

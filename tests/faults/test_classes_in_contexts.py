@@ -72,6 +72,7 @@ def shows(topology: Topology, kind: str, name: str, word: str) -> tuple[bool, bo
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", [*OWNERS, *LASTING])
 def test_a_context_that_loses_the_hooks_of_a_class_is_seen(name: str) -> None:
     """On each line where a module with such a tensor is called in the context, and on no other. Some

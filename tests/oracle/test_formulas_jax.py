@@ -51,6 +51,7 @@ def test_every_layer_and_operation_is_in_jax_or_said_not_to_be() -> None:
     assert all(NOT_IN_JAX.values())
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", IN_JAX, ids=lambda kind: kind.__name__)
 @settings(max_examples=3)
 @given(data=st.data())

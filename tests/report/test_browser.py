@@ -134,6 +134,7 @@ def test_a_phone_shows_a_page_without_sideways_scroll_or_complaint(
     assert all(url.startswith(site.as_uri()) for url in opened.asked)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("address", PAGES)
 def test_axe_finds_nothing_serious(site: Path, visit: Any, address: str, scheme: str) -> None:

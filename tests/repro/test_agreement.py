@@ -143,12 +143,14 @@ def agrees(torch_with: Callable[[], AbstractContextManager[None]], kind: HookKin
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("how", "clause"), BROKEN)
 def test_a_broken_torch_and_a_mended_one(how: str, clause: str) -> None:
     agrees(lambda: broken("register_full_backward_hook", how), KINDS["full_backward"], clause)
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("how", "clause"), OTHERWISE)
 def test_a_torch_that_calls_other_kinds_otherwise(how: str, clause: str) -> None:
     kind, change, _ = NEW_CHANGES[how]

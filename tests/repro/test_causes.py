@@ -9,7 +9,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -42,8 +41,7 @@ def recorded() -> Mapping[str, list[Cause]]:
 
 @lru_cache(maxsize=1)
 def one_an_entry() -> dict[str, Cause]:
-    """For each entry of the ledger, and each way to deviate that none explains, a cause of a clause that has few yet;
-    of the networks that compile one in three, since a search compiles each of hundreds of candidates."""
+    """For each entry of the ledger, and each way to deviate that none explains, a cause of a clause that has few."""
     by_name: dict[str, list[Cause]] = defaultdict(list)
     for cause in (cause for those in recorded().values() for cause in those):
         if cause.example.family != PROGRAM:
@@ -54,9 +52,7 @@ def one_an_entry() -> dict[str, Cause]:
         cause = min(those, key=lambda cause: times[cause.clause])
         times[cause.clause] += 1
         result[f"{cause.clause}-{name}"] = cause
-    compiling = [name for name, cause in result.items() if cause.example.family == "compiled"]
-    drawn = compiling[::3]
-    return {name: cause for name, cause in result.items() if name in drawn or name not in compiling}
+    return result
 
 
 HARD = (
@@ -81,14 +77,15 @@ def with_controls() -> set[str]:
 
 @lru_cache(maxsize=1)
 def further() -> dict[str, Cause]:
-    """The last cause of one in four of the programs that have several; of the first fact of each that is not so
-    `test_slicing` has a test, of those that are `HARD` the test of their controls."""
+    """The last cause of the programs that have several; of the first fact of each that is not so `test_slicing` has a
+    test, of those that are `HARD` the test of their controls."""
     programs = {clause: those for clause, those in recorded().items() if those and those[0].example.family == PROGRAM}
     last = {f"{clause}/{those[-1].name}": those[-1] for clause, those in programs.items() if len(those) > 1}
-    return {name: cause for name, cause in islice(last.items(), 0, None, 4) if name not in HARD}
+    return {name: cause for name, cause in last.items() if name not in HARD}
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", further())
 def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
     text = reduced_script(further()[name], conformance_folder() / "corpus")
@@ -97,6 +94,7 @@ def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("name", HARD)
 def test_the_script_of_a_program_has_a_control(name: str) -> None:
     clause, _, of = name.partition("/")
@@ -118,6 +116,7 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", one_an_entry())
 def test_the_script_of_a_cause(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It is not run in a process of its own here: `hookcheck report --scripts` does so with each that it keeps."""

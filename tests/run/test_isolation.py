@@ -69,7 +69,8 @@ def due() -> dict[tuple[str, str], tuple[str, str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize("workers", ["-n2", "-n1", "-n0"])
 def test_each_death_takes_one_case_along_and_no_other(sound: Record, tmp_path: Path, workers: str) -> None:
     result = run(tmp_path, workers, planted=True)
     assert result.returncode == 1, result.stdout + result.stderr

@@ -209,6 +209,7 @@ STANDS_FOR: dict[str, tuple[str, Shows, Topology]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("what", STANDS_FOR)
 def test_what_stands_for_a_fault_shrinks_to_what_a_person_would_write(what: str) -> None:
     """From three of four starts at least: from some, one in ten at worst, no single step leads on to the smallest."""
