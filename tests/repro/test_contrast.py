@@ -281,3 +281,25 @@ def test_what_is_wrong_first_takes_no_control(body: str, fact: str, control: str
     script = script_of(program, "cpu", fact, executed, Alone({"import torch"}, [text]))
     assert f"\n{control}\n" in script
     assert (executed(script)[0], script.count("check(")) == (1, 3)  # its definition, the control and the fact
+
+
+CALLED_TWICE = """\
+net = torch.nn.Sequential(torch.nn.ReLU())
+log = []
+
+def hook(module, args, output):
+    log.append(type(module).__name__)
+
+handles = [module.register_forward_hook(hook) for module in (net, net[0])]
+net(torch.ones(1))
+check.equal("calls", log, {})"""
+
+
+@pytest.mark.parametrize("due", ["['ReLU', 'Linear']", "['ReLU']", "['ReLU', 'Sequential', 'Sequential']"])
+def test_a_hook_without_which_less_is_observed_stays(due: str) -> None:
+    """Without any hook the fact is not so either, and says nothing of what the hooks are given."""
+    body = CALLED_TWICE.format(due)
+    text = "def judge(check):\n" + "\n".join(f"    {line}" if line else "" for line in body.split("\n"))
+    program = Program("XX-01", PROMISE, "It holds.", "1.7", "docs", ("stray",), Subject.PROGRAM, judge)
+    script = script_of(program, "cpu", "calls", executed, Alone({"import torch"}, [text]))
+    assert executed(script)[1].endswith("observed ['ReLU', 'Sequential']\n")

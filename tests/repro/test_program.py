@@ -28,7 +28,7 @@ from hookcheck.repro.editing import source
 from hookcheck.repro.heading import FAILS
 from hookcheck.repro.issue import _other_codes
 from hookcheck.repro.program import GIVEN, program_script, varying
-from hookcheck.repro.said import OBSERVED, may_hide
+from hookcheck.repro.said import OBSERVED, amount, may_hide
 from hookcheck.repro.writing import (
     FAILURE,
     NESTED,
@@ -377,3 +377,20 @@ def test_a_part_of_a_text_is_what_python_takes_for_it() -> None:
 )
 def test_a_release_that_is_needed_in_any_case_is_asked_for_at_the_top(text: str, left: str, since: str) -> None:
     assert without_guards(text, "2.1") == (left or text, since)
+
+
+@pytest.mark.parametrize(
+    ("expected", "observed", "how_much"),
+    [
+        ("[1, 2]", "[]", "nothing"),
+        ("3", "None", "nothing"),
+        ("[1, 2]", "[1]", "less"),
+        ("[1, 2]", "[1, 3]", "not less"),
+        ("1", "2", "not less"),
+        ("None", "RuntimeError: it raised", ""),
+    ],
+)
+def test_how_much_is_observed(expected: str, observed: str, how_much: str) -> None:
+    said = f"ahead{STATES}[]{OBSERVED}[]\nfact{STATES}{expected}{OBSERVED}{observed}\n"
+    assert amount(said, "fact") == how_much
+    assert amount(said, "another") == ""

@@ -95,12 +95,12 @@ class Finding:
         """Whether less is observed than is expected."""
         if relation in (NONE, RAISES):
             return self.observed is None
-        return self.expected is not None if relation == WARNS else _size(self.observed) < _size(self.expected)
+        return self.expected is not None if relation == WARNS else size(self.observed) < size(self.expected)
 
     @property
     def more(self) -> int:
         """By how many calls, entries or names more is observed than is expected."""
-        return _size(self.observed) - _size(self.expected)
+        return size(self.observed) - size(self.expected)
 
     def words(self) -> tuple[str, str]:
         """What was expected and what was observed, as texts."""
@@ -161,7 +161,7 @@ def _of_entry(observed: Gradients, expected: tuple[Any, ...], position: int) -> 
     return "wrong shape" if None not in shapes and shapes[0] != shapes[1] else "wrong values"
 
 
-def _size(side: Any) -> int:
+def size(side: Any) -> int:
     """How much there is on one side: a number of calls, entries, or 1 for what is no list, 0 for nothing."""
     side = side.value if isinstance(side, Stated) else side
     if side is None or isinstance(side, int):

@@ -19,7 +19,7 @@ from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
 from hookcheck.repro.heading import LACKS
 from hookcheck.repro.raising import raising
-from hookcheck.repro.said import facts_of, failing, last, raised, stated
+from hookcheck.repro.said import amount, facts_of, failing, last, raised, stated
 from hookcheck.repro.search import LONGEST, WITHOUT, InTime, Run, Search
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
@@ -113,6 +113,7 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
         search = replace(search, written=search.past_others)
     if short is None or not search.shows(short):
         return None
+    search = replace(search, amount=amount(search.ended(short)[1], fact))
     alone = WITHOUT
     for script in _controlled(search, text, short):
         if script.count("\n") <= LONGEST:

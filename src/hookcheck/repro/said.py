@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
+from hookcheck.contract.finding import size
 from hookcheck.repro.contrast import STATES
 from hookcheck.repro.writing import NESTED, TENSOR
 
@@ -39,6 +41,20 @@ def raised(said: str, fact: str) -> str:
     """The class of the exception that a script observed where the fact expects none; empty where there is none."""
     match = re.search(rf"(?m)^{re.escape(fact)}{STATES}None, observed (\w+): ", said)
     return match[1] if match else ""
+
+
+def amount(said: str, fact: str) -> str:
+    """How much a script observed of the fact that it ends with, beside what it expects: nothing, less, or not less.
+
+    What is observed less of is another fault than what is observed too often, and where nothing is observed none may
+    have been looked for. A script that states no such fact, or not in literals, gives an empty text.
+    """
+    expected, _, observed = said.rpartition(f"{fact}{STATES}")[2].partition("\n")[0].partition(OBSERVED)
+    try:
+        sizes = [size(ast.literal_eval(side)) for side in (expected, observed)]
+    except (SyntaxError, ValueError):
+        return ""
+    return "not less" if sizes[1] >= sizes[0] else "less" if sizes[1] else "nothing"
 
 
 def may_hide(text: str, expected: str, observed: str, plain: str) -> bool:

@@ -13,7 +13,7 @@ from hookcheck.repro.contrast import STATES, ended, lists_what_is_wrong, vain
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.opening import left_open
 from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
-from hookcheck.repro.said import OBSERVED, facts_of, failing, is_so, last, may_hide, raised
+from hookcheck.repro.said import OBSERVED, amount, facts_of, failing, is_so, last, may_hide, raised
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.turns import fewer_turns, flat, one_turn
@@ -76,6 +76,8 @@ class Search:
     tries: int = 1
     raised: str = ""
     """The class of the exception that is in the place of what the fact expects, if that is known."""
+    amount: str = ""
+    """How much is observed of the fact, if that is known."""
 
     def ended(self, text: str, plain: str = PLAIN) -> tuple[int | None, str]:
         """Exit code of the script of a text, and what it says; None where there is no such script.
@@ -100,6 +102,8 @@ class Search:
             ahead, _, said = said.partition("\n") if self.control else ("", "", said)
             return ahead.partition(STATES)[0] == self.control and (code, last(said)) == self.ends
         if code != 1 or failing(said) != self.fact or (self.raised and raised(said, self.fact) != self.raised):
+            return False
+        if self.amount and amount(said, self.fact) not in (self.amount, ""):
             return False
         if self.control and f"{self.control}{STATES}" not in said:
             return False
