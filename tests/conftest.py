@@ -23,8 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of the cases that are asked for, of each test and each `one_in`, the first of every ``n`` stays."""
-    if config.getoption("whole"):
+    """Of each test and each `one_in` the first of every ``n`` cases stays; what is asked for by ``-k`` stays."""
+    if config.getoption("whole") or config.getoption("keyword"):
         return
     places: dict[tuple[str, int], count[int]] = defaultdict(count)
     left_out = []
