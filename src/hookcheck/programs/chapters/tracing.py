@@ -309,27 +309,42 @@ CALLS: dict[str, tuple[Any, Callable[[], Any], int]] = {
 """What calls a module with a factor, a module that calls its child so, and what comes of 3."""
 
 
+SCRIPTED: dict[str, tuple[Any, int]] = {
+    "forward_pre_hook": (lambda: import_module("hookcheck.probe.scripted").passes_on, 0),
+    "forward_hook": (lambda: import_module("hookcheck.probe.scripted").adds_ten, 10),
+}
+"""What gives a hook of each kind that scripts call, and what more comes of it."""
+
+
 @program("TR-16", PROMISE, since="1.8", source="torch.jit.script; register_forward_pre_hook; pytorch#51885")
 def hooks_of_a_script_whose_forward_has_a_default(check: Check) -> None:
     """A scripted module with a forward hook or pre-hook gives what the module gives in eager, whether an argument that
     has a default is given by position, given by keyword or left out."""
+    _given_to_scripts(check)
+    _given_to_children(check)
+
+
+def _given_to_scripts(check: Check) -> None:
     x = torch.tensor([3.0])
-    for kind, hook, more in (
-        ("forward_pre_hook", import_module("hookcheck.probe.scripted").passes_on, 0),
-        ("forward_hook", import_module("hookcheck.probe.scripted").adds_ten, 10),
-    ):
+    for kind, (hook, more) in SCRIPTED.items():
         net = import_module("hookcheck.probe.scripted").Scaled()
-        getattr(net, f"register_{kind}")(hook)
+        getattr(net, f"register_{kind}")(hook())
         script = torch.jit.script(net)
-        for name, (call, parent, due) in CALLS.items():
+        for name, (call, _, due) in CALLS.items():
             what = f"{kind}, {name}"
             check.equal(f"{what}: output in eager", call(net, x), [due + more])
             output = check.works(f"{what}: call of the script", partial(call, script, x))
             if output is not None:
                 check.equal(f"{what}: output of the script", output, [due + more])
-            root = parent()
-            getattr(root.inner, f"register_{kind}")(hook)
-            check.equal(f"{what}, child: output in eager", root(x), [due + more])
-            whole = check.works(f"{what}, child: scripting", partial(torch.jit.script, root))
-            if whole is not None:
-                check.equal(f"{what}, child: output of the script", whole(x), [due + more])
+
+
+def _given_to_children(check: Check) -> None:
+    x = torch.tensor([3.0])
+    for kind, (hook, more) in SCRIPTED.items():
+        for name, (_, parent, due) in CALLS.items():
+            what, root = f"{kind}, {name}, child", parent()
+            getattr(root.inner, f"register_{kind}")(hook())
+            check.equal(f"{what}: output in eager", root(x), [due + more])
+            script = check.works(f"{what}: scripting", partial(torch.jit.script, root))
+            if script is not None:
+                check.equal(f"{what}: output of the script", script(x), [due + more])
