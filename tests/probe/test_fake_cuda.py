@@ -107,4 +107,4 @@ def test_every_network_runs_on_a_device(device: Path, request: pytest.FixtureReq
     assert not whole or reasons.keys() >= LACKING.keys()
     assert reasons["alike"] > 0.9 * len(outcomes)
     complex_gates = [family for family, _, said in outcomes if "complex dtype" in said]
-    assert set(complex_gates) == {"mixed-dtype"}
+    assert set(complex_gates) <= {"mixed-dtype"}
