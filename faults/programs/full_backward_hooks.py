@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..engine import Fault, boundary, calling, each, engine, fetched, receiving, replaced
+from ..registering import edited
 
 Module = torch.nn.Module
 
@@ -148,6 +149,16 @@ FAULTS = (
         "full hooks: a module without hooks has no family",
         lambda: replaced(Module, "register_backward_hook", forgetting_its_family),
         ("U-05",),
+    ),
+    Fault(
+        "full hooks: a pre-hook decides that its module takes full ones",
+        lambda: edited(
+            Module,
+            "register_full_backward_pre_hook",
+            ("    handle = ", "    self._is_full_backward_hook = True\n    handle = "),
+        ),
+        ("U-05",),
+        since="2.0",
     ),
     Fault(
         "full hooks: the identity drops zeros",

@@ -73,6 +73,14 @@ FAULTS = (
         since="2.1",
     ),
     Fault(
+        "a handle leaves the flags of a hook that is gone",
+        lambda: edited(
+            HANDLE, "remove", ("del hooks_dict[self.id]", "del hooks_dict[self.id]\n    else:\n        return")
+        ),
+        ("HD-04",),
+        since="2.1",
+    ),
+    Fault(
         "a handle needs its module",
         lambda: edited(HANDLE, "remove", ("hooks_dict is not None and ", "")),
         ("HD-05",),

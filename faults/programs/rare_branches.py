@@ -56,6 +56,20 @@ FAULTS = (
     _fault("RB-14", MODULE, "_WrappedHook.__setstate__", NEVER, "state['module'] is None"),
     _fault("RB-14", MODULE, "_WrappedHook.__call__", NEVER, "module is None"),
     _fault("RB-15", MODULE, "register_module_full_backward_hook", NEVER, "_global_is_full_backward_hook is False"),
+    Fault(
+        "rare branches: a pre-hook decides that all modules take full hooks",
+        lambda: edited(
+            torch_module,
+            "register_module_full_backward_pre_hook",
+            (
+                "    handle = ",
+                "    global _global_is_full_backward_hook\n    _global_is_full_backward_hook = True\n    handle = ",
+            ),
+        ),
+        ("RB-15",),
+        kinds=(),
+        since="2.0",
+    ),
     *(
         _fault("RB-16", TENSOR, f"Tensor.{name}", NEVER, "has_torch_function_unary(self)")
         for name in ("register_hook", "register_post_accumulate_grad_hook")

@@ -277,4 +277,16 @@ FAULTS = (
         kinds=(),
         since="2.5",
     ),
+    Fault(
+        "what a load pre-hook registers is not loaded",
+        lambda: edited(
+            Module,
+            "_load_from_state_dict",
+            ("for hook in self._load", "buffers = {**self._buffers}\n    for hook in self._load"),
+            ("in self._buffers.items()", "in buffers.items()"),
+        ),
+        ("SD-05",),
+        kinds=(),
+        since="2.5",
+    ),
 )

@@ -41,7 +41,7 @@ def each_fault() -> Iterator[Any]:
             yield pytest.param(fault, id=named(fault), marks=(pytest.mark.slow, *sampled))
 
 
-@pytest.mark.parametrize("fault", each_fault())
+@pytest.mark.parametrize("fault", [*each_fault()])
 def test_a_fault_is_caught_and_excused_nowhere(fault: Fault) -> None:
     if not offered(fault):
         pytest.skip("this torch lacks what the fault is about")

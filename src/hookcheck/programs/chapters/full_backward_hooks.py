@@ -231,6 +231,12 @@ def a_module_keeps_its_family(check: Check) -> None:
     check.raises("full after legacy", RuntimeError, lambda: mixed.register_full_backward_hook(print), says)
     check.works("legacy after legacy", lambda: mixed.register_backward_hook(print).remove())
 
+    if hasattr(nn.Module, "register_full_backward_pre_hook"):
+        for kind in ("backward_hook", "full_backward_hook"):
+            mixed = times(3.0)
+            mixed.register_full_backward_pre_hook(print)
+            check.works(f"{kind} beside a pre-hook, of neither", partial(getattr(mixed, f"register_{kind}"), print))
+
     module = torch.nn.modules.module
     module.register_module_full_backward_hook(print).remove()
     check.raises("global legacy after full", RuntimeError, lambda: module.register_module_backward_hook(print), says)

@@ -172,6 +172,10 @@ def options_go_with_the_hook(check: Check) -> None:
     for handle in (a, c, *plain):
         handle.remove()
     check.equal("flags after all removals", flags(), {table: {} for table in tables})
+    handle = after(noting(log, "g"), with_kwargs=True, always_call=True)
+    module._forward_hooks.clear()
+    handle.remove()
+    check.equal("flags of a hook that was gone when its handle was asked", flags(), {table: {} for table in tables})
 
     hooks, *extra = (OrderedDict[int, Any]() for _ in range(3))
     removable = torch.utils.hooks.RemovableHandle(hooks, extra_dict=extra)

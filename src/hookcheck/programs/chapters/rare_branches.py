@@ -325,6 +325,13 @@ def global_hooks_of_two_sorts(check: Check) -> None:
         with globally(first, noting([], first)):
             check.raises(f"{second} after {first}", RuntimeError, partial(globally, second, print), "Cannot use both")
         torch.nn.modules.module._global_is_full_backward_hook = None  # which stays (LB-07)
+    if hasattr(torch.nn.modules.module, "register_module_full_backward_pre_hook"):
+        for kind in kinds:
+            with globally("full_backward_pre_hook", noting([], "pre-hook")):
+                handle = check.works(f"{kind} beside a pre-hook, of neither sort", partial(globally, kind, print))
+            if handle is not None:
+                handle.remove()
+            torch.nn.modules.module._global_is_full_backward_hook = None
 
 
 @program("RB-16", PROMISE, since="2.1", source="torch.overrides: methods of torch.Tensor")

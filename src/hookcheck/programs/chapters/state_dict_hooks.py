@@ -170,6 +170,10 @@ def a_load_pre_hook_runs_before_loading(check: Check) -> None:
     net[0].register_load_state_dict_pre_hook(lambda *arguments: arguments[7].append("not on a Sunday"))
     weight = {"0.weight": torch.tensor([[7.0]])}
     check.raises("error messages are raised", RuntimeError, lambda: net.load_state_dict(weight), "not on a Sunday")
+    bare: Any = nn.Module()
+    bare.register_load_state_dict_pre_hook(lambda module, *others: module.register_buffer("late", torch.zeros(1)))
+    check.works("loading what a hook registers", lambda: bare.load_state_dict({"late": torch.ones(1)}))
+    check.equal("the buffer that a hook registers", bare.late, [1])
 
 
 @program("SD-06", PROMISE, since="1.10", source=f"{PRIVATE_LOAD_PRE}; docstring")
