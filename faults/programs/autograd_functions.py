@@ -149,4 +149,9 @@ FAULTS = (
         ),
         ("AF-06",),
     ),
+    fault(
+        "what a Function wrote to is marked for its first tensor alone",
+        lambda: _ignored("mark_dirty", ("self.dirty_tensors = args", "self.dirty_tensors = args[:1]")),
+        ("AF-04",),
+    ),
 )

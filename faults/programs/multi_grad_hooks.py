@@ -119,4 +119,20 @@ FAULTS = (
         lambda: _edited(("del buffer[id]", "pass")),
         ("MG-01",),
     ),
+    Fault(
+        "a multi-grad hook that is called once replaces the gradient",
+        lambda: _edited(("            fn(grad)", "            return fn(grad)")),
+        ("MG-06",),
+        since="2.3",
+    ),
+    Fault(
+        "a multi-grad hook stays where one of its tensors is gone",
+        lambda: edited(
+            graph._MultiHandle,
+            "remove",
+            ("handle.remove()", "if handle.hooks_dict_ref() is None:\n            return\n        handle.remove()"),
+        ),
+        ("MG-07",),
+        since="2.4",
+    ),
 )

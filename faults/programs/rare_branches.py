@@ -53,6 +53,13 @@ FAULTS = (
     _fault("RB-11", GRAPH, "_CloneArgBeforeMutateMode.__torch_dispatch__.maybe_clone", NEVER, "handle in ctx.cloned"),
     _fault("RB-12", MODULE, "Module._call_impl.inner", ALWAYS, "isinstance(v, torch.Tensor)"),
     _fault("RB-13", MODULE, "Module.load_state_dict.load", NEVER, "out is not None"),
+    Fault(
+        "rare branches: a hook after loading may return what is false",
+        lambda: edited(torch.nn.Module, "load_state_dict", ("out is not None", "out")),
+        ("RB-13",),
+        kinds=(),
+        since="1.13",
+    ),
     _fault("RB-14", MODULE, "_WrappedHook.__setstate__", NEVER, "state['module'] is None"),
     _fault("RB-14", MODULE, "_WrappedHook.__call__", NEVER, "module is None"),
     _fault("RB-15", MODULE, "register_module_full_backward_hook", NEVER, "_global_is_full_backward_hook is False"),

@@ -67,4 +67,24 @@ FAULTS = (
         ("RG-02",),
         since="2.0",
     ),
+    Fault(
+        "a buffer is there before its registration hooks are called",
+        lambda: edited(
+            torch.nn.Module,
+            "register_buffer",
+            ("for hook in _global_buffer", "self._buffers[name] = tensor\n        for hook in _global_buffer"),
+        ),
+        ("RG-04",),
+        since="2.0",
+    ),
+    Fault(
+        "a parameter registration hook is skipped where loading assigns",
+        lambda: edited(
+            torch.nn.Module,
+            "_load_from_state_dict",
+            ("setattr(self, name, input_param)", "self.__dict__['_parameters'][name] = input_param"),
+        ),
+        ("RG-01",),
+        since="2.1",
+    ),
 )

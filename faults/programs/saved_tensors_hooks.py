@@ -192,4 +192,19 @@ FAULTS = (
     ),
     Fault("saved tensors: an inner context that disables them enables them", lambda: disabling(forgetting), ("ST-21",)),
     Fault("saved tensors: what hooks raise becomes a RuntimeError", lambda: pairs(wrapping, wrapping), ("ST-25",)),
+    Fault(
+        "saved tensors: what pack gives None for is kept itself",
+        lambda: pairs(lambda pack: lambda t: t.detach() if (packed := pack(t)) is None else packed),
+        ("ST-04",),
+        since="1.10",
+    ),
+    Fault(
+        "saved tensors: indices are not packed",
+        lambda: pairs(
+            lambda pack: lambda t: (pack, pack(t)) if t.is_floating_point() else (None, t),
+            lambda unpack: lambda packed: unpack(packed[1]) if packed[0] else packed[1],
+        ),
+        ("ST-01",),
+        since="1.10",
+    ),
 )

@@ -138,4 +138,13 @@ FAULTS = (
         ),
         ("TH-09",),
     ),
+    Fault(
+        "tensor hooks: any tensor takes them under no_grad",
+        lambda: edited(
+            torch.Tensor,
+            "register_hook",
+            ("if not self.requires_grad:", "if torch.is_grad_enabled() and not self.requires_grad:"),
+        ),
+        ("TH-09",),
+    ),
 )

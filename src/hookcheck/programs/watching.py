@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hookcheck.probe.lazy import nn
@@ -33,3 +34,14 @@ def noting(log: list[Any], word: Any) -> Callable[..., None]:
 def keeping(log: list[Any]) -> Callable[..., None]:
     """A hook of any kind that appends its arguments to ``log``, as a tuple, and changes nothing."""
     return lambda *arguments: log.append(arguments)
+
+
+@dataclass
+class Bound:
+    """What a hook of any kind is a method of: ``hook`` appends ``bound`` to ``log`` and changes nothing."""
+
+    log: list[Any]
+
+    def hook(self, *arguments: Any) -> None:
+        """The hook."""
+        self.log.append("bound")

@@ -268,6 +268,18 @@ def marked_writes_under_hooks(check: Check) -> None:
         function.apply(y)
         check.raises(f"{way}: what was saved", RuntimeError, squared.backward, "modified by an inplace operation")
 
+    def each(ctx: Any, a: Any, b: Any) -> Any:
+        ctx.mark_dirty(a, b)
+        return a.mul_(3), b.mul_(5)
+
+    x, log = leaf(2.0), []
+    a, b = 1 * x, 1 * x
+    _square(forward=each, backward=lambda ctx, a, b: (3 * a, 5 * b)).apply(a, b)
+    b.register_hook(lambda gradient: log.append(gradient.tolist()))
+    (7 * a + 11 * b).backward()
+    check.equal("two tensors: gradient of the second as it is after", log, [[11.0]])
+    check.equal("two tensors: values and gradient", [a, b, x.grad], [[6], [10], [76]])
+
 
 @program("AF-05", PROMISE, since="2.6", source="torch.autograd.Function.backward, needs_input_grad; setup_context")
 def inputs_that_a_function_is_told(check: Check) -> None:

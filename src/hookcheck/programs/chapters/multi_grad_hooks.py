@@ -181,6 +181,12 @@ def changes_its_arguments(check: Check) -> None:
     torch.autograd.graph.register_multi_grad_hook((y,), lambda grads: grads[0].mul_(10))
     (3 * y).backward()
     check.equal("gradient", x.grad, [60])
+    if offered((2, 3)):
+        x.grad = None
+        y, hook = 2 * x, partial(lambda value, grad: value, torch.tensor([100.0]))
+        torch.autograd.graph.register_multi_grad_hook((y,), hook, mode="any")
+        (3 * y).backward()
+        check.equal('gradient under one of mode "any"', x.grad, [6])
 
 
 @program("MG-07", PROMISE, since="2.0", source=HOOK)
@@ -201,6 +207,13 @@ def one_handle_removes_it(check: Check) -> None:
     for loss in (y, a + 1, b + 1):
         loss.backward(retain_graph=True)
     check.equal("calls of three backwards after", sorted(log), 3 * ["second"] + 2 * ["tensor hook"])
+    if offered((2, 3)):
+        gone = torch.ones(1, requires_grad=True)
+        handle = register((gone, a), lambda grad: log.append("any"), mode="any")
+        del gone
+        handle.remove()
+        (3 * a).backward()
+        check.calls("calls after removing it where one of its tensors is gone", log.count("any"), 0)
     log.clear()
     with register((a, b), lambda grads: log.append("in the context")):
         y.backward(retain_graph=True)

@@ -6,12 +6,14 @@ They are put on all modules and are called as ``hook(module, name, value)`` by `
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import globally, keeping, noting
 
@@ -22,6 +24,11 @@ PARAMETER, BUFFER, SUBMODULE = (MODULE.format(kind) for kind in ("parameter", "b
 def exchange(what: Any, instead: Any, module: Any, name: str, registered: Any) -> Any:
     """A registration hook that registers ``instead`` in the place of ``what``."""
     return instead if registered is what else None
+
+
+def refuses(*arguments: Any) -> None:
+    """A registration hook that raises."""
+    raise ValueError("refused")
 
 
 @program("RG-01", PROMISE, since="2.0", source=PARAMETER)
@@ -50,6 +57,9 @@ def runs_for_parameters(check: Check) -> None:
         empty.child = nn.Identity()
         empty.register_buffer("buffer", torch.ones(1))
         check.calls("what is no parameter", len(seen), 0)
+        if offered((2, 1)):
+            linear.load_state_dict(linear.state_dict(), assign=True)
+            check.equal("names of what is assigned by loading", [call[1] for call in seen], ["weight", "bias"])
 
     empty = nn.Module()
     with globally("parameter_registration_hook", partial(exchange, first, second)):
@@ -148,6 +158,7 @@ def runs_for_submodules(check: Check) -> None:
 @program("RG-04", PROMISE, since="2.0", source=f"{PARAMETER}, {BUFFER}, {SUBMODULE}")
 def handles_remove(check: Check) -> None:
     """Registration hooks are global state, run in order of registration, and go with their handles."""
+    values = {"parameter": nn.Parameter(torch.ones(1)), "buffer": torch.ones(1), "module": nn.Identity()}
     for kind in ("parameter", "buffer", "module"):
         log: list[str] = []
         hooks = getattr(nn.modules.module, f"_global_{kind}_registration_hooks")
@@ -169,6 +180,12 @@ def handles_remove(check: Check) -> None:
         handles["a"].remove()
         handles["c"].remove()
         check.order(f"all removed for a {kind}", register(), [])
+        with globally(f"{kind}_registration_hook", refuses):
+            check.raises(f"what a hook raises for a {kind}", ValueError, register, "refused")
+            one: Any = nn.Module()
+            with suppress(ValueError):
+                getattr(one, f"register_{kind}")("one", values[kind])
+            check.true(f"a {kind} for which a hook raises is not there", not hasattr(one, "one"))
         check.equal(f"the table of hooks for a {kind}", dict(hooks), before)
 
 

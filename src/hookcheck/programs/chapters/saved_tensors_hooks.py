@@ -83,6 +83,7 @@ def pack_runs_whenever_something_is_saved(check: Check) -> None:
         check.equal("packed by a power", packed(lambda: torch.pow(a, 2)), [[2, 3]])
         check.equal("packed by a root", packed(lambda: torch.sqrt(torch.tensor([4.0], requires_grad=True))), [[2]])
         check.equal("packed by a custom Function", packed(lambda: product(a, b)), [[2, 3], [5, 7]])
+        check.equal("packed by a choice", packed(lambda: a.index_select(0, torch.tensor([1, 0]))), [[1, 0]])
         check.equal("packed by a sum, which needs nothing", packed(lambda: torch.add(a, b)), [])
         with torch.no_grad():
             check.equal("packed without grad mode", packed(lambda: times(a, b)), [])
@@ -144,8 +145,10 @@ def pack_takes_a_tensor_and_returns_anything(check: Check) -> None:
     name = gradient(lambda t: stored.update(t=t.detach()) or "t", lambda packed: stored[packed])
     check.equal("gradient by a string", name, [4, 6])
     check.equal("gradient by a function", gradient(lambda t: lambda: t.detach(), lambda packed: packed()), [4, 6])
-    nothing = gradient(lambda t: stored.update(t=t.detach()), lambda packed: stored["t"])
+    unpacked: list[Any] = []
+    nothing = gradient(lambda t: stored.update(t=t.detach()), lambda packed: unpacked.append(packed) or stored["t"])
     check.equal("gradient by None", nothing, [4, 6])
+    check.equal("what is unpacked by None", unpacked, [None])
     check.equal("what pack was called with", calls, [(1, 0, True)] * 5)
 
 

@@ -8,6 +8,7 @@ gives, and in all that is computed from it. ``retain_grad`` keeps the gradient o
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -77,7 +78,10 @@ def can_be_put_on_any_tensor_that_requires_a_gradient(check: Check) -> None:
         "of no dimension that requires none": torch.tensor(1.0),
         "of integers": torch.ones(2).long(),
     }.items():
-        check.raises(f"a tensor {name}", RuntimeError, lambda: tensor.register_hook(lambda grad: None), "requ")  # noqa: B023
+        register = partial(tensor.register_hook, lambda grad: None)
+        check.raises(f"a tensor {name}", RuntimeError, register, "requ")
+        with torch.no_grad():
+            check.raises(f"a tensor {name}, under no_grad", RuntimeError, register, "requ")
 
     class Special(torch.Tensor):
         pass
