@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import weakref
 from functools import partial
 from typing import Any
 
 import torch
-
-from hookcheck.programs.watching import noting
 
 from ..engine import Fault, added, replaced
 from ..registering import call, edited, local
@@ -39,20 +35,7 @@ def _told_apart(original: Any) -> Any:
     return enter
 
 
-def _weakly(hook: Any) -> Any:
-    """A hook that refers to a method weakly."""
-    if not inspect.ismethod(hook):
-        return hook
-    method = weakref.WeakMethod(hook)
-    return lambda *arguments: (method() or noting([], ""))(*arguments)
-
-
 FAULTS = (
-    Fault(
-        "a hook that is a method goes with what it is a method of",
-        lambda: local("forward_hook", _weakly),
-        ("HD-03",),
-    ),
     Fault(
         "a handle keeps its hook where the context ends with an error",
         lambda: replaced(HANDLE, "__exit__", lambda leave: lambda self, kind, *rest: None if kind else self.remove()),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import weakref
 from typing import Any
 
 import torch
+
+from hookcheck.programs.watching import noting
 
 from ..autograd import Hook, Patch, copied, doubled, first, ignored, late, on_tensors, removing
 from ..engine import Fault, added, replaced
@@ -19,6 +23,14 @@ def _tensors_alone(hook: Hook) -> Hook:
         return result if isinstance(result, torch.Tensor) else None
 
     return call
+
+
+def _weakly(hook: Hook) -> Hook:
+    """The hook, to which, if it is a method, only what it is a method of refers."""
+    if not inspect.ismethod(hook):
+        return hook
+    method = weakref.WeakMethod(hook)
+    return lambda grad: (method() or noting([], ""))(grad)
 
 
 def _cast(hook: Hook) -> Hook:
@@ -146,5 +158,10 @@ FAULTS = (
             ("if not self.requires_grad:", "if torch.is_grad_enabled() and not self.requires_grad:"),
         ),
         ("TH-09",),
+    ),
+    Fault(
+        "tensor hooks: one that is a method goes with what it is a method of",
+        lambda: on_tensors(_weakly),
+        ("TH-01",),
     ),
 )

@@ -15,6 +15,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import Bound
 
 HOOK = "torch.Tensor.register_hook"
 EXECUTION = "notes on autograd, 'Backward Hooks execution'"
@@ -48,6 +49,11 @@ def runs_whenever_a_gradient_is_computed(check: Check) -> None:
     for other in (torch.ones(2, requires_grad=True), x.detach().requires_grad_(), copy.deepcopy(x)):
         (3 * other).sum().backward()
     check.order("calls for other tensors, a detached one and a deep copy among them", log, [])
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(Bound(log).hook)
+    (3 * x).sum().backward()
+    check.order("calls of a method of what nothing else refers to", log, ["bound"])
 
 
 @program("TH-08", PROMISE, since="1.7", source=HOOK)
