@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .checkpointing import checkpoints, doubled, hooks_off_in
 
 
@@ -69,6 +70,15 @@ def down_after_a_failure() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _past_saved() -> Iterator[None]:
+    """Reentrant checkpoints keep their inputs as attributes of their contexts."""
+    function = torch.utils.checkpoint.CheckpointFunction
+    forward = edited(function, "forward", ("ctx.save_for_backward(*tensor_inputs)", "ctx.kept = tensor_inputs"))
+    with forward, edited(function, "backward", ("tensors = ctx.saved_tensors", "tensors = ctx.kept")):
+        yield
+
+
 FAULTS = (
     Fault("checkpoint: a weight is a constant from its second use on", used_once, ("CK-36",), kinds=(), since="2.11"),
     Fault("checkpoint: a failed request bars the next backward", down_after_a_failure, ("CK-37",), kinds=()),
@@ -93,4 +103,21 @@ FAULTS = (
         ("CK-01", "CK-03", "CK-06", "CK-11", "CK-12", "CK-13"),
     ),
     Fault("checkpoint: tensor hooks are called twice", hooked_twice, ("CK-05", "CK-06")),
+    Fault(
+        "checkpoint: a reentrant one gives the gradients of its first outputs, whichever need them",
+        lambda: edited(
+            torch.utils.checkpoint.CheckpointFunction,
+            "backward",
+            ("args_with_grad.append(args[i])", "args_with_grad.append(args[len(args_with_grad)])"),
+        ),
+        ("CK-06",),
+        kinds=(),
+    ),
+    Fault(
+        "checkpoint: a reentrant one saves its inputs past the hooks on what is saved",
+        _past_saved,
+        ("ST-01",),
+        kinds=(),
+        since="2.0",
+    ),
 )

@@ -170,6 +170,12 @@ def tensor_hooks_registered_inside(check: Check) -> None:
         check.equal(f"gradients that the hook gets, {name}", log, [[48]])  # 3 h**2 of h = 4
         check.equal(f"gradient of the input, {name}", x.grad, [192])  # of x**6: 6 x**5
 
+        if offered((1, 8)):
+            log.clear()
+            x = leaf(2.0)
+            checkpoint(lambda x, region=region: (x.detach() + 1, region(x)), x)[1].backward()
+            check.equal(f"gradients that it gets beside an output that has none, {name}", log, [[48]])
+
 
 @program("CK-07", PROMISE, since="1.7", source=f"torch.nn.Module.register_forward_hook; {CHECKPOINT}")
 def forward_hooks_that_replace(check: Check) -> None:

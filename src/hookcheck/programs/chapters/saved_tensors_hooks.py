@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.checkpoints import REENTRANT, variants
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 HOOKS = "torch.autograd.graph.saved_tensors_hooks"
@@ -85,6 +88,9 @@ def pack_runs_whenever_something_is_saved(check: Check) -> None:
         check.equal("packed by a custom Function", packed(lambda: product(a, b)), [[2, 3], [5, 7]])
         check.equal("packed by a choice", packed(lambda: a.index_select(0, torch.tensor([1, 0]))), [[1, 0]])
         check.equal("packed by a sum, which needs nothing", packed(lambda: torch.add(a, b)), [])
+        if offered((2, 0)):
+            reentrant = partial(variants()[REENTRANT], torch.sin, a)
+            check.equal("packed by a reentrant checkpoint", packed(reentrant), [[2, 3]])
         with torch.no_grad():
             check.equal("packed without grad mode", packed(lambda: times(a, b)), [])
         y = product(a, b)
