@@ -54,6 +54,7 @@ def started(arguments: str, folder: Path, **settings: Any) -> subprocess.Complet
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("arguments", "code", "unbuffered"),
     [(*each, "") for each in {**MUCH, **HELP}.items()] + [(*each, "1") for each in UNBUFFERED.items()],

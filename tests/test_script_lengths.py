@@ -13,7 +13,7 @@ from repro.test_causes import lengths
 MEDIAN = 35
 """So many lines scripts of networks have at most in the middle."""
 
-ENOUGH = 15
+ENOUGH = 8
 """So many must be there at least, or their middle says nothing of the others."""
 
 

@@ -37,7 +37,7 @@ def each_fault() -> Iterator[Any]:
     """The faults, of those on what is `LONG` a sample."""
     for fault in FAULTS:
         if fault.what not in LEFT_OUT:
-            sampled = (pytest.mark.one_in(4),) if fault.what.startswith(LONG) else ()
+            sampled = (pytest.mark.one_in(8),) if fault.what.startswith(LONG) else ()
             yield pytest.param(fault, id=named(fault), marks=(pytest.mark.slow, *sampled))
 
 

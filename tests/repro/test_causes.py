@@ -94,7 +94,7 @@ def test_the_script_of_a_further_cause_of_a_program(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", HARD)
 def test_the_script_of_a_program_has_a_control(name: str) -> None:
     clause, _, of = name.partition("/")
@@ -116,7 +116,7 @@ def lengths(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", one_an_entry())
 def test_the_script_of_a_cause(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It is not run in a process of its own here: `hookcheck report --scripts` does so with each that it keeps."""

@@ -76,9 +76,10 @@ def _standard_library() -> frozenset[str]:
     return frozenset(names or sys.modules)
 
 
-@pytest.mark.parametrize(
-    "id", [pytest.param(id, marks=() if i % 13 == 0 else pytest.mark.slow) for i, id in enumerate(QUICK)]
-)
+SLOW = (pytest.mark.slow, pytest.mark.one_in(4))
+
+
+@pytest.mark.parametrize("id", [pytest.param(id, marks=() if i % 13 == 0 else SLOW) for i, id in enumerate(QUICK)])
 def test_says_what_the_program_says(id: str) -> None:
     program = PROGRAMS[id]
     about = "cuda" if program.device == "cuda" else "cpu"

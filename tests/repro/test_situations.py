@@ -117,7 +117,7 @@ QUICK = ("load_state_dict forgets hooks", "a step hook is kept for ever", "a lev
 
 def planted() -> list[Any]:
     """The faults, most of them slow."""
-    quick, slow = {f"situations: {what}" for what in QUICK}, (pytest.mark.slow, pytest.mark.one_in(3))
+    quick, slow = {f"situations: {what}" for what in QUICK}, (pytest.mark.slow, pytest.mark.one_in(6))
     return [
         pytest.param(f, marks=() if f.what in quick else slow, id=f.what)
         for f in (*FAULTS, *BETWEEN, *CALLERS, *IN_HOOKS)

@@ -303,7 +303,7 @@ def deviating() -> list[str]:
     return [id for id in quick if id in clauses]
 
 
-SLOW = (pytest.mark.slow, pytest.mark.one_in(4))
+SLOW = (pytest.mark.slow, pytest.mark.one_in(8))
 
 
 @pytest.mark.parametrize(

@@ -358,7 +358,7 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
 
 
 @pytest.mark.slow
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("family", "corner", "condition"), CORNERS, ids=[f"{label(f)}: {c}" for f, c, _ in CORNERS])
 def test_every_variation_is_reached(family: ModuleType, corner: str, condition: Callable[[Topology], bool]) -> None:
     assert reaches(family.topologies, condition)
