@@ -388,6 +388,8 @@ def test_a_release_that_is_needed_in_any_case_is_asked_for_at_the_top(text: str,
         ("[1, 2]", "[1]", "less"),
         ("[1, 2]", "[1, 3]", "not less"),
         ("1", "2", "not less"),
+        ("1.0", "0.0", "nothing"),
+        ("3.0", "2.5", "less"),
         ("None", "RuntimeError: it raised", ""),
     ],
 )

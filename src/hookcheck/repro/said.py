@@ -51,10 +51,11 @@ def amount(said: str, fact: str) -> str:
     """
     expected, _, observed = said.rpartition(f"{fact}{STATES}")[2].partition("\n")[0].partition(OBSERVED)
     try:
-        sizes = [size(ast.literal_eval(side)) for side in (expected, observed)]
+        sides = [ast.literal_eval(side) for side in (expected, observed)]
     except (SyntaxError, ValueError):
         return ""
-    return "not less" if sizes[1] >= sizes[0] else "less" if sizes[1] else "nothing"
+    due, seen = (side if isinstance(side, float) else size(side) for side in sides)  # a script makes numbers plain
+    return "not less" if seen >= due else "less" if seen else "nothing"
 
 
 def may_hide(text: str, expected: str, observed: str, plain: str) -> bool:
