@@ -27,10 +27,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("whole") or config.getoption("keyword"):
         return
     places: dict[tuple[str, int], count[int]] = defaultdict(count)
-    left_out = []
+    stay, left_out = [], []
     for item in items:
         mark = item.get_closest_marker("one_in")
-        if mark and next(places[item.nodeid.partition("[")[0], mark.args[0]]) % mark.args[0]:
-            left_out.append(item)
+        is_left_out = mark and next(places[item.nodeid.partition("[")[0], mark.args[0]]) % mark.args[0]
+        (left_out if is_left_out else stay).append(item)
     config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    items[:] = stay
