@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES, PROMISE, Subject
-from hookcheck.contract.ledger import Entry, Ledger
+from hookcheck.contract.ledger import Entry, Ledger, applying, load
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN
 from hookcheck.probe.run import release
 from hookcheck.programs import running as module
@@ -26,6 +26,7 @@ from hookcheck.programs.facts import facts_of
 from hookcheck.programs.processes import groups_closed, process_group
 from hookcheck.programs.program import Program, chapters, programs
 from hookcheck.programs.running import examine_program
+from hookcheck.run.plan import smoke
 
 
 def stray_program(act: object, **changes: object) -> Program:
@@ -187,6 +188,23 @@ def test_a_program_that_takes_hooks_off_optimizers_leaves_them_as_they_were() ->
     facts_of(stray_program(act), "cpu")
     assert vars(optimizer)["step"] is before
     assert hasattr(before, "hooked") is hooked
+
+
+QUICK = {clause.id: clause for clause in map(CLAUSES.__getitem__, smoke()[1]) if isinstance(clause, Program)}
+"""The quick programs."""
+
+KNOWN = applying(load(), torch.__version__, "cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("id", [id for id in QUICK if not any(KNOWN.varying(id))])
+def test_a_program_comes_out_the_same_the_second_time(id: str) -> None:
+    first, second = (examine_program(QUICK[id], KNOWN) for _ in range(2))
+    assert [(d.subject, d.gap, d.ledger) for d in second.deviations] == [
+        (d.subject, d.gap, d.ledger) for d in first.deviations
+    ]
+    assert (second.outcome, second.judged) == (first.outcome, first.judged)
 
 
 def test_what_a_program_alone_states_is_what_it_states_to_another_process() -> None:
