@@ -123,6 +123,11 @@ def test_a_control_that_proves_nothing(said: str, proves_nothing: bool) -> None:
         ("base.mul_(3)", "without mul_", "    base.mul_(3)"),
         ("f.append(x.register_hook(g))", "without register_hook", "    f.append(x.register_hook(g))"),
         ("y = x.register_hook(g), 1", "without a hook", "y = (x.register_hook(g) if experiment else None), 1"),
+        (
+            "with x.register_hook(g), suppress():\n    y = f(x)",
+            "without a hook",
+            "with (x.register_hook(g) if experiment else nullcontext()), suppress():",
+        ),
         ("root.backward()", "backward of 1 * root", "(root if experiment else 1 * root).backward()"),
         (
             "net.register_forward_hook(f)",

@@ -53,6 +53,8 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
         "if True:\n    f()",
     ),
     "arguments that are listed": (folded_since, "a.f(*(0, 1), c)", "a.f(0, 1, c)"),
+    "a list that is asked for": (folded_since, "a = [b]\nif a is not None:\n    f(a)", "a = [b]\nif True:\n    f(a)"),
+    "a list that may be None": (folded_since, "a = [b]\nif c:\n    a = None\nif a is not None:\n    f(a)", None),
     "no arguments": (folded_since, "a.f(*())", "a.f()"),
     "arguments that are known to a run": (folded_since, "a.f(*b)", None),
     "what those of newer ones have": (folded_since, 'if hasattr(m, "register_full_backward_pre_hook"):\n    f()', None),

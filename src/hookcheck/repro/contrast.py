@@ -207,13 +207,14 @@ def _up_to(body: list[ast.stmt], tree: ast.Module, fact: str) -> list[ast.stmt]:
 
 def _inner(tree: ast.Module, fact: str) -> Iterator[list[ast.stmt]]:
     """The statements that act, all that are of a block, those in a block within, and those from a later one on."""
-    acting = _acting(tree, fact)
+    acting, around = _acting(tree, fact), list[list[ast.stmt]]()
     while acting:
         yield acting
-        innermost, within = acting, (_up_to(block, tree, fact) for block in blocks(acting[-1]))
+        around.append(acting)
+        within = (_up_to(block, tree, fact) for block in blocks(acting[-1]))
         acting = next(filter(None, within), [])
-        if not acting:
-            yield from (innermost[i:] for i, each in enumerate(innermost) if i and isinstance(each, ast.Assign))
+    for block in reversed(around):
+        yield from (block[i:] for i, each in enumerate(block) if i and isinstance(each, ast.Assign))
 
 
 def _ends(statement: ast.stmt) -> bool:

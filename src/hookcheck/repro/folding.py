@@ -174,6 +174,8 @@ def _partly(scopes: Scopes, node: ast.expr) -> ast.expr | None:
         return node.body if ast.literal_eval(node.test) else node.orelse
     if isinstance(node, ast.BoolOp) and (said := _of_parts(scopes, node)) is not None:
         return said
+    if isinstance(node, ast.Compare) and _of_a_display(scopes, node):
+        return ast.Constant(isinstance(node.ops[0], ast.IsNot))
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict) and literal(node.slice):
         by_key = {ast.unparse(key): value for key, value in zip(node.value.keys, node.value.values) if key}
         acts = (n.func for value in node.value.values for n in outside_of_functions(value) if isinstance(n, ast.Call))
@@ -222,6 +224,17 @@ def _of_parts(scopes: Scopes, node: ast.BoolOp) -> ast.expr | None:
         if not decides:
             return rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
     return None
+
+
+DISPLAYS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _of_a_display(scopes: Scopes, node: ast.Compare) -> bool:
+    """Whether something that is written out as a list or the like, and no other value has its name, is None."""
+    asked = isinstance(node.ops[0], (ast.Is, ast.IsNot)) and ast.unparse(node.comparators[0]) == "None"
+    if not asked or node.comparators[1:] or not isinstance(node.left, ast.Name):
+        return False
+    return any(key == scopes.keys.get(node.left) and isinstance(value, DISPLAYS) for key, _, value in scopes.given())
 
 
 def _lists(argument: ast.expr) -> bool:

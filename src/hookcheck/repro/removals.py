@@ -230,11 +230,12 @@ def _getting(call: ast.Call) -> str:
 
 
 def _inner_registrations(nodes: list[ast.AST]) -> Iterator[Removal]:
-    """A hook is not registered whose handle is a part of something."""
+    """A hook is not registered whose handle is a part of something, or a context."""
+    entered = {item.context_expr for n in nodes if isinstance(n, ast.With) for item in n.items}
     whole = [n.value for n in nodes if isinstance(n, (ast.Expr, ast.Assign))]
     whole += [n.body for n in nodes if isinstance(n, ast.Lambda)]  # nothing would be left of what it does
     for call in (n for n in nodes if isinstance(n, ast.Call) and _is_registration(n) and n not in whole):
-        yield Removal("without a hook", instead=((call, "None"),))
+        yield Removal("without a hook", instead=((call, "nullcontext()" if call in entered else "None"),))
 
 
 def _statements(nodes: list[ast.AST]) -> Iterator[Removal]:

@@ -27,41 +27,61 @@ SEEN = {
     "input": ([1.0, 10.0], [2.0, 20.0]),
     "output": ([2.0, 20.0], [6.0, 60.0]),
     "output gradient": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
-    "input gradient": ([], [15.0, 21.0]),  # the input of the first stage requires no grad
     "accumulated": ([15.0, 225.0], [10.0, 150.0]),  # 1·15 + 10·21, 2·5 + 20·7
 }
 """What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss."""
 
+TWO = (0, 1)
+"""The ranks of two processes, and the numbers of two steps."""
 
-def _two_steps(rank: int) -> list[Any]:
-    """What hooks see in both processes, in each of two steps of a pipeline whose stages give 2x and 3x."""
+
+def _two_steps(rank: int, module: Any, seen: Any) -> list[Any]:
+    """What was ``seen`` in both processes, in each of two steps of a pipeline of which the module is a stage."""
     pipelining: Any = import_module(PIPELINES)
-    log, steps, both = defaultdict[str, "list[float]"](list), list[Any](), list[Any]((None, None))
-
-    def note(name: str, value: Any) -> None:
-        log[name].append(value.item())
-
-    def note_gradient(name: str, tensor: Any) -> None:
-        if tensor.requires_grad:
-            tensor.register_hook(lambda gradient: note(name, gradient))
-
-    module = _weighted(rank + 2.0)
-    module.register_forward_pre_hook(lambda module, args: note("input", args[0]))
-    module.register_forward_hook(lambda module, args, output: note("output", output))
-    module.register_forward_hook(lambda module, args, output: note_gradient("output gradient", output))
-    module.register_forward_pre_hook(lambda module, args: note_gradient("input gradient", args[0]))
-    module.w.register_post_accumulate_grad_hook(lambda w: note("accumulated", w.grad))
+    steps, both = list[Any](), list[Any]((None, None))
     ends = [torch.zeros(1, 1, requires_grad=needs) for needs in (rank > 0, True)]
     stage = pipelining.PipelineStage(module, rank, 2, torch.device("cpu"), *ends)
     schedule = pipelining.ScheduleGPipe(stage, 2, lambda output, target: (output * target).sum())
     batch, target = torch.tensor([[1.0], [10.0]]), torch.tensor([[5.0], [7.0]])
-    for _ in range(2):
-        log.clear()
+    for _ in TWO:
+        seen.clear()
         module.w.grad = None
         schedule.step(target=target) if rank else schedule.step(batch)
-        steps.append({**log})
+        steps.append(seen.copy())
     torch.distributed.all_gather_object(both, steps)
     return both
+
+
+def _on_the_output(module: Any, register: Callable[[Any], Any]) -> None:
+    """Has a forward hook of a module call ``register`` with each output."""
+    module.register_forward_hook(lambda module, args, output: register(output) and None)
+
+
+def _of_stages(rank: int) -> list[Any]:
+    """What hooks see of stages that give 2x and 3x, and of their outputs and weights."""
+    log = defaultdict[str, "list[float]"](list)
+
+    def note(name: str, value: Any) -> None:
+        log[name].append(value.item())
+
+    module = _weighted(rank + 2.0)
+    module.register_forward_pre_hook(lambda module, args: note("input", args[0]))
+    module.register_forward_hook(lambda module, args, output: note("output", output))
+    _on_the_output(module, lambda output: output.register_hook(lambda gradient: note("output gradient", gradient)))
+    module.w.register_post_accumulate_grad_hook(lambda w: note("accumulated", w.grad))
+    return _two_steps(rank, module, log)
+
+
+def _of_inputs(rank: int) -> list[Any]:
+    """What hooks see on the inputs of these stages."""
+    module, log = _weighted(rank + 2.0), list[float]()
+
+    def watch(module: Any, args: Any) -> None:
+        if args[0].requires_grad:
+            args[0].register_hook(lambda gradient: log.append(gradient.item()))
+
+    module.register_forward_pre_hook(watch)
+    return _two_steps(rank, module, log)
 
 
 @program("DD-16", PROMISE, since="2.6", source=f"{PIPELINES}.ScheduleGPipe; pytorch#185331", alone=True)
@@ -72,10 +92,14 @@ def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
     A full backward hook makes views of the outputs, which torch 2.6 could not detach."""
     if offered((2, 9)) and not offered((2, 10)):
         raise NotOffered("a pipeline of torch 2.9 sends eight bytes first where four are received, which gloo refuses")
-    for rank, steps in enumerate(of_two(check, _two_steps)):
-        for step, log in enumerate(steps):
+    of_stages, of_inputs = of_two(check, _of_stages), of_two(check, _of_inputs)
+    for rank in TWO:
+        for step in TWO:
             for name, due in SEEN.items():
-                check.equal(f"process {rank}, step {step}: {name}", log.get(name, []), due[rank], CALL)
+                seen = of_stages[rank][step].get(name, [])
+                check.equal(f"process {rank}, step {step}: {name}", seen, due[rank], CALL)
+            due_of_input = [15.0, 21.0] if rank else []  # the input of the first stage requires no grad
+            check.equal(f"process {rank}, step {step}: input gradient", of_inputs[rank][step], due_of_input, CALL)
 
 
 def _offered(name: str) -> Any:
@@ -93,12 +117,6 @@ def _split(output: Any, x: Any, weights: list[Any]) -> None:
 
 
 Hook = Callable[[Any], Any]
-
-
-def _on_the_output(module: Any, register: Callable[[Any], Any]) -> None:
-    """Has a forward hook of a module call ``register`` with each output."""
-    module.register_forward_hook(lambda module, args, output: register(output) and None)
-
 
 TENFOLD: dict[str, tuple[Callable[[Any, Hook], Any], float, list[float]]] = {
     "hook on the output": (

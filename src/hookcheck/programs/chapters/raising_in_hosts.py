@@ -53,15 +53,13 @@ ON_WEIGHTS = ("hook on the weight", "post-accumulate hook")
 def two() -> Any:
     """3·(2·x), of two modules; where x is 1 and 1, its gradients are 6, those of each weight twice the other one."""
     net = nn.Sequential(nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False))
-    nn.init.constant_(net[0].weight, 2.0)
-    nn.init.constant_(net[1].weight, 3.0)
+    net.load_state_dict({"0.weight": torch.tensor([[2.0]]), "1.weight": torch.tensor([[3.0]])})
     return net
 
 
 def step(root: Any, weights: list[Any]) -> Any:
     """The gradients of x and of the weights after a step."""
-    for weight in weights:
-        weight.grad = None
+    torch.optim.SGD(weights, 1.0).zero_grad(set_to_none=True)
     x = torch.ones(2, 1, requires_grad=True)
     root(x).sum().backward()
     return [tensor.grad for tensor in (x, *weights)]
@@ -92,7 +90,7 @@ def state_hooks(
     weights = list(root.parameters())
     handle = root.register_forward_hook(noting(calls, "always"), **always)
     with PLACES[place](net[part]):
-        check.raises(f"{name}: what comes out", ValueError, lambda: step(root, []), "on purpose")
+        check.raises(f"{name}: what comes out", ValueError, lambda: step(root, weights), "on purpose")
     due = ["always"] if always or place not in IN_FORWARD else []
     check.order(f"{name}: hooks that are always called", [call for call in calls if call == "always"], due)
     handle.remove()
