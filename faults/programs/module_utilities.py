@@ -6,14 +6,14 @@ from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
-from torch.nn import Module, Sequential
+from torch.nn import Module, Parameter, RNNBase, Sequential
 from torch.nn.utils import prune
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.optim import swa_utils
 
 from ..engine import Fault, replaced
 from ..registering import edited
-from .state_dict_hooks import Patch
+from .state_dict_hooks import Patch, together
 
 
 def _dropping(owner: Any, name: str) -> Patch:
@@ -93,6 +93,22 @@ def _averages_lose_hooks(original: Any) -> Any:
     return update
 
 
+def _recurrent_layers_take_parameters_alone() -> Patch:
+    """The list of weights of a recurrent layer goes without what has the name of one and is no parameter."""
+
+    def putting(original: Any) -> Any:
+        def put(self: Any, name: str, value: Any) -> None:
+            listed = name in vars(self).get("_flat_weights_names", ()) and not isinstance(value, Parameter)
+            (Module.__setattr__ if listed else original)(self, name, value)
+
+        return put
+
+    patches = [replaced(RNNBase, "__setattr__", putting)]
+    if hasattr(RNNBase, "_weights_have_changed"):
+        patches.append(replaced(RNNBase, "_weights_have_changed", lambda original: lambda self: False))
+    return together(*patches)
+
+
 FAULTS = (
     Fault("conversions drop a module's hooks", lambda: _dropping(Module, "_apply"), ("MU-01", "MU-02"), kinds=()),
     Fault("freezing drops a module's hooks", lambda: _dropping(Module, "requires_grad_"), ("MU-02",), kinds=()),
@@ -137,6 +153,12 @@ FAULTS = (
     Fault(
         "spectral_norm computes no weight",
         lambda: replaced(SpectralNorm, "__call__", lambda original: lambda self, module, args: None),
+        ("PN-02",),
+        kinds=(),
+    ),
+    Fault(
+        "recurrent layers take no weight that a pre-hook computes",
+        _recurrent_layers_take_parameters_alone,
         ("PN-02",),
         kinds=(),
     ),

@@ -70,6 +70,13 @@ FAULTS = (
         since="2.1",
     ),
     Fault(
+        "optimizer's state_dict post-hooks replace nothing by an empty dict",
+        lambda: registering(SAVE_POST, lambda hook: lambda optimizer, state: hook(optimizer, state) or None, Optimizer),
+        ("OP-06",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault(
         "optimizer's state_dict post-hooks edit a copy",
         lambda: registering(SAVE_POST, lambda hook: lambda optimizer, state: hook(optimizer, dict(state)), Optimizer),
         ("OP-06",),

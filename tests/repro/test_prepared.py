@@ -64,7 +64,7 @@ def test_without_forks_each_script_has_a_process(monkeypatch: pytest.MonkeyPatch
 
 def test_what_a_script_imports() -> None:
     text = 'import sys\nfrom torch.nn import functional\nimport_module("torch.distributed")\nf("torch or nothing")'
-    assert prepared.modules(text) == ["sys", "torch", "torch.distributed", "torch.nn"]
+    assert prepared.modules(text) == ["sys", "torch", "torch.distributed", "torch.nn", "torch.nn.functional"]
 
 
 def test_after_its_time_no_script_shows_anything() -> None:

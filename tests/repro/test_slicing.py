@@ -106,6 +106,11 @@ def test_what_closes_what_ends_with_the_process_goes() -> None:
     assert sliced(text, "a") == "def judge(check):\n    check.true('a', f())"
 
 
+def test_what_registers_a_hook_stays_whoever_reads_its_handle() -> None:
+    text = "handle = x.register_hook(f)\ncheck.true('a', g(x))"
+    assert sliced(f"later = lambda: x.register_hook(f)\n{text}", "a") == text
+
+
 def test_a_fact_that_is_not_stated() -> None:
     assert sliced(PROGRAM, "no such fact") is None
 

@@ -31,6 +31,7 @@ from importlib import import_module
 for name in sys.argv[1:]:
     with suppress(Exception):
         import_module(name)
+print(flush=True)
 for path in map(str.strip, sys.stdin):
     copy = os.fork()
     if not copy:
@@ -43,7 +44,8 @@ for descriptor, file in ((0, os.devnull), (1, path + ".said"), (2, os.devnull)):
 sys.argv = [path, "--run"]
 runpy.run_path(path, run_name="__main__")
 """
-"""The process that is copied: it reads where a script is, and says how that ended. A copy ends as any process does."""
+"""The process that is copied: it says when it has imported all, then reads where a script is and says how that ended.
+A copy ends as any process does."""
 
 SLOWER, LEAST = 8, 10
 """A script hangs that takes so many times as long as the first one, which is the whole program, and so many seconds."""
@@ -52,13 +54,13 @@ MODULE = re.compile(r"torch(?:\.\w+)+")
 
 
 def modules(script: str) -> list[str]:
-    """The modules that a script imports, or names in a string, as those that are imported by name."""
+    """The modules that a script imports, those that it names in strings, and whatever else may be one."""
     names = {"torch"}
     for node in ast.walk(ast.parse(script)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant) and MODULE.fullmatch(str(node.value)):
             names.add(str(node.value))
     return sorted(names)
@@ -93,8 +95,8 @@ def prepared() -> Iterator[Run]:
 
 
 def _begun(names: list[str]) -> subprocess.Popen[str]:
-    """The process that has imported these modules, as far as they are some."""
-    return subprocess.Popen(
+    """The process that has imported these modules, as far as they are some: the time that takes is no script's."""
+    process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PREPARED, *names],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -102,6 +104,9 @@ def _begun(names: list[str]) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+    assert process.stdout is not None
+    _line(process.stdout, ALONE_HANG_LIMIT)
+    return process
 
 
 def _ended(process: subprocess.Popen[str]) -> None:

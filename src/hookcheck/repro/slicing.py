@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookcheck.repro.editing import written
+from hookcheck.repro.removals import REGISTERS
 from hookcheck.repro.syntax import (
     CHECK,
     LEAVES,
@@ -90,7 +91,7 @@ def _without_conditions(text: str, fact: str) -> str:
 
 def used(text: str, holding: frozenset[str]) -> str:
     """The text without the definitions at its top that nothing uses; the last statement is used, and what is
-    ``holding`` the fact."""
+    ``holding`` the fact or registers a hook, whoever reads the handle."""
     while True:
         body = ast.parse(text).body
         names = [{node.id for node in ast.walk(part) if isinstance(node, ast.Name)} for part in body]
@@ -98,11 +99,17 @@ def used(text: str, holding: frozenset[str]) -> str:
         for place, part in enumerate(body[:-1]):
             others = set[str]().union(*(names[i] for i in range(len(body)) if i != place))
             defined_names = defined(part)
-            if defined_names and not defined_names & (others | holding):
+            if defined_names and not defined_names & (others | holding) and not _registers(part):
                 unused |= lines_of(part)
         if not unused:
             return text
         text = without(text, unused)
+
+
+def _registers(part: ast.stmt) -> bool:
+    """Whether a statement registers a hook; a function that would do so if it were called does not."""
+    calls = (n.func for n in outside_of_functions(part) if isinstance(n, ast.Call))
+    return any(REGISTERS.search(f"{ast.unparse(of)}(") for of in calls)
 
 
 @dataclass(frozen=True)

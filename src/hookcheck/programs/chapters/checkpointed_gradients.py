@@ -287,24 +287,26 @@ def global_full_hooks(check: Check) -> None:
         check.equal(f"the layers, and the chain itself, {name}", log, [*expected[::-1], *around])
 
 
-def uses() -> dict[str, Callable[[Any, Any], Any]]:
-    """The ways to use a function that take the cast of a weight from the cache of autocast, or put it there."""
+def _without_grad(region: Any, x: Any) -> Any:
+    with torch.no_grad():
+        return region(x)
 
-    def without_grad(region: Any, x: Any) -> Any:
-        with torch.no_grad():
-            return region(x)
 
-    forms = {f"a {name} checkpoint": form for name, form in variants().items() if name in (REENTRANT, NON_REENTRANT)}
-    return {"a call without grad mode": without_grad, "a plain call": lambda region, x: region(x), **forms}
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "a call without grad mode": _without_grad,
+    "a plain call": lambda region, x: region(x),
+    "a reentrant checkpoint": lambda region, x: variants()[REENTRANT](region, x),
+    "a non-reentrant checkpoint": lambda region, x: variants()[NON_REENTRANT](region, x),
+}
+"""The ways to use a function that take the cast of a weight from the cache of autocast, or put it there."""
 
 
 @program("CK-36", PROMISE, since="1.13", source=f"torch.autocast, cache_enabled; {CHECKPOINT}; pytorch#141896")
 def casts_that_two_uses_share(check: Check) -> None:
     """Under autocast, which keeps the cast of a weight for its next use, a weight and its hooks get the gradient of
     each use, whatever used it first: a call without grad mode, a checkpointed one or a plain one."""
-    ways = uses()
-    for first, use in ways.items():
-        for second in [way for way in ways if way != "a call without grad mode"]:
+    for first, use in USES.items():
+        for second in [way for way in USES if way != "a call without grad mode"]:
             weight, x, log = torch.tensor([[3.0]], requires_grad=True), torch.tensor([[2.0]]), list[Any]()
             weight, x = weight.detach().to(check.device).requires_grad_(), x.to(check.device).requires_grad_()
             weight.register_hook(lambda gradient, log=log: log.append(gradient.item()))
@@ -313,7 +315,7 @@ def casts_that_two_uses_share(check: Check) -> None:
                 return nn.functional.linear(x, weight)
 
             with torch.autocast(check.device.partition(":")[0], dtype=torch.bfloat16):
-                total = use(region, x) + ways[second](region, x)
+                total = use(region, x) + USES[second](region, x)
             what = f"{first}, then {second}"
             check.works(f"{what}: backward", total.float().sum().backward)
             # each use that is differentiated gives the weight x, which is 2

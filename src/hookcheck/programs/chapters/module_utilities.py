@@ -303,6 +303,12 @@ def norms_are_pre_hooks(check: Check) -> None:
     check.calls("pre-hooks once weight_norm is removed", len(net._forward_pre_hooks), 0)
     check.equal("output once weight_norm is removed", net(x), [[14]])
 
+    rnn = nn.RNN(1, 1, nonlinearity="relu", bias=False)  # it keeps its weights in a list besides
+    nn.init.constant_(rnn.weight_ih_l0, 3.0)
+    torch.nn.utils.weight_norm(rnn, "weight_ih_l0")
+    rnn.weight_ih_l0_g.data.fill_(10.0)
+    check.equal("output of a call of an nn.RNN: 10·1", rnn(torch.ones(1, 1, 1))[0], [[[10]]])
+
     net = torch.nn.utils.spectral_norm(_linear(3.0, 4.0))  # of one row: weight / its length
     check.equal("output of a call under spectral_norm: 0.6 + 0.8", net(x), [[1.4]])
     net.weight_orig.data = torch.tensor([[0.0, -2.0]])

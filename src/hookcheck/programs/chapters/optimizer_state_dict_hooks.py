@@ -76,6 +76,8 @@ def a_post_hook_changes_the_state_dict(check: Check) -> None:
     check.order("what hooks get", log, [keys, keys, (True, new)])
     handle.remove()
     check.equal("keys once that hook is removed", sorted(optimizer.state_dict()), ["note", *keys])
+    optimizer.register_state_dict_post_hook(lambda optimizer, state: {})
+    check.equal("what a hook returns that returns an empty one", dict(optimizer.state_dict()), {})
 
 
 @program("OP-07", PROMISE, since="2.1", source=f"{LOAD_PRE}; 'a shallow copy of the state_dict'")

@@ -98,8 +98,9 @@ def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
             for name, due in SEEN.items():
                 seen = of_stages[rank][step].get(name, [])
                 check.equal(f"process {rank}, step {step}: {name}", seen, due[rank], CALL)
-            due_of_input = [15.0, 21.0] if rank else []  # the input of the first stage requires no grad
-            check.equal(f"process {rank}, step {step}: input gradient", of_inputs[rank][step], due_of_input, CALL)
+        due_of_input = [15.0, 21.0] if rank else []  # the input of the first stage requires no grad
+        check.equal(f"process {rank}, step 0: input gradient", of_inputs[rank][0], due_of_input, CALL)
+        check.equal(f"process {rank}, step 1: input gradient", of_inputs[rank][1], due_of_input, CALL)
 
 
 def _offered(name: str) -> Any:
