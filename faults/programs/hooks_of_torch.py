@@ -218,6 +218,18 @@ FAULTS = (
         kinds=(),
     ),
     Fault(
+        "the newer weight_norm loads the older one's state at the root alone",
+        lambda: edited(
+            import_module("torch.nn.utils.parametrizations"),
+            "weight_norm",
+            ('f"{prefix}{name}_g"', 'f"{name}_g"'),
+            ('f"{prefix}{name}_v"', 'f"{name}_v"'),
+        ),
+        ("HT-04",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault(
         "spectral_norm loads no state of its first form",
         lambda: _inert(SpectralNormLoadStateDictPreHook, "__call__"),
         ("HT-04",),

@@ -78,6 +78,16 @@ FAULTS = (
         since="2.0",
     ),
     Fault(
+        "a parameter registration hook is skipped where a tensor is parametrized",
+        lambda: edited(
+            torch.nn.utils.parametrize,
+            "_register_parameter_or_buffer",
+            ("module.register_parameter(name, X)", "module._parameters[name] = X"),
+        ),
+        ("RG-01",),
+        since="2.0",
+    ),
+    Fault(
         "a parameter registration hook is skipped where loading assigns",
         lambda: edited(
             torch.nn.Module,

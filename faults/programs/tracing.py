@@ -106,6 +106,17 @@ FAULTS = (
         since="2.4",
     ),
     Fault(
+        "torch.fx: hooks hear of a replacement that was refused",
+        lambda: edited(
+            import_module("torch.fx").Node,
+            "replace_all_uses_with",
+            ("not delete_user_cb(use_node)", "not (delete_user_cb(use_node) or replace_hooks)"),
+        ),
+        ("TR-09",),
+        kinds=(),
+        since="2.4",
+    ),
+    Fault(
         "torch.fx: a hook on copies stays",
         lambda: _inert_on_graphs("_unregister_deepcopy_hook"),
         ("TR-09",),

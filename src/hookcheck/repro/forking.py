@@ -29,5 +29,6 @@ def of_two(check: Check, act: Callable[[int], Result]) -> Result:
     result = act(rank)
     if rank:
         time.sleep(60)  # the first process, which may still read what this one has, ends it
+    dist.destroy_process_group()
     os.kill(other, 9)
     return result

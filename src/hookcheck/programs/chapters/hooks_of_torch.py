@@ -197,6 +197,8 @@ def states_go_across(check: Check) -> None:
         older.weight_g.data.fill_(10.0)
         older(torch.ones(1, 2))
         across(check, "weight_norm, newer", older, parametrizations.weight_norm(linear(1.0, 2.0)))
+        newer = nn.Sequential(parametrizations.weight_norm(linear(1.0, 2.0)))
+        across(check, "weight_norm, newer, of a child", nn.Sequential(older), newer)
 
 
 @program("HT-12", PROMISE, since="1.9", source="torch.nn.utils.parametrize.register_parametrization, cached")

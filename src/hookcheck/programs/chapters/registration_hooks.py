@@ -60,6 +60,9 @@ def runs_for_parameters(check: Check) -> None:
         if offered((2, 1)):
             linear.load_state_dict(linear.state_dict(), assign=True)
             check.equal("names of what is assigned by loading", [call[1] for call in seen], ["weight", "bias"])
+        seen.clear()
+        nn.utils.parametrize.register_parametrization(empty, "a", nn.Identity())
+        check.equal("names of what is parametrized", [call[1] for call in seen], ["original"])
 
     empty = nn.Module()
     with globally("parameter_registration_hook", partial(exchange, first, second)):

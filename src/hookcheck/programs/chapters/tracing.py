@@ -215,8 +215,8 @@ def _erases(of: Any) -> list[Any]:
 
 def _replaces(of: Any) -> list[Any]:
     old = _negates(of, _input(of))
-    user = _negates(of, old)
-    old.replace_all_uses_with(_input(of))
+    user, _ = _negates(of, old), _negates(of, old)
+    old.replace_all_uses_with(_input(of), delete_user_cb=lambda node: node is user)
     return [old, _input(of).name, user]
 
 
