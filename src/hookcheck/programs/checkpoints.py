@@ -20,12 +20,11 @@ def variants() -> dict[str, Callable[..., Any]]:
     """The forms of ``checkpoint`` that this torch has: reentrant, since 1.11 the other, and what is made of that: hooks
     of the module that is the region, and a module around it."""
     checkpoint = tool("checkpoint")
-    if "use_reentrant" not in inspect.signature(checkpoint).parameters:
-        return {REENTRANT: checkpoint}
-    forms: dict[str, Callable[..., Any]] = {
-        REENTRANT: partial(checkpoint, use_reentrant=True),
-        NON_REENTRANT: partial(checkpoint, use_reentrant=False),
-    }
+    chooses = "use_reentrant" in inspect.signature(checkpoint).parameters
+    forms: dict[str, Callable[..., Any]] = {}
+    forms[REENTRANT] = partial(checkpoint, use_reentrant=True) if chooses else checkpoint
+    if chooses:
+        forms[NON_REENTRANT] = partial(checkpoint, use_reentrant=False)
     if (
         hasattr(import_module("torch.utils.checkpoint"), "set_checkpoint_early_stop")
         and torch.distributed.is_available()

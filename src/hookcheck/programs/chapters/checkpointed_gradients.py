@@ -7,8 +7,8 @@ inside of a region, before and after it and around it are called as often, and w
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Thread
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -340,7 +340,7 @@ def checkpoints_after_a_failed_backward(check: Check) -> None:
     if offered((1, 8)):
         failing["backward with inputs"] = lambda y, x: torch.autograd.backward(y, inputs=[x])
 
-    def run() -> None:
+    with ThreadPoolExecutor(1) as thread:  # what is left behind is so on no other one
         for act, fail in failing.items():
             for kind in ("tensor hook", "Node hook"):
                 for name, checkpoint in variants().items():
@@ -348,12 +348,8 @@ def checkpoints_after_a_failed_backward(check: Check) -> None:
                     y = 2 * x
                     (y if kind == "tensor hook" else y.grad_fn).register_hook(_refuse)
                     with suppress(ValueError):
-                        fail(3 * y, x)
-                    net, x = chain()
-                    what = f"{act} that a {kind} refused, then {name}"
-                    check.works(f"{what}: backward", checkpoint(net, x).backward)
+                        thread.submit(fail, 3 * y, x).result()
+                    x, what = leaf(), f"{act} that a {kind} refused, then {name}"
+                    backward = checkpoint(lambda x: 30 * x, x).backward
+                    check.works(f"{what}: backward", lambda backward=backward: thread.submit(backward).result())
                     check.equal(f"{what}: gradient of the input", x.grad, [30])
-
-    thread = Thread(target=run)  # what is left behind is so on no other thread
-    thread.start()
-    thread.join()
