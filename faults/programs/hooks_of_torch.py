@@ -249,6 +249,17 @@ FAULTS = (
     ),
     Fault("lazy modules stay lazy", _keeps_lazy, ("HT-05",), kinds=(), since="1.13"),
     Fault(
+        "a lazy module's first call uses up what makes it ordinary, though it fails",
+        lambda: edited(
+            LazyModuleMixin,
+            "_infer_parameters",
+            ("module.initialize_parameters", "module._initialize_hook.remove()\n    module.initialize_parameters"),
+        ),
+        ("HT-05",),
+        kinds=(),
+        since="2.2",
+    ),
+    Fault(
         "lazy modules keep the handles of what made them lazy",
         lambda: edited(LazyModuleMixin, "_infer_parameters", ("delattr(", "(lambda *_: None)(")),
         ("HT-05",),

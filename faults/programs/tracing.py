@@ -131,6 +131,13 @@ FAULTS = (
         since="2.4",
     ),
     Fault(
+        "torch.jit.script: two pre-hooks of one name are taken for one",
+        lambda: _scripting("get_hook_stubs", ("id(pre_hook) != id(hook_map[pre_hook.__name__])", "False")),
+        ("TR-15",),
+        kinds=(),
+        since="1.8",
+    ),
+    Fault(
         "torch.jit.script: hooks run from the last to the first",
         lambda: _scripting("create_script_module_impl", (CALLED, f"{CALLED[:-1]}[::-1])")),
         ("TR-15",),

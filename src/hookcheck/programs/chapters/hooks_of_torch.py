@@ -244,6 +244,10 @@ def a_lazy_module_becomes_an_ordinary_one(check: Check) -> None:
         check.equal(f"{name}: attributes beside those of a Linear", sorted(vars(net).keys() - vars(linear(1.0))), [])
         if loaded:
             check.equal(f"{name}: output: 3 + 4", output, [[7]])
+    net = nn.LazyLinear(1, bias=False)
+    check.raises("a first call that fails", AttributeError, partial(net, None), "shape")
+    check.works("the call after it", partial(net, torch.ones(1, 2)))
+    check.true("an ordinary Linear after it", type(net) is nn.Linear)
 
 
 @program(

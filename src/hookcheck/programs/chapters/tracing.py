@@ -291,10 +291,11 @@ def hooks_belong_to_one_script(check: Check) -> None:
     check.equal("the script that had been made", script(x), [7])
     for name in ("register_forward_hook", "register_forward_pre_hook"):
         check.raises(f"{name} on a script", RuntimeError, partial(getattr(script, name), adds_one), "not supported")
-    net = _outer()
-    net.register_forward_hook(adds_one)
-    net.register_forward_hook(_namesake)
-    check.raises("two of one name", RuntimeError, partial(torch.jit.script, net), "unique names")
+    for name, register in (("two", "register_forward_hook"), ("two pre-hooks", "register_forward_pre_hook")):
+        net = _outer()
+        getattr(net, register)(adds_one)
+        getattr(net, register)(_namesake)
+        check.raises(f"{name} of one name", RuntimeError, partial(torch.jit.script, net), "unique names")
 
 
 CALLS: dict[str, tuple[Any, Callable[[], Any], int]] = {
