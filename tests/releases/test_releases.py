@@ -43,7 +43,7 @@ def in_tox(text: str) -> list[Release]:
     return [
         Release(
             name,
-            of_python[name].replace("python", "", 1),
+            of_python.get(name, "").replace("python", "", 1),
             tuple(value for several, value in needs if name in several and value != f"torch=={name}"),
         )
         for name in names

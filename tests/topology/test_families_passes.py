@@ -340,8 +340,9 @@ CORNERS: list[tuple[ModuleType, str, Callable[[Topology], bool]]] = [
     (grad_of_some, "parameters alone", lambda t: all(r.name.startswith("net.") for r in asked(t))),
     (grad_of_some, "several", lambda t: len(asked(t)) > 2),
     *((double_backward, any_of[0], lambda t, any_of=any_of: bool(steps(t) & {*any_of})) for any_of in (
-        *((name,) for name in CURVED), ("Linear",), ("LayerNorm", "GroupNorm"), ("Softmax", "Softmin", "LogSoftmax"),
-        ("Conv1d", "Conv2d"), ("ConvTranspose1d", "ConvTranspose2d"), ("AvgPool1d", "AvgPool2d"),
+        *((kind.__name__,) for kind in CURVED), ("Linear",), ("LayerNorm", "GroupNorm"),
+        ("Softmax", "Softmin", "LogSoftmax"), ("Conv1d", "Conv2d"),
+        ("ConvTranspose1d", "ConvTranspose2d"), ("AvgPool1d", "AvgPool2d"),
         ("BatchNorm1d", "BatchNorm2d", "InstanceNorm1d", "InstanceNorm2d"), ("MSELoss", "CosineSimilarity"))),
     (double_backward, "for inputs", lambda t: any(r.name == "x" for r in grads(t)[0].inputs)),
     (double_backward, "for parameters", lambda t: any("." in r.name for r in grads(t)[0].inputs)),

@@ -220,6 +220,9 @@ def writing_layer(topology: Topology) -> bool:
     return any(isinstance(step, SingleStep) and step.writes for step in steps(topology))
 
 
+WRITERS = [kind.__name__ for kind in inplace.LAYERS]
+
+
 def written_by(*names: str) -> Condition:
     return lambda t: any(type(s).__name__ in names and s.writes for s in steps(t) if isinstance(s, SingleStep))
 
@@ -311,8 +314,8 @@ CORNERS: list[tuple[ModuleType, str, Condition]] = [
     (inplace, "forbidden", forbidden),
     (inplace, "allowed", lambda t: not forbidden(t)),
     (inplace, "by a layer", writing_layer),
-    *[(inplace, f"by {name}", written_by(name)) for name in inplace.LAYERS if name[:7] != "Dropout"],
-    (inplace, "by a dropout", written_by("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")),
+    *[(inplace, f"by {name}", written_by(name)) for name in WRITERS if "Dropout" not in name],
+    (inplace, "by a dropout", written_by(*[name for name in WRITERS if "Dropout" in name])),
     (inplace, "by a layer after Linear", written_after(("Linear",))),
     (inplace, "by a layer after a convolution", written_after(("Conv1d", "Conv2d", "Conv3d"))),
     (inplace, "by a layer after a normalisation", written_after(("BatchNorm1d", "BatchNorm2d", "BatchNorm3d"))),

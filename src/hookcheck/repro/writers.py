@@ -26,7 +26,7 @@ LONGEST = 120
 """So many characters a title has at most."""
 
 
-SECONDS = 90.0
+SECONDS = 180.0
 """So long a script of a program is made shorter."""
 
 

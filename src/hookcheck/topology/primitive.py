@@ -140,7 +140,24 @@ class Primitive(ABC):
 
 
 class Drawn(ABC):
-    """What is drawn as a part of networks, with settings that fit its first input."""
+    """What is drawn as a part of networks, with settings that fit its first input.
+
+    Families ask for what is
+
+    * ``curved``: its VJP depends on its input everywhere;
+    * ``smooth``, as all that is curved: torch and formulas know its second derivative alike. Torch gives piecewise
+      linear ones, such as ReLU, a second derivative of zeros, where a formula has none; and it follows the zeros that a
+      recurrent cell starts from;
+    * ``overwritable``: backward does not need its output;
+    * ``rounded_once``: it is one kernel, which sums in float32 and rounds its result, as the tolerance of 16 bits
+      assumes. Recurrent layers, attention and most losses round several times on their way; of some others it is not
+      known in which release the CPU began to take 16 bits.
+    """
+
+    curved: ClassVar[bool] = False
+    smooth: ClassVar[bool] = False
+    overwritable: ClassVar[bool] = False
+    rounded_once: ClassVar[bool] = False
 
     @property
     def since(self) -> str:

@@ -29,7 +29,8 @@ SEEN = {
     "output gradient": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
     "accumulated": ([15.0, 225.0], [10.0, 150.0]),  # 1·15 + 10·21, 2·5 + 20·7
 }
-"""What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss."""
+"""What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss. What
+goes into the first one requires no grad."""
 
 TWO = (0, 1)
 """The ranks of two processes, and the numbers of two steps."""
@@ -98,9 +99,9 @@ def hooks_of_a_pipeline_in_two_processes(check: Check) -> None:
             for name, due in SEEN.items():
                 seen = of_stages[rank][step].get(name, [])
                 check.equal(f"process {rank}, step {step}: {name}", seen, due[rank], CALL)
-        due_of_input = [15.0, 21.0] if rank else []  # the input of the first stage requires no grad
-        check.equal(f"process {rank}, step 0: input gradient", of_inputs[rank][0], due_of_input, CALL)
-        check.equal(f"process {rank}, step 1: input gradient", of_inputs[rank][1], due_of_input, CALL)
+        first, second = of_inputs[rank]
+        check.equal(f"process {rank}, step 0: input gradient", first, [15.0, 21.0] if rank else [], CALL)
+        check.equal(f"process {rank}, step 1: input gradient", second, [15.0, 21.0] if rank else [], CALL)
 
 
 def _offered(name: str) -> Any:

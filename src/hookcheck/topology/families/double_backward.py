@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.drawing import Draw, repeated
 from hookcheck.topology.families.fitting import that_take
-from hookcheck.topology.families.grammar import Value, Writer, fitted
+from hookcheck.topology.families.grammar import Value, Writer, fitted, having
 from hookcheck.topology.families.networks import Network, network, topology
 from hookcheck.topology.layers.convolving import Convolving
 from hookcheck.topology.layers.linear import Linear
@@ -20,52 +19,11 @@ from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.primitive import Drawn, Operand, Shape
 from hookcheck.topology.tree import Ref
 
-CURVED = (
-    "Tanh",
-    "Sigmoid",
-    "SiLU",
-    "GELU",
-    "Mish",
-    "Softplus",
-    "LogSigmoid",
-    "Tanhshrink",
-    "Sin",
-    "FunctionalTanh",
-    "FunctionalSigmoid",
-)
+CURVED = having("curved")
 """Steps whose VJP depends on their input everywhere."""
 
-SMOOTH = (
-    *CURVED,
-    "Linear",
-    "LayerNorm",
-    "Softmax",
-    "Softmin",
-    "LogSoftmax",
-    "Conv1d",
-    "Conv2d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "GroupNorm",
-    "AvgPool1d",
-    "AvgPool2d",
-    "MSELoss",
-    "CosineSimilarity",
-    "Bilinear",
-    "Add",
-    "Sub",
-    "Mul",
-    "MatMul",
-    "SumOver",
-    "MeanOver",
-)
-"""Steps whose derivative of second order torch and formulas know alike. Torch gives piecewise linear ones, such as
-ReLU, a second derivative of zeros, where a formula has none; and it follows the zeros that a recurrent cell starts
-from."""
+SMOOTH = (*CURVED, *having("smooth"))
+"""Steps whose derivative of second order torch and formulas know alike."""
 
 
 @st.composite
@@ -130,14 +88,14 @@ def nets(draw: Draw) -> Network:
     def step() -> None:
         if draw(st.booleans()):
             inner = Writer(draw, values[-1].shape)
-            middle = stepped(inner, inner.inputs[0], known(SMOOTH))
-            result = stepped(inner, middle, known(SMOOTH)) if draw(st.booleans()) else middle
+            middle = stepped(inner, inner.inputs[0], SMOOTH)
+            result = stepped(inner, middle, SMOOTH) if draw(st.booleans()) else middle
             values.append(Value(Ref(writer.inner(inner, result.ref, values[-1])), result.shape))
         else:
-            values.append(stepped(writer, values[-1], known(SMOOTH)))
+            values.append(stepped(writer, values[-1], SMOOTH))
 
     repeated(draw, step, 0, 2)
-    value = stepped(writer, values[-1], known(CURVED))
+    value = stepped(writer, values[-1], CURVED)
     return network(writer, value, requires_grad=draw(st.sampled_from([True, True, False])))
 
 
@@ -149,7 +107,7 @@ def paired(writer: Writer) -> Value:
     for value in inner.inputs:
         layer = Linear(value.shape[-1], width, writer.draw(st.booleans()))
         (output,) = inner.call(inner.child(layer), layer, (value.ref,), (Operand(value.shape),))
-        ends.append(stepped(inner, output, known(CURVED)))
+        ends.append(stepped(inner, output, CURVED))
     (met,) = inner.op(writer.draw(st.sampled_from([Add(), Mul()])), *ends)
     return Value(Ref(writer.inner(inner, met.ref, *writer.inputs)), met.shape)
 

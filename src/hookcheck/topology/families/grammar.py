@@ -119,6 +119,18 @@ class Value:
     shape: Shape
 
 
+@lru_cache(maxsize=1)
+def simple_first() -> tuple[type[Drawn], ...]:
+    """All layers and operations, those ahead that are tried first."""
+    rest = {**layer_classes(), **op_classes()}.keys() - {*FIRST, *FIRST_OPS}
+    return known([*FIRST, *FIRST_OPS, *sorted(rest)])
+
+
+def having(trait: str) -> tuple[type[Drawn], ...]:
+    """Those that say of themselves that they have it, as `Drawn` lists; none that always works in place."""
+    return tuple(kind for kind in simple_first() if getattr(kind, trait) and not overwrites(kind))
+
+
 @lru_cache(maxsize=4096)
 def layers_for(shape: Shape) -> tuple[type[Drawn], ...]:
     """The layers that a chain may go through from a tensor of ``shape``, simple ones first."""

@@ -12,7 +12,7 @@ from hookcheck.topology.catalogue import known
 from hookcheck.topology.families.calling import finished, plain, taking
 from hookcheck.topology.families.drawing import DTYPES, SEEDS, Draw, linears, losses, shapes
 from hookcheck.topology.families.fitting import that_take
-from hookcheck.topology.families.grammar import Value, Writer, merged
+from hookcheck.topology.families.grammar import Value, Writer, having, merged, simple_first
 from hookcheck.topology.model import Apply, Call, Input, Module, Sequential, Topology, Within
 from hookcheck.topology.ops.elementwise import Neg, Scale, Shift
 from hookcheck.topology.ops.inplace import ClampInplace, ReLUInplace, ScaleInplace, SigmoidInplace
@@ -32,16 +32,10 @@ ONCE = ("ReLUInplace", "SigmoidInplace", "ClampInplace", "ExpInplace")
 VIEWS = ("Narrow", "Select", "Index", "Unsqueeze", "Transpose", "Permute", "Squeeze")
 """Views that show each element once, so that they can be written to."""
 
-LAYERS = (
-    "ReLU", "LeakyReLU", "ELU", "SELU", "Hardtanh", "ReLU6", "SiLU", "Mish", "Hardswish", "Threshold", "Dropout",
-    "CELU", "Hardsigmoid", "RReLU", "Dropout1d", "Dropout2d", "Dropout3d",
-)  # fmt: skip
+LAYERS = tuple(kind for kind in simple_first() if hasattr(kind, "inplace"))
 """The layers that are told to work in place."""
 
-BEFORE = (
-    "Linear", "Conv1d", "Conv2d", "Conv3d", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "ConvTranspose1d",
-    "ConvTranspose2d", "LayerNorm", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "AvgPool1d", "AvgPool2d",
-)  # fmt: skip
+BEFORE = having("overwritable")
 """The layers whose output may be overwritten: they do not need it for backward."""
 
 
@@ -77,7 +71,7 @@ def _to_input(draw: Draw, writer: Writer, value: Value) -> Value:
 def _by_layer(draw: Draw, writer: Writer, value: Value) -> Value:
     """By a layer that is told to, to what the layer before it gave, or to what an operation made."""
     value = (_given if draw(st.booleans()) else _fresh)(draw, writer, value)
-    kind: type[Drawn] = draw(st.sampled_from(that_take(known(LAYERS), value.shape)))
+    kind: type[Drawn] = draw(st.sampled_from(that_take(LAYERS, value.shape)))
     drawn: Any = kind.fitting(draw, value.shape)[0]
     layer: Layer = replace(drawn, inplace=True)
     return writer.call(writer.child(layer), layer, (value.ref,), (Operand(value.shape),))[0]
@@ -135,7 +129,7 @@ def _fresh(draw: Draw, writer: Writer, value: Value) -> Value:
 
 def _given(draw: Draw, writer: Writer, value: Value) -> Value:
     """What a module makes of ``value`` and does not need for backward."""
-    kinds = that_take(known(BEFORE), value.shape)
+    kinds = that_take(BEFORE, value.shape)
     if len(kinds) > 0 and draw(st.booleans()):
         return writer.step(value, kinds)[0]
     inner = Writer(draw, value.shape)

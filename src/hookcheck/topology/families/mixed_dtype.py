@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.catalogue import known, layer_classes, op_classes
 from hookcheck.topology.families.drawing import WIDTHS, Draw, shapes
 from hookcheck.topology.families.fitting import that_take
-from hookcheck.topology.families.grammar import OPS_ALONE, Value, Writer, fitted, overwrites
+from hookcheck.topology.families.grammar import OPS_ALONE, Value, Writer, fitted, having, overwrites
 from hookcheck.topology.families.networks import network, topology
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Input, Statement, Topology
@@ -53,18 +53,11 @@ ANYWHERE = known((
 ))  # fmt: skip
 """Steps without parameters or further operands, which real tensors of every dtype go through."""
 
-ROUNDED_ONCE = known((
-    "Linear", "LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "Softmax", "LogSoftmax", "AvgPool2d",
-    "MaxPool2d", "GELU", "SiLU", "Mish", "ELU", "LeakyReLU", "Hardtanh", "Hardswish", "Hardsigmoid", "LogSigmoid",
-    "Softplus", "PReLU", "GLU", "ConstantPad1d", "Flatten", "Dropout",
-))  # fmt: skip
-"""Layers that are one kernel each, which sums in float32 and rounds its result, as the tolerance of 16 bits assumes.
+ROUNDED_ONCE = having("rounded_once")
+"""Layers that are one kernel each.
 
 The CPU takes float16 since https://github.com/pytorch/pytorch/pull/98745 (activations) and 102070, 99590, 103315, 98819
-and 96080 there (BatchNorm, LayerNorm, softmax, the pools), all before the first release that float16 is drawn for.
-
-Not those that round several times on their way, such as recurrent layers, attention and most losses; nor those of which
-it is not known in which release the CPU began to take them."""
+and 96080 there (BatchNorm, LayerNorm, softmax, the pools), all before the first release that float16 is drawn for."""
 
 CONVOLUTIONS = known(("Conv1d", "Conv2d"))
 """The same, for bfloat16 alone: the CPU convolves float16 or not as its instructions go (pytorch issue 121958)."""

@@ -19,6 +19,8 @@ from hookcheck.topology.primitive import Array
 class Sigmoid(Elementwise):
     """``nn.Sigmoid``: ``σ(x) = 1 / (1 + e⁻ˣ)``, ``σ' = σ (1 − σ)``."""
 
+    curved = True
+
     @property
     def complex_since(self) -> str:
         """1.9 has no complex sigmoid yet."""
@@ -39,6 +41,7 @@ class Sigmoid(Elementwise):
 class Tanh(Elementwise):
     """``nn.Tanh``: ``tanh' = 1 − tanh²``."""
 
+    curved = True
     complex_since = "1.8"
 
     def value(self, x: Array) -> Array:
@@ -55,6 +58,8 @@ class Tanh(Elementwise):
 @dataclass(frozen=True)
 class Tanhshrink(Elementwise):
     """``nn.Tanhshrink``: ``x − tanh(x)``, of slope ``tanh(x)²``."""
+
+    curved = True
 
     @property
     def complex_since(self) -> str:
@@ -110,6 +115,9 @@ class Softsign(Unary):
 class LogSigmoid(Elementwise):
     """``nn.LogSigmoid``: ``log σ(x) = −log(1 + e⁻ˣ)``, of slope ``σ(−x)``."""
 
+    curved = True
+    rounded_once = True
+
     def value(self, x: Array) -> Array:
         """``log σ(x)``."""
         y: Array = -np.logaddexp(0, -x)
@@ -123,6 +131,9 @@ class LogSigmoid(Elementwise):
 @dataclass(frozen=True)
 class SiLU(Elementwise):
     """``nn.SiLU``: ``x σ(x)``, of slope ``σ (1 + x (1 − σ))``."""
+
+    curved = True
+    rounded_once = True
 
     inplace: bool = drawn(False, True, default=False)
 
@@ -140,6 +151,9 @@ class SiLU(Elementwise):
 @dataclass(frozen=True)
 class Mish(Elementwise):
     """``nn.Mish``: ``x t`` with ``t = tanh(log(1 + eˣ))``, of slope ``t + x (1 − t²) σ(x)``."""
+
+    curved = True
+    rounded_once = True
 
     inplace: bool = drawn(False, True, default=False)
 
@@ -209,6 +223,8 @@ class Hardsigmoid(Elementwise):
     Torch's slope is 1/6 rounded to float32 whatever the dtype: in float64 its gradients are 1 + 3e-8 times too large.
     """
 
+    rounded_once = True
+
     inplace: bool = drawn(False, True, default=False)
 
     def precision(self, device: str) -> str:
@@ -231,6 +247,8 @@ class Hardswish(Elementwise):
 
     On a CUDA device torch multiplies by 1/6 rounded to float32 whatever the dtype, where the CPU divides by 6.
     """
+
+    rounded_once = True
 
     inplace: bool = drawn(False, True, default=False)
 

@@ -24,6 +24,8 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 class ELU(Elementwise):
     """``nn.ELU``: ``x`` where ``x > 0``, else ``α (eˣ − 1)``; the slopes are 1 and ``α eˣ``."""
 
+    rounded_once = True
+
     alpha: float = drawn(1.0, 0.5, 2.0, default=1.0)
     inplace: bool = drawn(False, True, default=False)
 
@@ -60,6 +62,9 @@ class GELU(Elementwise):
     There ``t = tanh u``, ``u = √(2/π) (x + 0.044715 x³)``. The slopes are ``Φ + x e^(−x²/2) / √(2π)`` and
     ``(1 + t) / 2 + x (1 − t²) u' / 2``.
     """
+
+    curved = True
+    rounded_once = True
 
     approximate: str = drawn("none", "tanh", default="none")
 
@@ -99,6 +104,9 @@ class Softplus(Elementwise):
     ``threshold / β`` is no number that sums of drawn numbers come to, or too large for them.
     """
 
+    curved = True
+    rounded_once = True
+
     beta: float = drawn(1.0, 0.5, 7.0, default=1.0)
     threshold: float = drawn(20.0, 16.0, default=20.0)
 
@@ -114,6 +122,8 @@ class Softplus(Elementwise):
 @dataclass(frozen=True)
 class LeakyReLU(Elementwise):
     """``nn.LeakyReLU``: ``x`` where ``x > 0``, else ``a x``; the slopes are 1 and ``a``, the ``negative_slope``."""
+
+    rounded_once = True
 
     negative_slope: float = drawn(0.01, 0.5, 0.0, 1.0, default=0.01)
     inplace: bool = drawn(False, True, default=False)
@@ -161,6 +171,8 @@ class PReLU(SingleStep):
 
     ``dx = v`` or ``w v``; ``dw = Σ v x`` over the elements ``x ≤ 0`` (of the channel).
     """
+
+    rounded_once = True
 
     num_parameters: int = 1
 
@@ -233,6 +245,8 @@ class Threshold(Elementwise):
 class Hardtanh(Elementwise):
     """``nn.Hardtanh``: ``x`` cut off at ``min_val`` and ``max_val``; the slope between them is 1, else 0."""
 
+    rounded_once = True
+
     min_val: float = drawn(-1.0, -0.5, 0.0, default=-1.0)
     max_val: float = drawn(1.0, 2.0, default=1.0)
     inplace: bool = drawn(False, True, default=False)
@@ -299,6 +313,8 @@ class GLU(Unary):
 
     ``da = v σ(b)`` and ``db = v a σ(b) (1 − σ(b))``, side by side again.
     """
+
+    rounded_once = True
 
     dim: int = -1
 

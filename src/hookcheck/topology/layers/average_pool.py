@@ -63,6 +63,9 @@ class AvgPool1d(Batched, Sliding, AveragePool):
     Source: the documentation of ``torch.nn.AvgPool1d``.
     """
 
+    smooth = True
+    overwritable = True
+
     dims: ClassVar[int] = 1
 
     kernel_size: Size
@@ -105,6 +108,9 @@ class AvgPool2d(AvgPool1d):
     With ``divisor_override`` every sum is divided by that number. Source: the documentation of ``torch.nn.AvgPool2d``.
     """
 
+    smooth = True
+    overwritable = True
+    rounded_once = True
     sample_since = "1.8"
     dims: ClassVar[int] = 2
 
@@ -128,6 +134,7 @@ class AvgPool2d(AvgPool1d):
 class AvgPool3d(AvgPool2d):
     """``nn.AvgPool3d``: `AvgPool2d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    rounded_once = False
     sample_since = "1.8"
     dims: ClassVar[int] = 3
 

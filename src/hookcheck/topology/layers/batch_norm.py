@@ -134,6 +134,9 @@ class BatchNorm1d(_BatchNorm):
     (2015).
     """
 
+    smooth = True
+    overwritable = True
+    rounded_once = True
     ranks = (2, 3)
     num_features: int
     eps: float = 1e-5
@@ -151,6 +154,9 @@ class BatchNorm2d(_BatchNorm):
     Source: the documentation of ``torch.nn.BatchNorm2d``.
     """
 
+    smooth = True
+    overwritable = True
+    rounded_once = True
     ranks = (4,)
     num_features: int
     eps: float = 1e-5
@@ -168,6 +174,7 @@ class BatchNorm3d(_BatchNorm):
     Source: the documentation of ``torch.nn.BatchNorm3d``.
     """
 
+    overwritable = True
     ranks = (5,)
     num_features: int
     eps: float = 1e-5
@@ -187,6 +194,8 @@ class InstanceNorm1d(Batched, _InstanceNorm):
     (2016).
     """
 
+    smooth = True
+    overwritable = True
     squeezed = True
     ranks = (3,)
     num_features: int
@@ -206,6 +215,8 @@ class InstanceNorm2d(Batched, _InstanceNorm):
     Source: the documentation of ``torch.nn.InstanceNorm2d``.
     """
 
+    smooth = True
+    overwritable = True
     squeezed = True
     ranks = (4,)
     num_features: int

@@ -21,6 +21,7 @@ class Bilinear(SingleStep):
     ``db = Σ v``, the last two over all leading axes. Source: the documentation of ``torch.nn.Bilinear``.
     """
 
+    smooth = True
     keywords = ("input1", "input2")
     in1_features: int
     in2_features: int

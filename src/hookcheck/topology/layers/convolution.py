@@ -115,6 +115,8 @@ class Conv1d(_Convolution):
     Source: the documentation of ``torch.nn.Conv1d``.
     """
 
+    smooth = True
+    overwritable = True
     axes = 1
     in_channels: int
     out_channels: int
@@ -139,6 +141,8 @@ class Conv2d(_Convolution):
     Source: the documentation of ``torch.nn.Conv2d``.
     """
 
+    smooth = True
+    overwritable = True
     axes = 2
     in_channels: int
     out_channels: int
@@ -159,6 +163,7 @@ class Conv3d(_Convolution):
     Source: the documentation of ``torch.nn.Conv3d``.
     """
 
+    overwritable = True
     axes = 3
     in_channels: int
     out_channels: int

@@ -26,6 +26,7 @@ class CosineSimilarity(SingleStep):
     ``|a| < eps``); else the quotient rule.
     """
 
+    smooth = True
     keywords = ("x1", "x2")
     dim: int = 1
     eps: float = 1e-8

@@ -160,6 +160,8 @@ class Dropout(_Dropout):
     1 / (1 − p).
     """
 
+    rounded_once = True
+
     p: float = 0.5
     inplace: bool = False
     keeps: tuple[bool, ...] = ()

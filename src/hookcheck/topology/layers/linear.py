@@ -20,6 +20,10 @@ class Linear(SingleStep):
     Source: the documentation of ``torch.nn.Linear``; the VJP is the product rule.
     """
 
+    smooth = True
+    overwritable = True
+    rounded_once = True
+
     in_features: int
     out_features: int
     bias: bool = True

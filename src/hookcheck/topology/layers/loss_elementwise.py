@@ -79,6 +79,8 @@ class L1Loss(_OfDifference):
 class MSELoss(_OfDifference):
     """``nn.MSELoss``: ``(x − y)²`` of equal shapes; ``f'(d) = 2 d``. Source: the documentation of ``nn.MSELoss``."""
 
+    smooth = True
+
     reduction: str = "mean"
 
     @classmethod

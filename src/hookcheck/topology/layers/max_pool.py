@@ -141,6 +141,7 @@ class MaxPool1d(Batched, Sliding, MaximumPool):
 class MaxPool2d(MaxPool1d):
     """``nn.MaxPool2d``: `MaxPool1d` over the two dimensions of ``x`` (N, C, H, W)."""
 
+    rounded_once = True
     sample_since = "1.8"
     dims: ClassVar[int] = 2
 

@@ -122,6 +122,10 @@ class LayerNorm(_OverLastAxes):
     Source: the documentation of ``torch.nn.LayerNorm``; Ba, Kiros and Hinton, 'Layer Normalization' (2016).
     """
 
+    smooth = True
+    overwritable = True
+    rounded_once = True
+
     normalized_shape: Shape
     eps: float = 1e-5
     elementwise_affine: bool = True
@@ -221,6 +225,10 @@ class GroupNorm(Normalisation):
     The formulas of `LayerNorm` over those elements; ``γ`` and ``β`` have one element a channel.
     Source: the documentation of ``torch.nn.GroupNorm``; Wu and He, 'Group Normalization' (2018).
     """
+
+    smooth = True
+    overwritable = True
+    rounded_once = True
 
     num_groups: int
     num_channels: int

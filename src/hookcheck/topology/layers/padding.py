@@ -207,6 +207,7 @@ class ConstantPad1d(_ConstantPad):
     Source: the documentation of ``torch.nn.ConstantPad1d``.
     """
 
+    rounded_once = True
     axes = 1
     padding: Padding
     value: float

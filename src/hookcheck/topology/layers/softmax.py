@@ -49,6 +49,9 @@ class Softmax(_Along):
     Source: the documentation of ``torch.nn.Softmax``. Without ``dim``, which torch deprecates, there is none here.
     """
 
+    smooth = True
+    rounded_once = True
+
     dim: int
 
     def value(self, x: Array) -> Array:
@@ -66,6 +69,8 @@ class Softmin(_Along):
 
     Source: the documentation of ``torch.nn.Softmin``.
     """
+
+    smooth = True
 
     dim: int
 
@@ -89,6 +94,9 @@ class LogSoftmax(_Along):
 
     Source: the documentation of ``torch.nn.LogSoftmax``.
     """
+
+    smooth = True
+    rounded_once = True
 
     dim: int
 

@@ -36,6 +36,8 @@ class Flatten(_Reshape):
     back where nothing is flattened; so `fitting` flattens two axes at least.
     """
 
+    rounded_once = True
+
     start_dim: int = 1
     end_dim: int = -1
 

@@ -93,6 +93,8 @@ class ConvTranspose1d(_Transposed):
     The formulas of `ConvTranspose2d` on one axis. Source: the documentation of ``torch.nn.ConvTranspose1d``.
     """
 
+    smooth = True
+    overwritable = True
     axes = 1
     in_channels: int
     out_channels: int
@@ -120,6 +122,8 @@ class ConvTranspose2d(_Transposed):
     Source: the documentation of ``torch.nn.ConvTranspose2d``.
     """
 
+    smooth = True
+    overwritable = True
     axes = 2
     in_channels: int
     out_channels: int

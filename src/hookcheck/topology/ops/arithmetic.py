@@ -20,6 +20,7 @@ from hookcheck.topology.primitive import Array, Op, Operand, Shape
 class Add(Broadcasting):
     """``a + b``: ``da = v``, ``db = v``."""
 
+    smooth = True
     complex_since = "1.8"
     _text = "{0} + {1}"
 
@@ -34,6 +35,7 @@ class Add(Broadcasting):
 class Sub(Broadcasting):
     """``a - b``: ``da = v``, ``db = −v``."""
 
+    smooth = True
     complex_since = "1.8"
     _text = "{0} - {1}"
 
@@ -48,6 +50,7 @@ class Sub(Broadcasting):
 class Mul(Broadcasting):
     """``a * b``: ``da = v b̄``, ``db = v ā``."""
 
+    smooth = True
     complex_since = "1.8"
     _text = "{0} * {1}"
 

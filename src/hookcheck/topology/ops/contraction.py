@@ -21,6 +21,7 @@ class MatMul(Filled):
     ``torch.matmul``.
     """
 
+    smooth = True
     complex_since = "1.8"
     _text = "{0} @ {1}"
 

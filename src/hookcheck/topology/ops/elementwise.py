@@ -174,6 +174,7 @@ class Abs(Rule):
 class Sin(Rule):
     """``torch.sin(x)``: ``dx = v cos(x̄)``."""
 
+    curved = True
     complex_since = "1.8"
     _text = "torch.sin({0})"
 

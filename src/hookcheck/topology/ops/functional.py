@@ -43,6 +43,7 @@ class FunctionalReLU(_Through):
 class FunctionalSigmoid(_Through):
     """``torch.sigmoid(x)``: the formulas of ``nn.Sigmoid``."""
 
+    curved = True
     _layer = Sigmoid()
     complex_since = _layer.complex_since
     _text = "torch.sigmoid({0})"
@@ -52,6 +53,7 @@ class FunctionalSigmoid(_Through):
 class FunctionalTanh(_Through):
     """``torch.tanh(x)``: the formulas of ``nn.Tanh``."""
 
+    curved = True
     _layer = Tanh()
     complex_since = _layer.complex_since
     _text = "torch.tanh({0})"

@@ -138,6 +138,8 @@ def _unsqueezed(reduced: Array, dims: Shape, keepdim: bool) -> Array:
 class SumOver(_Over):
     """``x.sum(dims, keepdim)``; the gradient is the cotangent, repeated along ``dims``."""
 
+    smooth = True
+
     dims: tuple[int, ...]
     keepdim: bool
 
@@ -154,6 +156,8 @@ class SumOver(_Over):
 @dataclass(frozen=True)
 class MeanOver(_Over):
     """``x.mean(dims, keepdim)``; the gradient is the cotangent over the number of elements, repeated along ``dims``."""
+
+    smooth = True
 
     dims: tuple[int, ...]
     keepdim: bool
