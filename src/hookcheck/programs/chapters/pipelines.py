@@ -29,8 +29,8 @@ SEEN = {
     "output gradient": ([15.0, 21.0], [5.0, 7.0]),  # 3·5 and 3·7
     "accumulated": ([15.0, 225.0], [10.0, 150.0]),  # 1·15 + 10·21, 2·5 + 20·7
 }
-"""What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss. What
-goes into the first one requires no grad."""
+"""What hooks see in the two processes, where 5 and 7 times what the last stage gives of 1 and 10 are the loss. The
+input of the first stage requires no grad."""
 
 TWO = (0, 1)
 """The ranks of two processes, and the numbers of two steps."""
