@@ -67,7 +67,7 @@ PROMISES: dict[ModuleType, Condition] = {
     non_tensor_argument: takes_a_literal,
     keyword_input: takes_a_keyword,
     view: makes_a_view,
-    inplace: lambda t: writes(t) or named("Dropout", "Dropout1d", "Dropout2d", "Dropout3d")(t),
+    inplace: lambda t: writes(t) or any(getattr(step, "inplace", False) for step in steps(t)),
     detached_inside: cuts,
     tensor_class: lambda t: bool(tensor_classes(t)) or named("Embedding")(t) or named("EmbeddingBag")(t),
 }

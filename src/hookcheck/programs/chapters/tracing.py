@@ -307,8 +307,13 @@ CALLS: dict[str, tuple[Any, Callable[[], Any], int]] = {
     ),
     "given by position": (lambda net, x: net(x, 4.0), lambda: import_module("hookcheck.probe.scripted").Giving, 12),
 }
-"""What calls a module with a factor, a class of modules that call their child so, and what comes of 3. What torch
-could not compile once, it refuses for another reason the next time: each time a class is made that it has not seen."""
+"""What calls a module with a factor, the class of modules that call their child so, and what comes of 3."""
+
+
+def _unseen(kind: Any) -> Any:
+    """A module that torch has not compiled: what it could not compile once it refuses for another reason afterwards,
+    and what it could, hooks and all, it does not compile again."""
+    return type(kind.__name__, (kind,), {})()
 
 
 SCRIPTED: dict[str, tuple[Any, int]] = {
@@ -329,7 +334,7 @@ def hooks_of_a_script_whose_forward_has_a_default(check: Check) -> None:
 def _given_to_scripts(check: Check) -> None:
     x = torch.tensor([3.0])
     for kind, (hook, more) in SCRIPTED.items():
-        net = import_module("hookcheck.probe.scripted").Scaled()
+        net = _unseen(import_module("hookcheck.probe.scripted").Scaled)
         getattr(net, f"register_{kind}")(hook())
         script = torch.jit.script(net)
         for name, (call, _, due) in CALLS.items():
@@ -344,7 +349,8 @@ def _given_to_children(check: Check) -> None:
     x = torch.tensor([3.0])
     for kind, (hook, more) in SCRIPTED.items():
         for name, (_, parent, due) in CALLS.items():
-            what, root = f"{kind}, {name}, child", type("Parent", (parent(),), {})()
+            what, root = f"{kind}, {name}, child", _unseen(parent())
+            root.inner = _unseen(import_module("hookcheck.probe.scripted").Scaled)
             getattr(root.inner, f"register_{kind}")(hook())
             check.equal(f"{what}: output in eager", root(x), [due + more])
             script = check.works(f"{what}: scripting", partial(torch.jit.script, root))
