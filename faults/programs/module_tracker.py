@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -48,6 +49,15 @@ def other(module: str, name: str, *changes: tuple[str, str]) -> AbstractContextM
     """Edits a method of a class that follows modules as well."""
     owner, _, method = name.rpartition(".")
     return edited(getattr(import_module(module), owner), method, *changes)
+
+
+@contextmanager
+def marked_by_errors() -> Iterator[None]:
+    """Takes it that a compiled module still runs once one has raised."""
+    frames = import_module("torch._dynamo.eval_frame")
+    with edited(frames, "_set_in_optimized_module", ("try:", "if True:"), ("finally:", "if True:")):
+        yield
+    frames._in_optimized_module = False
 
 
 MODES = (
@@ -128,4 +138,11 @@ FAULTS = (
         for what, name, kind in (("given", "_fw_pre_hook", "input"), ("left with", "_fw_post_hook", "output"))
     ),
     Fault("module tracker: the last hook for backward stays", one_stays, ("MT-02",)),
+    Fault(
+        "torch.compile: an error leaves the mark by which a tracker looks away",
+        marked_by_errors,
+        ("MT-04",),
+        (),
+        "2.13",
+    ),
 )

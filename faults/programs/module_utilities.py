@@ -189,6 +189,13 @@ FAULTS = (
         "1.9",
     ),
     Fault(
+        "a sequence times a number is made of copies",
+        lambda: replaced(Sequential, "__mul__", lambda original: lambda self, number: deepcopy(original(self, number))),
+        ("MU-06",),
+        (),
+        "2.0",
+    ),
+    Fault(
         "update_bn calls a model past its hooks",
         lambda: edited(swa_utils, "update_bn", ("model(input)", "model.forward(input)")),
         ("MU-07",),

@@ -124,6 +124,14 @@ def _past_hooks(optimizer: Any, step: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args: plain(optimizer, *args)
 
 
+def _without_grad_mode(original: Any) -> Any:
+    """The step, with what calls its hooks, under ``no_grad``."""
+    hooked = original if hasattr(original, "hooked") else Optimizer.profile_hook_step(original)
+    step: Any = torch.no_grad()(hooked)
+    step.hooked = True
+    return step
+
+
 def _under(scheduler: str, change: Callable[..., Any]) -> Callable[[], Patch]:
     """Has schedulers of that class change the step of their optimizer."""
     owner = getattr(torch.optim.lr_scheduler, scheduler, None) or getattr(swa_utils, scheduler)
@@ -210,6 +218,24 @@ FAULTS = (
             ("SequentialLR", "steps go past hooks", _past_hooks),
             ("SWALR", "steps go past hooks", _past_hooks),
         )
+    ),
+    Fault(
+        "step hooks of optimizers run without grad mode",
+        lambda: replaced(torch.optim.SGD, "step", _without_grad_mode),
+        ("OP-01", "OP-03"),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "a scheduler keeps its optimizer until the collector comes",
+        lambda: edited(
+            torch.optim.lr_scheduler.LRScheduler,
+            "__init__",
+            ("opt_ref = ref(self.optimizer)", "opt_ref = lambda optimizer=self.optimizer: optimizer"),
+        ),
+        ("OP-18",),
+        kinds=(),
+        since="2.6",
     ),
     Fault(
         "loading drops an optimizer's step post-hooks",

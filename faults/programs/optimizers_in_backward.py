@@ -54,6 +54,15 @@ FAULTS = (
         "2.1",
     ),
     Fault(
+        "of several optimizers in backward the handle of the last is kept",
+        lambda: _applied(
+            ("param_to_optim_hook_handle_map[param].append(handle)", "param_to_optim_hook_handle_map[param] = [handle]")
+        ),
+        ("OP-20",),
+        (),
+        "2.1",
+    ),
+    Fault(
         "a scaler steps on scaled gradients",
         lambda: replaced(torch.amp.GradScaler, "step", _unscaled_late),
         ("OP-21",),

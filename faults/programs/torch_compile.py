@@ -168,6 +168,17 @@ FAULTS = (
         "2.13",
     ),
     Fault(
+        "torch.compiler.disable: hooks of the module are left out",
+        lambda: edited(
+            import_module("torch._dynamo.eval_frame").OptimizedModule,
+            "_initialize",
+            ("DisableContext):", "DisableContext):\n        self.forward = self._orig_mod.forward\n    elif False:"),
+        ),
+        ("TC-25",),
+        (),
+        "2.13",
+    ),
+    Fault(
         "torch.compile: a hook that is not to be compiled is not called",
         lambda: replaced(torch.compiler, "disable", lambda original: lambda hook: lambda *args: None),
         ("TC-25",),

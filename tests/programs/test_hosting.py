@@ -13,8 +13,8 @@ from hookcheck.contract.clause import CLAUSES, PIN, Clause, Subject
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs import nets, watching
 from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, fitting, is_meant
-from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import fresh
 from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
 from hookcheck.programs.host_optimizers import OPTIMIZERS
 from hookcheck.programs.hosting import MODULES, hosted, named, untrue

@@ -19,8 +19,8 @@ from itertools import chain
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
 from hookcheck.probe.compiling import unlogged
-from hookcheck.programs.chapters.torch_compile import dynamo, fresh
 from hookcheck.programs.check import Check, NotOffered, NotRun
+from hookcheck.programs.compiling import dynamo, fresh
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS

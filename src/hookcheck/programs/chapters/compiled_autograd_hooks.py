@@ -13,8 +13,8 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.captured import CAPTURED, CHECKED, EAGER, KINDS, backward, capture, captures, hooked, listed
-from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import fresh
 from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 

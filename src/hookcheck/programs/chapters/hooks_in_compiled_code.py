@@ -12,8 +12,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.torch_compile import BACKENDS, dynamo, fresh, recording, scaling
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import BACKENDS, dynamo, fresh, recording, scaling
 from hookcheck.programs.program import program
 
 ACTING: dict[str, tuple[Any, float, float]] = {

@@ -16,8 +16,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import fresh
 from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, offered, options_of
 from hookcheck.programs.host_makes import CALLED_SINCE, HOSTS, IN_PLACE, NO_BACKWARD, UNINITIALISED, Host, rows
 from hookcheck.programs.nets import leaf, times

@@ -12,6 +12,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
+from hookcheck.programs.compiling import dynamo
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net, weighted
 from hookcheck.programs.program import program
@@ -244,6 +245,19 @@ def it_follows_errors_and_recursion(check: Check) -> None:
             module(twice)
             check.equal(f"{name}: in the inner and the outer call", log, [["Global", "Net"]] * 2)
             check.equal(f"{name}: after them", _parents(tracker), ["Global"])
+    if "ModTracker" in trackers() and offered((2, 6)) and dynamo().is_dynamo_supported():
+        _after_an_error_in_compiled_code(check)
+
+
+def _after_an_error_in_compiled_code(check: Check) -> None:
+    module = net(lambda module, act: act())
+    with suppress(ZeroDivisionError):
+        torch.compile(module, backend="eager")(lambda: 1 / 0)
+    dynamo().reset()
+    log: list[Any] = []
+    with tracker_of("ModTracker") as tracker:
+        module(lambda: log.append(_parents(tracker)))
+    check.equal("ModTracker: after an error in a compiled module", log, [["Global", "Net"]])
 
 
 @program("MT-05", PIN, since="2.6", source="torch.distributed._tools.mod_tracker.ModTracker.register_user_hooks")

@@ -237,7 +237,8 @@ def containers_share_modules_and_no_hooks(check: Check) -> None:
         parts = [_linear(2.0), _linear(3.0), _linear(5.0)]
         net: Any = kind(*parts) if kind is nn.Sequential else kind(parts)
         log: list[str] = []
-        for number, part in enumerate(parts):
+        number_of = {part: number for number, part in enumerate(parts)}
+        for part, number in number_of.items():
             part.register_forward_hook(lambda module, args, output, log=log, number=number: log.append(str(number)))
         net.register_forward_hook(lambda module, args, output, log=log: log.append("all"))
         taken = {
@@ -246,9 +247,11 @@ def containers_share_modules_and_no_hooks(check: Check) -> None:
             "another one of its parts": kind(*net) if kind is nn.Sequential else kind(net),
         }
         due = {"a slice": [1, 2], "a step": [0, 2], "another one of its parts": [0, 1, 2]}
+        if kind is nn.Sequential and offered((2, 0)):
+            taken["twice itself"], due["twice itself"] = net * 2, [0, 1, 2] * 2
         for what, other in taken.items():
             name = f"{kind.__name__}: {what}"
-            check.equal(f"{name}: the modules", [parts.index(part) for part in other], due[what])
+            check.equal(f"{name}: the modules", [number_of.get(part) for part in other], due[what])
             check.calls(f"{name}: hooks of its own", len(other._forward_hooks), 0)
             log.clear()
             x = torch.ones(1, 1)

@@ -8,6 +8,7 @@ class for good: that is where they are called.
 from __future__ import annotations
 
 import copy
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -71,7 +72,7 @@ def a_pre_hook_runs_before_the_step(check: Check) -> None:
 
     def seen(optimizer: Any, args: Any, kwargs: Any) -> None:
         log.append(("first", parameter.item()))
-        given.append((optimizer, args, kwargs))
+        given.append((optimizer, args, kwargs, torch.is_grad_enabled()))
 
     handle = optimizer.register_step_pre_hook(seen)
     optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: log.append(("second", parameter.item())))
@@ -82,6 +83,7 @@ def a_pre_hook_runs_before_the_step(check: Check) -> None:
     check.equal("kwargs of a step without any", given[0][2], {}, "argument")
     check.true("kwargs of a step with a closure", given[1][2] == {"closure": closure}, "argument")
     check.true("args is a tuple", type(given[0][1]) is tuple, "argument")
+    check.true("gradients are recorded as around the step", given[0][3])
     handle.remove()
     optimizer.step(closure)
     check.order("hooks once the first is removed", log[4:], [("second", 0)])
@@ -120,7 +122,7 @@ def a_post_hook_runs_after_the_step(check: Check) -> None:
 
     def seen(optimizer: Any, args: Any, kwargs: Any) -> Any:
         log.append(("first", parameter.item()))
-        given.append((optimizer, kwargs))
+        given.append((optimizer, kwargs, torch.is_grad_enabled()))
         return args, {}
 
     handle = optimizer.register_step_post_hook(seen)
@@ -130,6 +132,7 @@ def a_post_hook_runs_after_the_step(check: Check) -> None:
     check.order("hooks, with the parameter", log, [("first", 0.5), ("second", 0.5), ("first", 0), ("second", 0)])
     check.true("the optimizer is given", given[0][0] is optimizer, "argument")
     check.true("kwargs are given", given[0][1] == {"closure": closure}, "argument")
+    check.true("gradients are recorded as around the step", given[0][2])
     handle.remove()
     optimizer.step()
     check.order("hooks once the first is removed", log[4:], [("second", -0.5)])
@@ -337,17 +340,16 @@ def _schedulers() -> dict[str, tuple[Any, float]]:
     def staying(optimizer: Any) -> Any:
         return of.ExponentialLR(optimizer, gamma=1.0)
 
-    def plateau(optimizer: Any) -> Any:
-        scheduler: Any = of.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
-        scheduler.step = partial(scheduler.step, 1.0)  # what is measured is as good once more, and not better
-        return scheduler
+    class Plateau(of.ReduceLROnPlateau):
+        def step(self, *_: Any) -> None:
+            super().step(1.0)  # what is measured is as good once more, and not better
 
     return {
         "StepLR": (halving, 0.0625),
         "LambdaLR": (lambda optimizer: of.LambdaLR(optimizer, lambda step: 1 / (1 + step)), 0.25 / 3),
         "MultiplicativeLR": (lambda optimizer: of.MultiplicativeLR(optimizer, lambda step: 0.5), 0.0625),
         "LinearLR": (lambda optimizer: of.LinearLR(optimizer, 0.5, total_iters=2), 0.25),
-        "ReduceLROnPlateau": (plateau, 0.125),
+        "ReduceLROnPlateau": (partial(Plateau, factor=0.5, patience=0), 0.125),
         "ChainedScheduler": (lambda optimizer: of.ChainedScheduler([halving(optimizer), staying(optimizer)]), 0.0625),
         "SequentialLR": (lambda optimizer: of.SequentialLR(optimizer, [staying(optimizer)] * 2, milestones=[5]), 0.25),
         "SWALR": (lambda optimizer: swa.SWALR(optimizer, swa_lr=0.0625, anneal_epochs=1), 0.0625),
@@ -391,3 +393,6 @@ def a_scheduler_does_not_double_hooks(check: Check) -> None:
             optimizer.step()
             check.order(f"{name}: hooks once they are removed", log, [])
             check.equal(f"{name}: that step", parameter, [before - 2 * rate])
+        known = weakref.ref(optimizer)
+        del optimizer, scheduler, steps, handles
+        check.true(f"{name}: both are freed as soon as they are dropped", known() is None)

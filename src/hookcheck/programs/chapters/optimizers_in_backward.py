@@ -48,6 +48,11 @@ def an_optimizer_applied_in_backward(check: Check) -> None:
         due_grads = [None, 2.0, 1.0] if number == "first" else [None, 2.0 - 1.0, 2.0]
         check.equal(f"{number}: gradients", [a.grad, b.grad, c.grad], due_grads)
         check.equal(f"{number}: parameters", [a, b, c], [start - 3, 3.0, 5.0])
+    for handle in import_module(f"{optim.__name__}.apply_optimizer_in_backward").param_to_optim_hook_handle_map[a]:
+        handle.remove()
+    log.clear()
+    (a * 1).backward()
+    check.order("step hooks once the handles are removed that are kept", log, [])
 
 
 @program("OP-21", PIN, since="2.3", source="torch.amp.GradScaler.step; 'unscale_ is invoked unless it was called'")

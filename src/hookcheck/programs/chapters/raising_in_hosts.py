@@ -16,8 +16,8 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.distributed_tensors import held, inputs_in, mesh, output_out, tensor
 from hookcheck.programs.chapters.sharded import FSDP1, FSDP2, sharded, wrapped
-from hookcheck.programs.chapters.torch_compile import BACKENDS, fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import BACKENDS, fresh
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program

@@ -7,8 +7,7 @@ Changes that come later are noticed for certain only with the flag
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -16,76 +15,20 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.check import Check, NotRun
+from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import (
+    BACKENDS,
+    CALL_HOOKS,
+    PAGE,
+    chain,
+    derivative,
+    dynamo,
+    fresh,
+    linear,
+    recording,
+    scaling,
+)
 from hookcheck.programs.program import program
-
-PAGE = "torch.compile; PyTorch 2.0 NNModule Support"
-CALL_HOOKS = f"{PAGE}, 'nn.Module.__call__ Hooks Usage and limitations'"
-BACKENDS = ("eager", "aot_eager")
-
-
-def dynamo() -> Any:
-    """The module torch._dynamo, which torch imports late."""
-    return import_module("torch._dynamo")
-
-
-@contextmanager
-def fresh() -> Iterator[None]:
-    """Runs a program with nothing compiled before it and leaves nothing compiled behind it."""
-    if not dynamo().is_dynamo_supported():
-        raise NotRun("this torch does not compile on this Python")
-    dynamo().reset()
-    try:
-        yield
-    finally:
-        dynamo().reset()
-
-
-def recording(graphs: list[list[str]]) -> Callable[..., Any]:
-    """A backend that runs graphs as they are, and notes what each calls."""
-
-    def backend(graph: Any, inputs: Any) -> Any:
-        graphs.append([str(node.target) for node in graph.graph.nodes if node.op.startswith("call")])
-        return graph.forward
-
-    return backend
-
-
-def scaling() -> Any:
-    """A module that gives w·x, with w = 2."""
-
-    class Scale(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.w = nn.Parameter(torch.tensor(2.0))
-
-        def forward(self, x: Any) -> Any:
-            return self.w * x
-
-    return Scale()
-
-
-def chain(length: int = 2) -> Any:
-    """Modules that give 2x, one after another, inside one of our own."""
-
-    class Chain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.parts = nn.ModuleList([scaling() for _ in range(length)])
-
-        def forward(self, x: Any) -> Any:
-            for part in self.parts:
-                x = part(x)
-            return x
-
-    return Chain()
-
-
-def derivative(function: Any, value: float) -> Any:
-    """The derivative of a function at a number."""
-    x = torch.tensor([value], requires_grad=True)
-    function(x).backward()
-    return x.grad.item()
 
 
 @program("TC-01", PROMISE, since="2.1", source=CALL_HOOKS)
@@ -200,13 +143,6 @@ def a_hook_on_an_allowed_module_breaks_the_graph(check: Check) -> None:
     call = torch.compile(lambda x: net(x), backend=recording(graphs))
     check.equal("output", call(torch.ones(1, 1, 1)), [[[10]]])  # 2·(2·2·1 + 1)
     check.true("more than one graph", len(graphs) > 1)
-
-
-def linear() -> Any:
-    """A Linear layer that gives 2x."""
-    layer = nn.Linear(1, 1, bias=False)
-    nn.init.constant_(layer.weight, 2.0)
-    return layer
 
 
 @program("TC-07", UNSPECIFIED, since="2.1", source=f"{PAGE}, 'state_dict Hooks'")
@@ -380,6 +316,15 @@ def other_hooks_are_noticed(check: Check) -> None:
         check.equal("output with one hook more", call(torch.tensor(1.0)), 205.0)
 
 
+def _compiled(net: Any) -> Any:
+    return torch.compile(lambda x: net(x), backend="eager")
+
+
+def _without_compiling_the_first(net: Any) -> Any:
+    net.parts[0] = torch.compiler.disable(net.parts[0])
+    return net
+
+
 @program("TC-25", PROMISE, since="2.6", source=f"{CALL_HOOKS}; torch.compiler.disable")
 @fresh()
 def hooks_that_are_not_traced(check: Check) -> None:
@@ -388,13 +333,17 @@ def hooks_that_are_not_traced(check: Check) -> None:
     def branching(module: Any, args: Any, output: Any) -> Any:
         return 10 * output if output.item() > 5 else output
 
-    for name, wrap in (("breaks", lambda hook: hook), ("is disabled", torch.compiler.disable)):
+    for name, wrap, put in (
+        ("breaks", lambda hook: hook, _compiled),
+        ("is disabled", torch.compiler.disable, _compiled),
+        ("of a part that is disabled", lambda hook: hook, _without_compiling_the_first),
+    ):
         dynamo().reset()
         log: list[Any] = []
         net = chain()
         net.parts[0].register_forward_pre_hook(wrap(lambda module, args, log=log: log.append(args[0].item())))
         net.parts[0].register_forward_hook(wrap(branching))
-        call = torch.compile(lambda x, net=net: net(x), backend="eager")
+        call = put(net)
         outputs = [call(torch.tensor(value)).item() for value in (1.0, 3.0, 2.0)]
         check.equal(f"{name}: outputs", outputs, [4.0, 120.0, 8.0])  # 2·2·1, 2·10·(2·3), 2·2·2
         check.equal(f"{name}: what the pre-hook sees", log, [1.0, 3.0, 2.0])

@@ -13,7 +13,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE, UNSPECIFIED
 from hookcheck.probe.lazy import torch
-from hookcheck.programs.chapters.torch_compile import (
+from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import (
     BACKENDS,
     CALL_HOOKS,
     chain,
@@ -24,7 +25,6 @@ from hookcheck.programs.chapters.torch_compile import (
     recording,
     scaling,
 )
-from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.torch_compile import BACKENDS, CALL_HOOKS, chain, dynamo, fresh, recording, scaling
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import BACKENDS, CALL_HOOKS, chain, dynamo, fresh, recording, scaling
 from hookcheck.programs.program import program
 
 HOOKS: dict[str, Any] = {

@@ -15,8 +15,8 @@ from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs.chapters.torch_compile import fresh
 from hookcheck.programs.check import Check
+from hookcheck.programs.compiling import fresh
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
