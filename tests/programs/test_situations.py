@@ -52,7 +52,7 @@ def registering() -> set[str]:
         f"{owner}.{name}"
         for owner, where in owners.items()
         for name in vars(where)
-        if re.match(r"_?register_.*hook$|register_prehook$|saved_tensors_hooks$|save_on_cpu$", name)
+        if re.match(r"_?register_.*hook$|register_prehook$|saved_tensors_hooks$|save_on_cpu$|^retain_grad$", name)
     }
 
 
