@@ -177,6 +177,8 @@ def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
         (["verify", "gone.py"], "gone.py cannot be read"),
         (["verify", "none.py", "--torch", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
         (["verify", "none.py", "--torch", ","], "--torch names no release"),
+        (["verify", "none.py", "--torch", ""], "--torch names no release"),
+        (["repro", "OB-05", "--torch", ""], "--torch names no release"),
         (["verify", "bad.py"], "(bad.py, line 1)"),
         (["verify", "foreign.py"], "foreign.py imports numpy"),
         (["bisect", "none.py", "--good", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),

@@ -74,11 +74,9 @@ def repro(
     installed_torch()
     import hookcheck.clauses  # noqa: F401 -- declares the clauses
     from hookcheck.repro import report as reporting
-    from hookcheck.repro.environments import release_named, uv
+    from hookcheck.repro.environments import releases_named, uv
 
-    others = [name.strip() for name in (torches or "").split(",") if name.strip()]
-    for name in others:
-        release_named(name)
+    others = releases_named(torches)
     if others:
         uv()
     reporting.check_writable(output or Path())  # before minutes go into reducing

@@ -55,17 +55,13 @@ def verify(script: Path, torches: str | None, runs: int, limit: float, shape: st
     """
     from hookcheck.errors import HookcheckError
     from hookcheck.repro import verify as scripts
-    from hookcheck.repro.environments import release_named, uv
+    from hookcheck.repro.environments import releases_named, uv
 
     scripts.checked(script)
     here = present()
-    names = [name.strip() for name in (torches or here.partition("+")[0]).split(",") if name.strip()]
-    if not names and torches is None:
-        raise HookcheckError("torch is not installed here: name releases with --torch")
+    names = releases_named(torches) or releases_named(here.partition("+")[0] or None)
     if not names:
-        raise HookcheckError("--torch names no release: write --torch 1.13.1,2.15.0")
-    for name in names:
-        release_named(name)
+        raise HookcheckError("torch is not installed here: name releases with --torch")
     if any(name != here.partition("+")[0] for name in names):
         uv()
     verdicts = []

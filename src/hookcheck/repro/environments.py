@@ -24,6 +24,20 @@ class NoEnvironment(HookcheckError):
     """A release cannot be installed here."""
 
 
+def releases_named(text: str | None) -> list[str]:
+    """The releases that a text names, separated by commas; none where there is no text.
+
+    Raises:
+        HookcheckError: the text names none, or one that is no release.
+    """
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if text is not None and not names:
+        raise HookcheckError("--torch names no release: write --torch 1.13.1,2.15.0")
+    for name in names:
+        release_named(name)
+    return names
+
+
 def release_named(torch: str) -> Release:
     """The release of that version, or one of a listed minor version with what that needs.
 
