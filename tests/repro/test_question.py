@@ -1,24 +1,21 @@
-"""What a script asks of torch to show a finding, and where it puts the hooks for that: findings made by hand."""
+"""What a script asks of torch to show a finding: findings made by hand."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
 import pytest
-from networks.cases import AROUND_TWO, CHAIN, case, with_events
+from networks.cases import case
 
 from hookcheck.contract.finding import Finding, Gradients
 from hookcheck.contract.site import ABSENT, ARGUMENT, AS_WITHOUT_HOOKS, CALL, PROCESS, RAISES, VALUE, Called, Site
 from hookcheck.contract.site import CLOSE as NOT_CLOSE
 from hookcheck.contract.site import COUNT as HOW_OFTEN
-from hookcheck.hooks.kinds import KINDS
 from hookcheck.networks.case import Case
 from hookcheck.probe.observation import Event, Raised
-from hookcheck.repro.hooking import Hooking
-from hookcheck.repro.question import CALLS, CLOSE, COUNT, ERROR, RAISED, SAME, TYPE, Question, _of_one_call, question
+from hookcheck.repro.question import CLOSE, ERROR, SAME, TYPE, Question, _of_one_call, question
 from hookcheck.repro.question import VALUE as OF_A_VALUE
 from hookcheck.repro.sighting import Sighting, Symptom
 
@@ -81,32 +78,3 @@ def test_an_error_that_must_say_something(raised: Raised | None) -> None:
     due = "RuntimeError that says 'modified inplace' where a module's input or output is written to"
     about = asked(case(), Finding(Site(PROCESS), RAISES, due, raised))
     assert (about.place, about.expected, about.argument) == (ERROR, "RuntimeError", "modified inplace")
-
-
-def lines(c: Case, about: Question, everywhere: bool = False) -> list[str]:
-    return Hooking(c, about, everywhere, "").lines
-
-
-def test_every_output_of_several_has_its_hook() -> None:
-    several = case(*AROUND_TWO, kind="output_retain_grad")
-    on_each = ["tensor.retain_grad()", "calls.append(tensor)"]
-    observed = lines(several, RAISED)
-    assert "    for tensor in output:" in observed
-    assert [line.strip() for line in observed if line.strip() in on_each] == on_each
-    assert observed[-1] == "net.register_forward_hook(watch)"
-
-
-@pytest.mark.parametrize("kind", ["output_tensor", "output_node", "output_retain_grad"])
-def test_only_the_output_that_is_asked_about_writes_down(kind: str) -> None:
-    about = replace(RAISED, place=CALLS, relation=CLOSE, path="b[0]", argument="gradient")
-    observed = "\n".join(lines(case(CHAIN, kind=kind), about, everywhere=True))
-    assert observed.count("module is net.b") == 1
-    assert observed.endswith("for module in net.modules():\n    module.register_forward_hook(watch)")
-
-
-def test_what_was_never_called_may_be_where_no_hook_can_be_put() -> None:
-    about = replace(RAISED, place=CALLS, relation=COUNT, path="b[0]", expected=1)
-    called, never = case(CHAIN, kind="output_node"), with_events(case(CHAIN, kind="output_node"))
-    assert KINDS["output_node"].scope == "node"
-    assert "    if output.requires_grad:" not in lines(called, about)
-    assert "    if output.requires_grad:" in lines(never, about)
