@@ -8,7 +8,6 @@ operation of torch, in all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -17,53 +16,12 @@ from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.garbage import survivors
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
-from hookcheck.programs.host_changes import Release, offered
+from hookcheck.programs.functions import WAYS, function_of, marked_once
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
 
 TWICE = "trying to differentiate twice a function that was marked"
-Backward = Callable[[Any, Any], Any]
-
-
-@dataclass(frozen=True)
-class Squaring:
-    """How a Function is made that squares, of a ``backward`` that notes whether grad mode is on; since which release it
-    can be, and whether it can be differentiated once alone."""
-
-    make: Callable[[Backward], Any]
-    since: Release = (1, 8)
-    once: bool = False
-
-
-def _square(**methods: Any) -> Any:
-    """A Function with those methods."""
-    static = {name: staticmethod(method) for name, method in methods.items()}
-    return type("Square", (torch.autograd.Function,), static)
-
-
-def _saving(ctx: Any, x: Any) -> Any:
-    """A forward that squares and saves what it is given."""
-    ctx.save_for_backward(x)
-    return x * x
-
-
-def _once(backward: Backward) -> Any:
-    return _square(forward=_saving, backward=torch.autograd.function.once_differentiable(backward))
-
-
-def _setting_up(backward: Backward) -> Any:
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-
-    return _square(forward=lambda x: x * x, setup_context=setup_context, backward=backward)
-
-
-WAYS = {
-    "with ctx": Squaring(lambda backward: _square(forward=_saving, backward=backward)),
-    "with setup_context": Squaring(_setting_up, (2, 0)),
-    "once differentiable": Squaring(_once, once=True),
-}
-"""The ways to make a Function, by name."""
 
 
 def hooked(x: Any, squared: Callable[[Any], Any], log: list[Any]) -> Any:
@@ -139,7 +97,7 @@ def a_gradient_that_is_no_constant(check: Check) -> None:
     """Where a graph is built, the gradient of a Function that is marked ``once_differentiable`` requires grad as hooks
     get it, and refuses to be differentiated, for all leaves or for one, whether or not the gradient that backward
     starts from requires grad."""
-    once = _once(lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad)
+    once = marked_once(lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad)
     for requires_grad in (True, False):
         x, log = leaf(3.0), list[tuple[str, bool]]()
         z = 1 * x
@@ -170,9 +128,9 @@ def two_results(given: list[Any], mark: Callable[[Any, Any], None], sets_up: boo
         return sum(factor * g for factor, g in zip((2, 3), gradients) if g is not None)
 
     if not sets_up:
-        return _square(forward=forward, backward=backward)
+        return function_of(forward=forward, backward=backward)
     alone = lambda x: (2 * x, 3 * x)  # noqa: E731
-    return _square(forward=alone, setup_context=lambda ctx, inputs, output: mark(ctx, output[1]), backward=backward)
+    return function_of(forward=alone, setup_context=lambda ctx, inputs, output: mark(ctx, output[1]), backward=backward)
 
 
 MARKS: dict[str, tuple[Callable[[Any, Any], Any], Any, bool]] = {
@@ -253,7 +211,7 @@ def marked_writes_under_hooks(check: Check) -> None:
         if way == "with setup_context":
             methods["forward"] = lambda x: x.mul_(3)
             methods["setup_context"] = lambda ctx, inputs, output: ctx.mark_dirty(inputs[0])
-        function, log = _square(**methods), list[Any]()
+        function, log = function_of(**methods), list[Any]()
         x = leaf(2.0)
         y = 1 * x
         y.register_hook(lambda gradient, log=log: log.append(("before", gradient.tolist())))
@@ -274,7 +232,7 @@ def marked_writes_under_hooks(check: Check) -> None:
 
     x, log = leaf(2.0), []
     a, b = 1 * x, 1 * x
-    _square(forward=each, backward=lambda ctx, a, b: (3 * a, 5 * b)).apply(a, b)
+    function_of(forward=each, backward=lambda ctx, a, b: (3 * a, 5 * b)).apply(a, b)
     b.register_hook(lambda gradient: log.append(gradient.tolist()))
     (7 * a + 11 * b).backward()
     check.equal("two tensors: gradient of the second as it is after", log, [[11.0]])
@@ -298,7 +256,7 @@ def inputs_that_a_function_is_told(check: Check) -> None:
                 x, w = ctx.saved_tensors
                 return 4 * w * gradient, 4 * x * gradient, None
 
-            function = _square(forward=_scaled_product, setup_context=setup_context, backward=backward)
+            function = function_of(forward=_scaled_product, setup_context=setup_context, backward=backward)
             log: list[Any] = []
             values = {"x": torch.tensor([3.0]), "w": torch.tensor([5.0])}
             values[needy].requires_grad_()
@@ -371,7 +329,7 @@ def _own_square(ctx: Any, gradient: Any) -> Any:
 
 def _batching(backward: Callable[..., Any]) -> Any:
     """A Function that multiplies what it is given, or squares it, and may be batched."""
-    function = _square(
+    function = function_of(
         forward=lambda x, *w: x * (w[0] if w else x),
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
         backward=backward,
@@ -396,7 +354,7 @@ def a_context_that_holds_the_output(check: Check) -> None:
                 note("ctx", ctx)
                 return ctx.y
 
-            function, held = _square(forward=forward, backward=lambda ctx, gradient: 2 * gradient), list[Any]()
+            function, held = function_of(forward=forward, backward=lambda ctx, gradient: 2 * gradient), list[Any]()
             module = net(lambda module, x: function.apply(x))
             if register:
                 getattr(module, register)(lambda *given: held.append(given))

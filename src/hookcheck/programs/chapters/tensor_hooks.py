@@ -14,12 +14,12 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.functions import without_gradient
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import Bound
 
 HOOK = "torch.Tensor.register_hook"
 EXECUTION = "notes on autograd, 'Backward Hooks execution'"
-IN_PLACE = f"{HOOK}; {EXECUTION}: Tensors that are modified in place"
 
 
 @program("TH-01", PROMISE, since="1.7", source=HOOK)
@@ -359,28 +359,13 @@ def a_change_in_place_stays_with_its_tensor(check: Check) -> None:
     check.equal("gradients of the others", others, [[2, 2], [2, 2]])  # which Node runs first is not promised
 
 
-def _without_gradient() -> Any:
-    """An operation whose backward gives None for its input."""
-
-    class WithoutGradient(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return 2 * x
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> None:
-            return None
-
-    return WithoutGradient.apply
-
-
 @program("TH-13", PIN, since="1.7", source="pytorch#11751")
 def never_gets_none(check: Check) -> None:
     """A hook on a tensor whose gradient is undefined gets zeros or is not called, as its signature has a tensor."""
     seen: list[Any] = []
     y = 1 * torch.tensor([1.0], requires_grad=True)
     y.register_hook(lambda grad: seen.append(grad))
-    _without_gradient()(y).backward()
+    without_gradient()(y).backward()
     check.equal("the hook gets a tensor, if it is called", None if None in seen else "a tensor", "a tensor")
     seen.clear()
     z = 1 * torch.tensor([1.0], requires_grad=True)
@@ -398,6 +383,6 @@ def leaves_are_as_results(check: Check) -> None:
         x = torch.tensor([1.0], requires_grad=True)
         y = x if of_leaf else 1 * x
         y.register_hook(lambda grad: seen.append(grad))  # noqa: B023
-        _without_gradient()(y).backward()
+        without_gradient()(y).backward()
         calls.append(len(seen))
     check.calls("calls of the hook on the leaf, beside those on the result", calls[1], calls[0])
