@@ -21,6 +21,14 @@ def nested() -> tuple[Any, Any]:
     return inner, net(lambda module, x: 3 * module.inner(x), inner=inner)
 
 
+def linear(weight: float | None = None) -> Any:
+    """A module of torch's own with one parameter, ``weight``, of one number."""
+    module = nn.Linear(1, 1, bias=False)
+    if weight is not None:
+        nn.init.constant_(module.weight, weight)
+    return module
+
+
 def globally(kind: str, hook: Any, **options: Any) -> Any:
     """Registers ``hook`` for all modules: with ``register_module_`` and the kind, say ``forward_hook``."""
     return getattr(nn.modules.module, f"register_module_{kind}")(hook, **options)

@@ -16,6 +16,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import linear
 
 SAVE_PRE = "torch.nn.Module.register_state_dict_pre_hook"
 SAVE_POST = "torch.nn.Module.register_state_dict_post_hook"
@@ -25,14 +26,6 @@ PRIVATE_LOAD_PRE = "torch.nn.Module._register_load_state_dict_pre_hook"
 LOAD_POST = "torch.nn.Module.register_load_state_dict_post_hook"
 
 
-def _linear(weight: float | None = None) -> Any:
-    """A module with one parameter, ``weight``, of one number."""
-    linear = nn.Linear(1, 1, bias=False)
-    if weight is not None:
-        nn.init.constant_(linear.weight, weight)
-    return linear
-
-
 def _values(state: Any) -> dict[str, Any]:
     return {key: value.tolist() for key, value in state.items()}
 
@@ -40,7 +33,7 @@ def _values(state: Any) -> dict[str, Any]:
 @program("SD-01", PROMISE, since="2.0", source=f"{SAVE_PRE}; signature, 'pre-processing before the call'")
 def a_pre_hook_runs_before_state_dict(check: Check) -> None:
     """A state_dict pre-hook is called as ``(module, prefix, keep_vars)`` before ``state_dict`` collects anything."""
-    net: Any = nn.Sequential(_linear(3))
+    net: Any = nn.Sequential(linear(3))
     log: list[Any] = []
 
     def seen(module: Any, prefix: str, keep_vars: bool) -> None:
@@ -66,7 +59,7 @@ def a_pre_hook_runs_before_state_dict(check: Check) -> None:
 @program("SD-02", PROMISE, since="2.5", source=f"{SAVE_POST}; signature, 'modify the state_dict inplace'")
 def a_post_hook_edits_in_place(check: Check) -> None:
     """A state_dict post-hook is called as ``(module, state_dict, prefix, local_metadata)`` and may edit it in place."""
-    net: Any = nn.Sequential(_linear(3))
+    net: Any = nn.Sequential(linear(3))
     log: list[Any] = []
 
     def seen(module: Any, state: Any, prefix: str, local_metadata: Any) -> None:
@@ -105,13 +98,13 @@ def a_post_hook_edits_in_place(check: Check) -> None:
 def a_post_hook_returns_nothing(check: Check) -> None:
     """A state_dict post-hook of the public kind returns nothing; whatever else it returns is an error."""
     for what, value in (("a dict", {}), ("False", False)):
-        net: Any = nn.Sequential(_linear())
+        net: Any = nn.Sequential(linear())
         handle = net.register_state_dict_post_hook(lambda m, state, prefix, meta, value=value: value)
         check.raises(f"a root's hook that returns {what}", RuntimeError, net.state_dict, "must return None")
         handle.remove()
         net[0].register_state_dict_post_hook(lambda m, state, prefix, meta, value=value: value)
         check.raises(f"a child's hook that returns {what}", RuntimeError, net.state_dict, "must return None")
-    quiet = _linear(3)
+    quiet = linear(3)
     quiet.register_state_dict_post_hook(lambda m, state, prefix, meta: None)
     state = check.works("a hook that returns None", quiet.state_dict)
     check.equal("its state_dict", state and _values(state), {"weight": [[3]]})
@@ -120,7 +113,7 @@ def a_post_hook_returns_nothing(check: Check) -> None:
 @program("SD-04", PROMISE, since="1.7", source=f"{PRIVATE_SAVE_POST}; docstring since 2.5")
 def the_private_post_hook_replaces_at_the_root(check: Check) -> None:
     """What a private state_dict hook returns is the state_dict if its module is the call's root, otherwise ignored."""
-    net: Any = nn.Sequential(_linear(3))
+    net: Any = nn.Sequential(linear(3))
     log: list[Any] = []
     net._register_state_dict_hook(lambda m, state, prefix, meta: None)
     check.equal("under a hook that returns None", _values(net.state_dict()), {"0.weight": [[3]]})
@@ -139,7 +132,7 @@ def the_private_post_hook_replaces_at_the_root(check: Check) -> None:
 @program("SD-05", PROMISE, since="2.5", source=f"{LOAD_PRE}; signature")
 def a_load_pre_hook_runs_before_loading(check: Check) -> None:
     """A load pre-hook is called before loading with the module and the seven arguments of ``_load_from_state_dict``."""
-    net: Any = nn.Sequential(_linear(3))
+    net: Any = nn.Sequential(linear(3))
     log: list[Any] = []
 
     def seen(module: Any, state: Any, prefix: str, meta: Any, strict: bool, *lists: Any) -> None:
@@ -179,7 +172,7 @@ def a_load_pre_hook_runs_before_loading(check: Check) -> None:
 @program("SD-06", PROMISE, since="1.10", source=f"{PRIVATE_LOAD_PRE}; docstring")
 def the_private_load_pre_hook_omits_the_module(check: Check) -> None:
     """A private load pre-hook is called without the module unless it was registered with ``with_module``."""
-    net: Any = nn.Sequential(_linear())
+    net: Any = nn.Sequential(linear())
     log: list[Any] = []
     net[0]._register_load_state_dict_pre_hook(lambda *arguments: log.append(arguments))
     net[0]._register_load_state_dict_pre_hook(lambda *arguments: log.append(arguments), with_module=True)
@@ -234,7 +227,7 @@ def a_load_post_hook_edits_both_lists(check: Check) -> None:
 def a_load_post_hook_makes_loading_fail(check: Check) -> None:
     """Under ``strict=True`` a key that a load post-hook adds to either list is an error."""
     for name in ("missing_keys", "unexpected_keys"):
-        net = _linear()
+        net = linear()
         load = partial(net.load_state_dict, net.state_dict())
         handle = net.register_load_state_dict_post_hook(lambda m, keys, name=name: getattr(keys, name).append("odd"))
         check.raises(f"strict loading, with an addition to {name}", RuntimeError, load, "odd")
@@ -263,7 +256,7 @@ def every_registration_gives_a_handle(check: Check) -> None:
         name = api.rpartition(".")[2]
         if not hasattr(nn.Module, name):
             continue
-        net = _linear()
+        net = linear()
         log: list[str] = []
         handles = [getattr(net, name)(lambda *arguments, log=log, who=who: log.append(who)) for who in "abc"]
         removable = all(type(handle) is torch.utils.hooks.RemovableHandle for handle in handles)
@@ -277,7 +270,7 @@ def every_registration_gives_a_handle(check: Check) -> None:
 def children_load_what_is_theirs(check: Check) -> None:
     """A child's load pre-hook gets the keys and the metadata under its prefix alone, and its load post-hook runs before
     the parent's."""
-    parts = {"0": _linear(), "1": nn.Sequential(_linear()), "10": _linear()}  # the third one's name begins as another's
+    parts = {"0": linear(), "1": nn.Sequential(linear()), "10": linear()}  # the third one's name begins as another's
     net: Any = nn.Sequential(OrderedDict(parts))
     given: dict[str, Any] = {}
     marks: dict[str, Any] = {}
@@ -301,7 +294,7 @@ def children_load_what_is_theirs(check: Check) -> None:
 @program("SD-12", PIN, since="1.7", source=f"{PRIVATE_LOAD_PRE}; 'strict' of the signature; pytorch#156177")
 def a_load_pre_hook_is_told_strict(check: Check) -> None:
     """A load pre-hook is told ``strict=True`` whatever ``load_state_dict`` was: that decides after loading only."""
-    net: Any = nn.Sequential(_linear())
+    net: Any = nn.Sequential(linear())
     log: list[Any] = []
     for module in (net, net[0]):
         module._register_load_state_dict_pre_hook(lambda state, prefix, meta, strict, *lists: log.append(strict))
@@ -321,7 +314,7 @@ def a_post_hook_can_be_any_callable(check: Check) -> None:
             log.append("hook")
 
     for name in ("_register_state_dict_hook", "register_state_dict_post_hook"):
-        net = _linear()
+        net = linear()
         log.clear()
         check.works(f"a bound method given to {name}", partial(getattr(net, name), Owner().hook))
         net.state_dict()
@@ -331,7 +324,7 @@ def a_post_hook_can_be_any_callable(check: Check) -> None:
 @program("SD-14", PIN, since="1.7", source="pytorch#85743")
 def a_load_pre_hook_edits_for_siblings(check: Check) -> None:
     """The dict that a child's load pre-hook gets is the one that all modules load from."""
-    net, other = (nn.Sequential(_linear(), _linear()) for _ in range(2))
+    net, other = (nn.Sequential(linear(), linear()) for _ in range(2))
     for number, parameter in enumerate(other.parameters()):
         nn.init.constant_(parameter, number + 3.0)
     state = other.state_dict()
@@ -354,8 +347,8 @@ def a_load_pre_hook_edits_for_siblings(check: Check) -> None:
 def a_function_is_not_marked_for_ever(check: Check) -> None:
     """A function that was a public post-hook, and is removed, can be a private one that returns a dict."""
     public, private = (lambda *arguments: {"mine": torch.tensor(1.0)} for _ in range(2))  # two functions
-    _linear().register_state_dict_post_hook(public).remove()
-    net = _linear()
+    linear().register_state_dict_post_hook(public).remove()
+    net = linear()
     handle = net._register_state_dict_hook(private)
     check.equal("the state_dict under a function that was not public", list(net.state_dict()), ["mine"])
     handle.remove()
@@ -370,7 +363,7 @@ def a_hook_removes_itself(check: Check) -> None:
         name = api.rpartition(".")[2]
         if not hasattr(nn.Module, name):
             continue
-        net = _linear()
+        net = linear()
         log: list[str] = []
         handles: list[Any] = []
 
