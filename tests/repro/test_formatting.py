@@ -43,6 +43,33 @@ def test_there_is_one_blank_line_where_a_formatter_needs_none() -> None:
 
 
 @pytest.mark.parametrize(
+    "begun", ["x = 1", "def g():\n        pass", "import torch", "# why\n    x = 1", "if a:\n        x = 1"]
+)
+@pytest.mark.parametrize("head", ["def run():", "def run():  # why", "class A:"])
+def test_a_block_begins_at_once(head: str, begun: str) -> None:
+    text = formatted(f"{head}\n\n    {begun}\n")
+    assert text == f"{head}\n    {begun}\n"
+    assert formatted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("(y).register_hook(f)", "y.register_hook(f)"),
+        ("((y)).grad", "y.grad"),
+        ("a = b + (net(x)[0])[1] + (y.grad_fn).name()", "a = b + net(x)[0][1] + y.grad_fn.name()"),
+        ("(f)(lambda é: (é).grad)", "f(lambda é: é.grad)"),
+        *(
+            (text, text)
+            for text in ("(1 * y).grad", "f(y).grad", "(a or b)(x)", "(1).real", 'f"{(y).grad}"', "(y,)[0]")
+        ),
+    ],
+)
+def test_what_something_is_taken_of_has_no_brackets_that_it_does_not_need(text: str, of: str) -> None:
+    assert formatted(text) == f"{of}\n"
+
+
+@pytest.mark.parametrize(
     ("text", "of"),
     [
         (f"f(1)  # {'a comment ' * 9}and more", f"# {'a comment ' * 9}and more\nf(1)\n"),
