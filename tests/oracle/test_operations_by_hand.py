@@ -59,10 +59,10 @@ class Weighted(rule.Broadcasting):
     def _settings(cls, draw: st.DrawFn, shape: Any) -> tuple[Any, ...]:
         return (draw(st.sampled_from((0.5, 2.0))),)
 
-    def _value(self, a: Any, b: Any) -> Any:
-        return (a + self.number * b,)
+    def value(self, a: Any, b: Any) -> Any:
+        return a + self.number * b
 
-    def _pull(self, v: Any, a: Any, b: Any) -> Any:
+    def pull(self, v: Any, a: Any, b: Any) -> Any:
         return v, self.number * v
 
 

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from hookcheck.oracle.graph import Tensor
-from hookcheck.topology.primitive import Array, Primitive
+from hookcheck.topology.primitive import Array, Gradients, Primitive
 
 
 class Stepping(Protocol):
@@ -39,21 +39,18 @@ class Pasted(Primitive):
 
     positions: Array
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, base: Array, part: Array) -> Array:
         """The base's shape."""
-        base, part = inputs
         whole = base.astype(np.result_type(base, part)).reshape(-1)
         whole[self.positions] = part
-        return (whole.reshape(base.shape),)
+        return whole.reshape(base.shape)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, base: Array, part: Array) -> Gradients:
         """``v`` with holes, and what was in the holes."""
-        flat = cotangents[0].reshape(-1).copy()
-        part = flat[self.positions]
+        flat = v.reshape(-1).copy()
+        held = flat[self.positions]
         flat[self.positions] = 0
-        return (flat.reshape(inputs[0].shape), part), {}
+        return flat.reshape(base.shape), held
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,17 +59,15 @@ class Taken(Primitive):
 
     positions: Array
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, base: Array) -> Array:
         """The shape of ``positions``."""
-        return (inputs[0].reshape(-1)[self.positions],)
+        return base.reshape(-1)[self.positions]
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, base: Array) -> Array:
         """``v`` in its positions, 0 elsewhere."""
-        whole = np.zeros(inputs[0].size, cotangents[0].dtype)
-        np.add.at(whole, self.positions, cotangents[0])
-        return (whole.reshape(inputs[0].shape),), {}
+        whole = np.zeros(base.size, v.dtype)
+        np.add.at(whole, self.positions, v)
+        return whole.reshape(base.shape)
 
 
 def _positions(tensor: Tensor) -> Array:
@@ -134,7 +129,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     base = target.base or target
     follows = tracer.modes[-1] == "grad"
     if not followed(tracer, target):
-        whole = _renumbered(base, Pasted(_positions(target)).forward((base.array, new.array), {})[0])
+        whole = _renumbered(base, Pasted(_positions(target)).value(base.array, new.array))
     else:
         whole = (
             new if target.positions is None else tracer.step(Pasted(target.positions), (_whole(target), new), {}, {})[0]
@@ -143,7 +138,7 @@ def overwritten(tracer: Stepping, target: Tensor, new: Tensor) -> Tensor:
     taken: dict[int, Tensor] = {}  # what comes out of a boundary is the same view
     for view in [view for view in base.views if view.newer is None]:
         if not follows or len({tensor.requires_grad for tensor in (view, base, target)}) > 1:
-            part = Taken(_positions(view)).forward((whole.array,), {})[0]
+            part = Taken(_positions(view)).value(whole.array)
             seen = new if follows and view is target else _renumbered(view, part)
         elif view.positions is None:
             seen = _again(whole)

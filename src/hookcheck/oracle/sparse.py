@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from hookcheck.oracle.graph import Tensor, origin
 from hookcheck.topology.ops.elementwise import Scale
-from hookcheck.topology.ops.rule import Gradients
 from hookcheck.topology.ops.tensors import AsDense, AsTensor
 from hookcheck.topology.primitive import Array, Primitive
 from hookcheck.topology.tensors import TENSORS
@@ -19,8 +18,10 @@ class Stored(AsDense):
     Source: ``masked_grad`` in the documentation of ``torch.Tensor.to_dense``.
     """
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * (x != 0),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` where ``x`` is not 0."""
+        kept: Array = v * (x != 0)
+        return kept
 
 
 def as_read(primitive: Primitive, operands: tuple[Tensor, ...]) -> Primitive:

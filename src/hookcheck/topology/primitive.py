@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
     from hookcheck.topology.model import Module
 
 Array = np.ndarray[Any, Any]
+Arrays = tuple[Array, ...]
 Shape = tuple[int, ...]
+
+Gradients = tuple[Any, ...]
+"""One for each input, None where there is none, and last, where there are parameters, a dict of theirs by name."""
 
 MOST = 5
 """The most dimensions that a tensor is drawn with."""
@@ -40,9 +45,17 @@ class Primitive(ABC):
     """One differentiable step, by its formulas.
 
     Subclasses are frozen dataclasses of the step's settings. Floating arrays are float64 (complex128 for complex
-    tensors), integer ones int64, masks bool. The forward and the vector-Jacobian product (VJP) are written by hand from
-    the formula that the subclass's docstring gives. Where a formula says ``parameters``, buffers are among them.
+    tensors), integer ones int64, masks bool. A subclass writes `value` and `pull`, the forward and the vector-Jacobian
+    product (VJP), by hand from the formula that its docstring gives; others call `forward` and `vjp`. Where a formula
+    says ``parameters``, buffers are among them.
     """
+
+    value: Callable[..., Any]
+    """``value(*inputs, **parameters)`` is the output, or a tuple with each of several outputs."""
+
+    pull: Callable[..., Any]
+    """``pull(*cotangents, *inputs, **parameters)``, with one cotangent for each output, is the gradient of the one
+    input, or the `Gradients`. Cotangents of integer outputs are there, and mean nothing."""
 
     @property
     def writes(self) -> bool:
@@ -103,19 +116,20 @@ class Primitive(ABC):
         """Name and shape of every parameter, in torch's order of registration."""
         return {}
 
-    @abstractmethod
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """The output tensors for ``inputs``."""
+    def forward(self, inputs: Arrays, parameters: dict[str, Array]) -> Arrays:
+        """The output tensors for ``inputs``, as `value` says."""
+        return tuple(map(np.asarray, _several(self.value(*inputs, **parameters))))
 
-    @abstractmethod
     def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+        self, inputs: Arrays, parameters: dict[str, Array], cotangents: Arrays
     ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """The gradients of inputs and of parameters, given one cotangent for each output.
+        """The gradients of inputs and of parameters, as `pull` says.
 
-        None for an input that has no gradient whatever its dtype: an index, a mask. Cotangents of integer outputs are
-        there, and mean nothing.
+        None for an input that has no gradient whatever its dtype: an index, a mask.
         """
+        gradients = _several(self.pull(*cotangents, *inputs, **parameters))
+        *of_inputs, of_parameters = gradients if isinstance(gradients[-1], dict) else (*gradients, {})
+        return tuple(g if g is None else np.asarray(g) for g in of_inputs), of_parameters
 
     def reaches(self, given: tuple[bool, ...]) -> tuple[bool, ...] | None:
         """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
@@ -137,6 +151,10 @@ class Primitive(ABC):
     def result(self, outputs: tuple[Any, ...]) -> Any:
         """What it gives, of the output tensors: one tensor, or a tuple of tensors, None and tuples."""
         return outputs[0]
+
+
+def _several(result: Any) -> tuple[Any, ...]:
+    return result if isinstance(result, tuple) else (result,)
 
 
 class Drawn(ABC):

@@ -27,15 +27,15 @@ class Masked(Primitive):
 
     mask: Array
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` of any shape to ``y`` of the same."""
-        return (self.mask * inputs[0],)
+        y: Array = self.mask * x
+        return y
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` of ``x``'s shape."""
-        return (self.mask * cotangents[0],), {}
+        dx: Array = self.mask * v
+        return dx
 
 
 def outputs(chain: Chain, parameters: Mapping[str, Any], x: Array) -> list[Array]:

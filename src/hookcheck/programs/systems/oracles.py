@@ -18,7 +18,7 @@ from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops import Mean
-from hookcheck.topology.primitive import Array, Layer, Shape
+from hookcheck.topology.primitive import Array, Gradients, Layer, Shape
 from hookcheck.topology.tree import Ref
 
 Numbers = dict[tuple[str, str, int], tuple[Any, ...]]
@@ -33,13 +33,11 @@ class OneBiasLinear(Linear):
         """``weight`` (out_features, in_features) and ``bias`` (1,)."""
         return {**super().parameters(), "bias": (1,)}
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array, bias: Array | float = 0.0) -> Gradients:
         """``dx`` of ``x``'s shape; ``dW`` of the weight's; ``db`` (1,)."""
-        of_inputs, of_parameters = super().vjp(inputs, parameters, cotangents)
+        dx, gradients = super().pull(v, x, weight, bias)
         # The one number is the bias of every row, so its gradient is the sum of the gradients of the rows' biases.
-        return of_inputs, {**of_parameters, "bias": of_parameters["bias"].sum(keepdims=True)}
+        return dx, {**gradients, "bias": gradients["bias"].sum(keepdims=True)}
 
 
 def sigmoid_net(layers: Mapping[str, Mapping[str, Any]], data: Any, cotangent: Any) -> Expected:

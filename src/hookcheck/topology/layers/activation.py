@@ -33,8 +33,7 @@ class Sigmoid(Elementwise):
     def slope(self, x: Array) -> Array:
         """``σ(x) (1 − σ(x))``."""
         y = sigmoid(x)
-        slope: Array = y * (1 - y)
-        return slope
+        return y * (1 - y)
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,11 @@ class Tanh(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``tanh(x)``."""
-        y: Array = np.tanh(x)
-        return y
+        return np.tanh(x)
 
     def slope(self, x: Array) -> Array:
         """``1 − tanh(x)²``."""
-        slope: Array = 1 - np.tanh(x) ** 2
-        return slope
+        return 1 - np.tanh(x) ** 2
 
 
 @dataclass(frozen=True)
@@ -68,13 +65,11 @@ class Tanhshrink(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``x − tanh(x)``."""
-        y: Array = x - np.tanh(x)
-        return y
+        return x - np.tanh(x)
 
     def slope(self, x: Array) -> Array:
         """``tanh(x)²``."""
-        slope: Array = np.tanh(x) ** 2
-        return slope
+        return np.tanh(x) ** 2
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The difference of ``x`` and its tanh."""
@@ -95,14 +90,12 @@ class Softsign(Unary):
 
     def value(self, x: Array) -> Array:
         """``x / (1 + |x|)``."""
-        y: Array = x / (1 + np.abs(x))
-        return y
+        return x / (1 + np.abs(x))
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``v / (1 + |x|) − sgn(x) Re(v̄ x) / (1 + |x|)²``."""
         size = np.abs(x)
-        dx: Array = v / (1 + size) - sgn(x) * (np.conj(v) * x).real / (1 + size) ** 2
-        return dx
+        return v / (1 + size) - sgn(x) * (np.conj(v) * x).real / (1 + size) ** 2
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The quotient of ``x`` and ``1 + |x|``, which is real."""
@@ -120,8 +113,7 @@ class LogSigmoid(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``log σ(x)``."""
-        y: Array = -np.logaddexp(0, -x)
-        return y
+        return -np.logaddexp(0, -x)
 
     def slope(self, x: Array) -> Array:
         """``σ(−x)``."""
@@ -144,8 +136,7 @@ class SiLU(Elementwise):
     def slope(self, x: Array) -> Array:
         """``σ (1 + x (1 − σ))``."""
         y = sigmoid(x)
-        slope: Array = y * (1 + x * (1 - y))
-        return slope
+        return y * (1 + x * (1 - y))
 
 
 @dataclass(frozen=True)
@@ -164,14 +155,12 @@ class Mish(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``x t``."""
-        y: Array = x * np.tanh(np.logaddexp(0, x))
-        return y
+        return x * np.tanh(np.logaddexp(0, x))
 
     def slope(self, x: Array) -> Array:
         """``t + x (1 − t²) σ(x)``."""
         t = np.tanh(np.logaddexp(0, x))
-        slope: Array = t + x * (1 - t**2) * sigmoid(x)
-        return slope
+        return t + x * (1 - t**2) * sigmoid(x)
 
 
 @dataclass(frozen=True)
@@ -187,8 +176,7 @@ class ReLU(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``max(0, x)``."""
-        y: Array = np.maximum(x, 0)
-        return y
+        return np.maximum(x, 0)
 
     def slope(self, x: Array) -> Array:
         """1 where ``x > 0``, else 0."""
@@ -208,8 +196,7 @@ class ReLU6(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``min(max(0, x), 6)``."""
-        y: Array = np.clip(x, 0, 6)
-        return y
+        return np.clip(x, 0, 6)
 
     def slope(self, x: Array) -> Array:
         """1 where ``0 < x < 6``, else 0."""
@@ -233,8 +220,7 @@ class Hardsigmoid(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``x / 6 + 1/2``, cut off at 0 and 1."""
-        y: Array = np.clip(x / 6 + 0.5, 0, 1)
-        return y
+        return np.clip(x / 6 + 0.5, 0, 1)
 
     def slope(self, x: Array) -> Array:
         """1/6 where ``|x| < 3``, else 0."""
@@ -258,13 +244,11 @@ class Hardswish(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``x`` times its hard sigmoid."""
-        y: Array = x * np.clip(x / 6 + 0.5, 0, 1)
-        return y
+        return x * np.clip(x / 6 + 0.5, 0, 1)
 
     def slope(self, x: Array) -> Array:
         """0 up to −3, 1 from 3 on, ``x / 3 + 1/2`` between."""
-        slope: Array = np.where(np.abs(x) < 3, x / 3 + 0.5, x > 0)
-        return slope
+        return np.where(np.abs(x) < 3, x / 3 + 0.5, x > 0)
 
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -282,10 +266,8 @@ class SELU(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``s x`` or ``s α (eˣ − 1)``."""
-        y: Array = SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(np.minimum(x, 0)))
-        return y
+        return SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(np.minimum(x, 0)))
 
     def slope(self, x: Array) -> Array:
         """``s`` or ``s α eˣ``."""
-        slope: Array = SELU_SCALE * np.where(x > 0, 1, SELU_ALPHA * np.exp(np.minimum(x, 0)))
-        return slope
+        return SELU_SCALE * np.where(x > 0, 1, SELU_ALPHA * np.exp(np.minimum(x, 0)))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import Elementwise, Unary, drawn, sigmoid
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape, SingleStep
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
@@ -51,8 +51,7 @@ class CELU(Elementwise):
 
     def slope(self, x: Array) -> Array:
         """1 or ``e^(x/α)``."""
-        slope: Array = np.exp(np.minimum(x, 0) / self.alpha)
-        return slope
+        return np.exp(np.minimum(x, 0) / self.alpha)
 
 
 @dataclass(frozen=True)
@@ -84,15 +83,13 @@ class GELU(Elementwise):
         else:
             t = 2 * self._below(x) - 1
             density = (1 - t**2) * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x**2) / 2
-        slope: Array = self._below(x) + x * density
-        return slope
+        return self._below(x) + x * density
 
     def _below(self, x: Array) -> Array:
         """``Φ(x)``, or nearly: the probability that a normal number lies below ``x``."""
         if self.approximate == "none":
             return (1 + np.asarray(_erf(x / math.sqrt(2)), dtype=x.dtype)) / 2
-        y: Array = (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
-        return y
+        return (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
 
 @dataclass(frozen=True)
@@ -189,19 +186,15 @@ class PReLU(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, weight: Array) -> Array:
         """``x`` (N, num_parameters, ...), or of any shape if there is one weight, to ``y`` of its shape."""
-        (x,) = inputs
-        return (np.where(x > 0, x, self._spread(parameters["weight"], x) * x),)
+        return np.where(x > 0, x, self._spread(weight, x) * x)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array) -> Gradients:
         """``dx`` of ``x``'s shape; ``dw`` (num_parameters,)."""
-        (x,), (v,) = inputs, cotangents
-        dx = np.where(x > 0, v, self._spread(parameters["weight"], x) * v)
         others = tuple(axis for axis in range(x.ndim) if axis != 1 or self.num_parameters == 1)
-        return (dx,), {"weight": np.where(x > 0, 0, v * x).sum(others).reshape(self.num_parameters)}
+        dw = np.where(x > 0, 0, v * x).sum(others).reshape(self.num_parameters)
+        return np.where(x > 0, v, self._spread(weight, x) * v), {"weight": dw}
 
     def _spread(self, weight: Array, x: Array) -> Array:
         return weight.reshape(-1, *(1,) * (x.ndim - 2)) if self.num_parameters > 1 else weight.reshape(())
@@ -258,8 +251,7 @@ class Hardtanh(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``min(max(x, min_val), max_val)``."""
-        y: Array = np.clip(x, self.min_val, self.max_val)
-        return y
+        return np.clip(x, self.min_val, self.max_val)
 
     def slope(self, x: Array) -> Array:
         """1 where ``min_val < x < max_val``, else 0."""
@@ -299,8 +291,7 @@ class Softshrink(Elementwise):
 
     def value(self, x: Array) -> Array:
         """``x − λ`` above ``λ``, ``x + λ`` below ``−λ``, else 0."""
-        y: Array = x - np.clip(x, -self.lambd, self.lambd)
-        return y
+        return x - np.clip(x, -self.lambd, self.lambd)
 
     def slope(self, x: Array) -> Array:
         """1 where ``|x| > λ``, else 0."""
@@ -335,7 +326,7 @@ class GLU(Unary):
         a, b = np.split(x, 2, self.dim)
         return a * sigmoid(b)
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``da`` and ``db``."""
         a, b = np.split(x, 2, self.dim)
         gate = sigmoid(b)

@@ -12,7 +12,7 @@ from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Tree
 
 MASKS = {"bool": "mask", "float": "real"}
@@ -171,17 +171,16 @@ class MultiheadAttention(BatchedSequence):
         masks, parameters = (True for _ in self._masks), (name not in unreached for name in self.parameters())
         return (True, True, False, *masks, *parameters)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, *inputs: Array, **parameters: Array) -> Array | Arrays:
         """Query, key and value (or those of them that are sources) and masks to output and weights."""
         attended = self._attended(inputs, parameters)
         output = self._turned(attended.merged @ parameters["out_proj.weight"].T + parameters.get("out_proj.bias", 0.0))
         weights = attended.weights.mean(1) if self.average_attn_weights else attended.weights
-        return (output, weights) if self.need_weights else (output,)
+        return (output, weights) if self.need_weights else output
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, *arrays: Array, **parameters: Array) -> Gradients:
         """The gradients of the sources, of the masks (None for bool ones) and of the parameters."""
+        cotangents, inputs = arrays[: 1 + self.need_weights], arrays[1 + self.need_weights :]
         given, (q, k, v), a, merged = self._attended(inputs, parameters)
         v_output, keys, scale = self._turned(cotangents[0]), given[1].shape[1], q.shape[-1] ** -0.5
         d_heads = self._split(v_output @ parameters["out_proj.weight"])
@@ -199,7 +198,7 @@ class MultiheadAttention(BatchedSequence):
         last = len(inputs) - len(self._masks) - 1
         sources = (*of_given[:last], sum(of_given[last + 1 :], of_given[last]))
         masks = (self._of_mask(name, mask, ds[..., :keys]) for name, mask in zip(self._masks, inputs[last + 1 :]))
-        return (*sources, *masks), {name: gradients[name] for name in parameters}
+        return *sources, *masks, {name: gradients[name] for name in parameters}
 
     @property
     def _masks(self) -> tuple[str, ...]:
@@ -298,14 +297,12 @@ def _transposed(x: Array) -> Array:
 
 def _centred(a: Array, d: Array) -> Array:
     """``d`` less its mean under the weights ``a``: with a factor ``a``, the VJP of softmax."""
-    centred: Array = d - (a * d).sum(-1, keepdims=True)
-    return centred
+    return d - (a * d).sum(-1, keepdims=True)
 
 
 def _outer(d: Array, x: Array) -> Array:
     """``Σ d xᵀ`` over batch and sequence."""
-    total: Array = np.tensordot(d, x, ((0, 1), (0, 1)))
-    return total
+    return np.tensordot(d, x, ((0, 1), (0, 1)))
 
 
 def _three(given: tuple[Item, ...]) -> tuple[Item, ...]:

@@ -39,19 +39,14 @@ class AveragePool(Pool):
     def weights(self, extent: Shape) -> list[Array]:
         """The factors of ``A``: for each spatial dimension what a position counts for in a window, mostly 1/size."""
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
-        (x,) = inputs
         weights = self.weights(x.shape[2:])
-        return ((spread(x) @ joined(weights).T.astype(x.dtype)).reshape(output_shape(x, weights)),)
+        return (spread(x) @ joined(weights).T.astype(x.dtype)).reshape(output_shape(x, weights))
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` of ``x``'s shape."""
-        (x,) = inputs
-        weights = joined(self.weights(x.shape[2:])).astype(x.dtype)
-        return ((spread(cotangents[0]) @ weights).reshape(x.shape),), {}
+        return (spread(v) @ joined(self.weights(x.shape[2:])).astype(x.dtype)).reshape(x.shape)
 
 
 @dataclass(frozen=True)

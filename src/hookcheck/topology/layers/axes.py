@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from hookcheck.topology.primitive import Array, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Arrays, Shape, SingleStep
 
 
 def along(x: Array, matrices: Sequence[Array]) -> Array:
@@ -26,8 +26,7 @@ def along(x: Array, matrices: Sequence[Array]) -> Array:
 
 def selection(indices: Array, side: int) -> Array:
     """The matrix (*indices.shape, side) that picks these places of an axis; zero rows for indices beyond it."""
-    chosen: Array = (indices[..., None] == np.arange(side)).astype(float)
-    return chosen
+    return (indices[..., None] == np.arange(side)).astype(float)
 
 
 class Separable(SingleStep):
@@ -37,13 +36,14 @@ class Separable(SingleStep):
     def matrices(self, sides: Shape) -> Sequence[Array]:
         """The matrix of each axis after (N, C), for an input with these sides."""
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` (N, C, ...) to ``y`` (N, C, ...), each further axis mapped by its matrix."""
-        (x,) = inputs
-        return (along(x, self.matrices(x.shape[2:])),)
+    def forward(self, inputs: Arrays, parameters: dict[str, Array]) -> Arrays:
+        """`mapped`. There is no method ``value``, since some paddings have a setting of that name."""
+        return (self.mapped(*inputs),)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def mapped(self, x: Array) -> Array:
+        """``x`` (N, C, ...) to ``y`` (N, C, ...), each further axis mapped by its matrix."""
+        return along(x, self.matrices(x.shape[2:]))
+
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` of ``x``'s shape."""
-        return (along(cotangents[0], [matrix.T for matrix in self.matrices(inputs[0].shape[2:])]),), {}
+        return along(v, [matrix.T for matrix in self.matrices(x.shape[2:])])

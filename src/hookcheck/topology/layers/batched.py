@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Optional
 from hypothesis.strategies import DrawFn, booleans
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Arrays, Layer, Operand, Shape, SingleStep
 
 Axis = Optional[int]
 """Where a tensor has the axis of the batch; None if nowhere."""
@@ -24,8 +24,9 @@ Axis = Optional[int]
 class Batched(SingleStep):
     """A layer whose formulas are for a batch; with ``unbatched`` set, what it is given has no axis of the batch.
 
-    It comes first among the bases of a layer: the formulas are those of the bases after it, or what the layer defines
-    by the names ``…_batch``. The field ``unbatched`` is no argument of torch's constructor; each layer has it last.
+    It comes first among the bases of a layer: `value` and `pull`, and what the layer defines by the names ``…_batch``,
+    are given a batch in any case. The field ``unbatched`` is no argument of torch's constructor; each layer has it
+    last.
     """
 
     unbatched: bool = False
@@ -62,16 +63,16 @@ class Batched(SingleStep):
             return cls.fitting_batch(draw, shape)
         return cls.sample(*cls.fitting_batch(draw, (1, *shape)))
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward(self, inputs: Arrays, parameters: dict[str, Array]) -> Arrays:
         """The outputs, with the batch axis where the inputs have it."""
-        return self.bare(self.forward_batch(self.batched(inputs, self.axes_in(len(inputs))), parameters), self.axes_out)
+        return self.bare(super().forward(self.batched(inputs, self.axes_in(len(inputs))), parameters), self.axes_out)
 
     def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Any, ...], dict[str, Array]]:
+        self, inputs: Arrays, parameters: dict[str, Array], cotangents: Arrays
+    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
         """The gradients, those of the inputs in their shapes."""
         x, v = self.batched(inputs, self.axes_in(len(inputs))), self.batched(cotangents, self.axes_out)
-        of_inputs, of_parameters = self.vjp_batch(x, parameters, v)
+        of_inputs, of_parameters = super().vjp(x, parameters, v)
         return self.bare(of_inputs, self.axes_in(len(inputs))), of_parameters
 
     def updated(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> dict[str, Array]:
@@ -97,16 +98,6 @@ class Batched(SingleStep):
     def fitting_batch(cls, draw: DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """The same as `fitting`, for a batch."""
         return super().fitting(draw, shape)  # type: ignore[return-value]
-
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """The same as `forward`, for a batch."""
-        return super().forward(inputs, parameters)  # type: ignore[safe-super]
-
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
-        """The same as `vjp`, for a batch."""
-        return super().vjp(inputs, parameters, cotangents)  # type: ignore[safe-super]
 
     @staticmethod
     def sample(layer: Layer, operands: tuple[Operand, ...]) -> tuple[Layer, tuple[Operand, ...]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,19 @@ class Bilinear(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x1: Array, x2: Array, weight: Array, bias: Array | float = 0.0) -> Array:
         """``x₁`` (..., in1_features) and ``x₂`` (..., in2_features) to ``y`` (..., out_features)."""
-        y = np.einsum("...i,oij,...j->...o", inputs[0], parameters["weight"], inputs[1])
-        return (y + parameters["bias"] if self.bias else y,)
+        return np.einsum("...i,oij,...j->...o", x1, weight, x2) + bias
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x1: Array, x2: Array, weight: Array, bias: Array | float = 0.0) -> Gradients:
         """``dx₁`` and ``dx₂`` of the inputs' shapes; ``dA`` and ``db`` of the parameters' shapes."""
-        (x1, x2), (v,), weight = inputs, cotangents, parameters["weight"]
         rows = v.reshape(-1, self.out_features)
         flat = x1.reshape(-1, self.in1_features), x2.reshape(-1, self.in2_features)
         gradients: dict[str, Array] = {"weight": np.einsum("no,ni,nj->oij", rows, *flat)}
         if self.bias:
             gradients["bias"] = rows.sum(0)
         dx1, dx2 = np.einsum("...o,oij,...j->...i", v, weight, x2), np.einsum("...o,oij,...i->...j", v, weight, x1)
-        return (dx1, dx2), gradients
+        return dx1, dx2, gradients
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The addition of the bias, or a view of the product of rows."""

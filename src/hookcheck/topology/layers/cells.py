@@ -14,15 +14,14 @@ from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Pack, Tree
 
 State = tuple[Array, ...]
 
 
 def _sigmoid(x: Array) -> Array:
-    y: Array = 1 / (1 + np.exp(-x))
-    return y
+    return 1 / (1 + np.exp(-x))
 
 
 class Recurrence(ABC):
@@ -207,17 +206,16 @@ class _Cell(Batched):
         """The constructor call."""
         return constructor(self, "state")
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, *inputs: Array, **parameters: Array) -> State:
         """``x`` (N, input_size) and the state to the next state."""
         return self._run(inputs, parameters).last
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """The gradients of ``x``, of the given state and of the parameters."""
+    def pull(self, *arrays: Array, **parameters: Array) -> Gradients:
+        """The gradients of ``x``, of the given state and of the parameters, given those of the next state."""
+        v, inputs = arrays[: self.rule.states], arrays[self.rule.states :]
         run = self._run(*conjugated(inputs, parameters))
-        dx, first, gradients = run.back(np.zeros_like(run.outputs), cotangents)
-        return ((dx[0], *first) if self.state else (dx[0],)), gradients
+        dx, first, gradients = run.back(np.zeros_like(run.outputs), v)
+        return dx[0], *(first if self.state else ()), gradients
 
     def _run(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> SequenceRun:
         x, *given = inputs
@@ -312,8 +310,7 @@ class LSTMCell(_Cell):
         """``dc' + dh' σ(o) (1 − tanh(c')²)``: torch makes ``h'`` of ``c'``."""
         o, tanh = self._out(self.batched(inputs, self.axes_in(len(inputs))), parameters)
         dh, dc = self.batched(cotangents, self.axes_out)
-        total: Array = self.bare((dc + dh * np.conj(o * (1 - tanh**2)),), (0,))[0]
-        return total
+        return self.bare((dc + dh * np.conj(o * (1 - tanh**2)),), (0,))[0]
 
     def _out(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, Array]:
         """``σ(o)`` and ``tanh(c')`` of a batch."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import READ, Convolving, Pair, Triple
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape
 
 MOST: dict[str, Callable[[int], int]] = {
     "zeros": lambda n: 2,
@@ -73,18 +73,13 @@ class _Convolution(Batched, Convolving):
         settings = zip(sides, self.margins, self.dilation, self.kernel_size, self.stride)
         return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, p, d, k, s in settings)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
         """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
-        (x,) = inputs
-        return (self.shifted(self.narrowed(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
+        return self.shifted(self.narrowed(x, weight, self.extent(x.shape[2:])), bias)
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array, bias: Array | None = None) -> Gradients:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
-        (x,), (v,) = inputs, cotangents
-        dx = self.widened(v, parameters["weight"].conj(), x.shape[2:])
-        return (dx,), self.gradients(self.met(v, x.conj()), v)
+        return self.widened(v, weight.conj(), x.shape[2:]), self.gradients(self.met(v, x.conj()), v)
 
     def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
         """As all convolutions; up to 1.10 groups may be one Node all the same, by kernels for float32 or three axes."""

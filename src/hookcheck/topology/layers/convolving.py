@@ -112,9 +112,9 @@ class Convolving(SingleStep):
         summed = (0, *range(2, v.ndim))
         return {"weight": weight, "bias": v.sum(summed)} if self.bias else {"weight": weight}
 
-    def shifted(self, y: Array, parameters: dict[str, Array]) -> Array:
+    def shifted(self, y: Array, bias: Array | None) -> Array:
         """``y`` with the bias added, if there is one."""
-        return y + parameters["bias"].reshape(-1, *(1,) * self.axes) if self.bias else y
+        return y if bias is None else y + bias.reshape(-1, *(1,) * self.axes)
 
     def convolved(self, step: Step, whole: Form) -> tuple[Form, ...]:
         """What the last Node hands on: ``whole``, of a Node that has the gradients of input, weight and bias.

@@ -12,7 +12,7 @@ from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import sgn
 from hookcheck.topology.ops.rule import like
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
@@ -52,30 +52,25 @@ class CosineSimilarity(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, a: Array, b: Array) -> Array:
         """``a``, ``b`` (..., D, ...) to (..., ...)."""
-        a, b = inputs
-        return (np.asarray((a * b / (self._norm(a) * self._norm(b))).sum(self.dim)),)
+        return (a * b / (self._norm(a) * self._norm(b))).sum(self.dim)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
         """``da`` and ``db`` of the inputs' shape."""
-        y, v = (np.expand_dims(t, self.dim) for t in (*self.forward(inputs, parameters), *cotangents))
-        gradients = []
-        for a, b in (inputs, inputs[::-1]):
-            norm, length = self._norm(a), self._length(a)
-            direction = np.divide(a, length, out=np.zeros_like(a), where=length > 0)
-            gradients.append(v * (b / (norm * self._norm(b)) - y * direction / norm))
-        return tuple(gradients), {}
+        y, v = (np.expand_dims(t, self.dim) for t in (self.value(a, b), v))
+        return self._of_first(v, y, a, b), self._of_first(v, y, b, a)
+
+    def _of_first(self, v: Array, y: Array, a: Array, b: Array) -> Array:
+        norm, length = self._norm(a), self._length(a)
+        direction = np.divide(a, length, out=np.zeros_like(a), where=length > 0)
+        return v * (b / (norm * self._norm(b)) - y * direction / norm)
 
     def _length(self, x: Array) -> Array:
-        length: Array = np.sqrt((x**2).sum(self.dim, keepdims=True))
-        return length
+        return np.sqrt((x**2).sum(self.dim, keepdims=True))
 
     def _norm(self, x: Array) -> Array:
-        norm: Array = np.maximum(self._length(x), self.eps)
-        return norm
+        return np.maximum(self._length(x), self.eps)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The sum of the products; the cotangent is repeated along the axis."""
@@ -119,24 +114,20 @@ class PairwiseDistance(Batched):
         """The constructor call."""
         return constructor(self)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, a: Array, b: Array) -> Array:
         """``a``, ``b`` (N, D) to (N,) or (N, 1)."""
-        a, b = inputs
         powers = np.abs(a - b + self.eps) ** self.p
-        return (powers.sum(-1, keepdims=self.keepdim) ** (1 / self.p),)
+        return powers.sum(-1, keepdims=self.keepdim) ** (1 / self.p)
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
         """``da`` and ``db`` (N, D)."""
-        a, b = inputs
-        y, v = (t.reshape(-1, 1) for t in (*self.forward_batch(inputs, parameters), *cotangents))
+        y, v = (t.reshape(-1, 1) for t in (self.value(a, b), v))
         d = a - b + self.eps
         da = v * sgn(d) * np.abs(d) ** (self.p - 1) * y ** (1 - self.p)
-        return (like(da, a), like(-da, b)), {}
+        return like(da, a), like(-da, b)
 
     def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
         """The norm of the difference."""
         a, b = (x + 0 * y for x, y in zip(step.inputs, reversed(step.inputs)))
-        (of_difference, _), _ = self.vjp_batch(self.batched((a, b), (0, 0)), {}, self.batched((step.v,), (0,)))
+        of_difference, _ = self.pull(*self.batched((step.v, a, b), (0, 0, 0)))
         return step.alone(self.bare((of_difference,), (0,))[0])

@@ -131,7 +131,7 @@ class _Dropout(Unary):
         """``m x`` times the `factor`."""
         return x * self.mask(x) * self.factor
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``m v`` times the `factor`."""
         return v * self.mask(x) * self.factor
 

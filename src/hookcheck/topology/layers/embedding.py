@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, NodeGradient, Step
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.primitive import MOST, Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import MOST, Array, Gradients, Layer, Operand, Shape, SingleStep
 from hookcheck.topology.tree import Tree
 
 
@@ -81,16 +81,13 @@ class Embedding(_Table):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, weight: Array) -> Array:
         """``x`` (...) to ``y`` (..., embedding_dim)."""
-        return (parameters["weight"][inputs[0]],)
+        return weight[x]
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array) -> Gradients:
         """``dW`` (num_embeddings, embedding_dim); the indices have no gradient."""
-        (x,), (v,) = inputs, cotangents
-        return (None,), {"weight": self.gathered(x.reshape(-1), v.reshape(-1, self.embedding_dim))}
+        return None, {"weight": self.gathered(x.reshape(-1), v.reshape(-1, self.embedding_dim))}
 
 
 @dataclass(frozen=True)
@@ -158,20 +155,18 @@ class EmbeddingBag(_Table):
         """``(x)`` or ``(x, offsets)``, then ``per_sample_weights=``."""
         return (operands[:-1], (("per_sample_weights", operands[-1]),)) if self.weighted else (operands, ())
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, *inputs: Array, weight: Array) -> Array:
         """To ``y`` (bags, embedding_dim)."""
-        rows = parameters["weight"][inputs[0].reshape(-1)]
+        rows = weight[inputs[0].reshape(-1)]
         if self.mode == "max":
             best, filled = self._best(inputs, rows)
-            return (np.where(filled, np.take_along_axis(rows, best, 0), 0.0),)
-        return (self._factors(inputs, rows) @ rows,)
+            return np.where(filled, np.take_along_axis(rows, best, 0), 0.0)
+        return self._factors(inputs, rows) @ rows
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, *inputs: Array, weight: Array) -> Gradients:
         """``dW``; for ``per_sample_weights`` a gradient of their shape; none for indices and offsets."""
-        (v,), indices = cotangents, inputs[0].reshape(-1)
-        rows = parameters["weight"][indices]
+        indices = inputs[0].reshape(-1)
+        rows = weight[indices]
         if self.mode == "max":
             best, filled = self._best(inputs, rows)
             d_rows = np.zeros_like(rows)
@@ -181,7 +176,7 @@ class EmbeddingBag(_Table):
         gradients: list[Array | None] = [None] * len(inputs)
         if self.weighted:
             gradients[-1] = (self._members(inputs) * (v @ rows.T)).sum(0).reshape(inputs[0].shape)
-        return tuple(gradients), {"weight": self.gathered(indices, d_rows)}
+        return *gradients, {"weight": self.gathered(indices, d_rows)}
 
     def _members(self, inputs: tuple[Array, ...]) -> Array:
         """Whether bag ``b`` holds the ``i``-th index: (bags, n)."""
@@ -191,8 +186,7 @@ class EmbeddingBag(_Table):
         else:
             starts = inputs[1][:-1] if self.include_last_offset else inputs[1]
         bag = np.searchsorted(starts, np.arange(x.size), side="right") - 1
-        members: Array = (bag == np.arange(len(starts))[:, None]) & self.counted(x.reshape(-1))
-        return members
+        return (bag == np.arange(len(starts))[:, None]) & self.counted(x.reshape(-1))
 
     def _factors(self, inputs: tuple[Array, ...], rows: Array) -> Array:
         members = self._members(inputs).astype(rows.dtype)

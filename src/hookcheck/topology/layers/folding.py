@@ -92,15 +92,13 @@ class Unfold(_Blocks):
             drawn.append((kernel, dilation, padding, draw(st.integers(1, 2))))
         return cls(*(numbers[0] if len(axes) == 1 else numbers for numbers in zip(*drawn))), (Operand(shape),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` (N, C, H, W) to (N, C kH kW, L)."""
-        return (self.columns(inputs[0]),)
+        return self.columns(x)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` (N, C, H, W)."""
-        return (self.image(cotangents[0], inputs[0].shape[2:]),), {}
+        return self.image(v, x.shape[2:])
 
 
 @dataclass(frozen=True)
@@ -137,15 +135,13 @@ class Fold(_Blocks):
             drawn.append((size, k, dilation, padding, stride))
         return cls(*(a if a == b else (a, b) for a, b in zip(*drawn))), (Operand(shape),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` (N, C kH kW, L) to (N, C, H, W)."""
-        return (self.image(inputs[0], pair(self.output_size)),)
+        return self.image(x, pair(self.output_size))
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` (N, C kH kW, L)."""
-        return (self.columns(cotangents[0]),), {}
+        return self.columns(v)
 
 
 def pair(setting: Pair) -> tuple[int, ...]:

@@ -23,6 +23,6 @@ class Identity(Unary):
         """``x``."""
         return x
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``v``."""
         return v

@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape, SingleStep
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,17 @@ class Linear(SingleStep):
         """The constructor call."""
         return f"nn.Linear({self.in_features}, {self.out_features}{'' if self.bias else ', bias=False'})"
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, weight: Array, bias: Array | float = 0.0) -> Array:
         """``x`` (..., in_features) to ``y`` (..., out_features)."""
-        (x,) = inputs
-        y = x @ parameters["weight"].T
-        return (y + parameters["bias"] if self.bias else y,)
+        return x @ weight.T + bias
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array, bias: Array | float = 0.0) -> Gradients:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
-        (x,), (v,) = inputs, cotangents
         rows = v.reshape(-1, self.out_features)
         gradients = {"weight": rows.T @ x.reshape(-1, self.in_features).conj()}
         if self.bias:
             gradients["bias"] = rows.sum(0)
-        return (v @ parameters["weight"].conj(),), gradients
+        return v @ weight.conj(), gradients
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """By the number of dimensions, as ``at::linear`` has it (Linear.cpp).

@@ -112,8 +112,7 @@ class _Elementwise(_Loss):
 
     def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
         """``f`` of the elements, times their weight if there is one."""
-        losses: Array = self.value(*inputs) * parameters.get("weight", 1.0)
-        return losses
+        return self.value(*inputs) * parameters.get("weight", 1.0)
 
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """``v`` times each slope, summed over what was broadcast."""

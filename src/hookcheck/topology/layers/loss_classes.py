@@ -85,8 +85,7 @@ class _Classification(_Loss):
         """1 at each index that is not ignored, of ``x``'s shape."""
         chosen = np.where(y == self.ignore_index, -1, y)
         classes = np.arange(x.shape[_axis(x)]).reshape(-1, *[1] * (x.ndim - _axis(x) - 1))
-        hot: Array = (np.expand_dims(chosen, _axis(x)) == classes).astype(x.dtype)
-        return hot
+        return (np.expand_dims(chosen, _axis(x)) == classes).astype(x.dtype)
 
     def _weight(self, x: Array, parameters: dict[str, Array]) -> Array | float:
         """``w``, to be broadcast against ``x``."""
@@ -104,13 +103,11 @@ class _CrossEntropy(_Classification):
     def scores(self, x: Array) -> Array:
         """``ln softmax(x)``."""
         shifted = x - x.max(_axis(x), keepdims=True)
-        scores: Array = shifted - np.log(np.exp(shifted).sum(_axis(x), keepdims=True))
-        return scores
+        return shifted - np.log(np.exp(shifted).sum(_axis(x), keepdims=True))
 
     def of_scores(self, x: Array, ds: Array) -> Array:
         """``ds − softmax(x) Σ_c ds_c``."""
-        dx: Array = ds - np.exp(self.scores(x)) * ds.sum(_axis(x), keepdims=True)
-        return dx
+        return ds - np.exp(self.scores(x)) * ds.sum(_axis(x), keepdims=True)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of probabilities the negative of the sum, or its quotient; with smoothing the addition of two losses; else as

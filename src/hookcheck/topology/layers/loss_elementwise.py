@@ -316,8 +316,7 @@ class KLDivLoss(_Elementwise):
     def value(self, *inputs: Array) -> Array:
         """The share of each element in the divergence of ``y`` from ``x``."""
         x, y = inputs
-        value: Array = np.exp(y) * (y - x) if self.log_target else y * (np.log(y) - x)
-        return value
+        return np.exp(y) * (y - x) if self.log_target else y * (np.log(y) - x)
 
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``."""

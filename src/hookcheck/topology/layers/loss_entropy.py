@@ -44,8 +44,7 @@ class BCELoss(_Elementwise):
     def value(self, *inputs: Array) -> Array:
         """The cross entropy of two coins, unweighted."""
         x, y = inputs
-        value: Array = -(y * _log(x) + (1 - y) * _log(1 - x))
-        return value
+        return -(y * _log(x) + (1 - y) * _log(1 - x))
 
     def slopes(self, *inputs: Array) -> tuple[Array, ...]:
         """``∂x`` and ``∂y``, unweighted."""
@@ -78,8 +77,7 @@ class BCEWithLogitsLoss(_Loss):
     def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
         """The cross entropy of two coins, the first given by its logit."""
         (x, y), (w, p) = inputs, self._weights(parameters)
-        losses: Array = w * (p * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
-        return losses
+        return w * (p * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
 
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """``v ∂x`` and ``v ∂y``."""

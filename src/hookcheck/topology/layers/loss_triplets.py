@@ -73,14 +73,12 @@ class _Triplet(_Loss):
 
     def distance(self, x: Array, y: Array) -> Array:
         """``d(x, y)`` (N,)."""
-        d: Array = (np.abs(x - y + self.shift) ** self.norm).sum(1) ** (1 / self.norm)
-        return d
+        return (np.abs(x - y + self.shift) ** self.norm).sum(1) ** (1 / self.norm)
 
     def slope(self, x: Array, y: Array) -> Array:
         """``∂d/∂x`` (N, D)."""
         e = x - y + self.shift
-        slope: Array = sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
-        return slope
+        return sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
 
     def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
         """The slopes of the distances, where the loss is not 0."""

@@ -53,22 +53,19 @@ class LPPool1d(Batched, Sliding):
         layer = cls(norm, settled(drawn_kernel(draw, shape[2:])), drawn_stride(draw, cls.dims), draw(st.booleans()))
         return layer, (Operand(shape, "real" if norm == 2 else "positive"),)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` (N, C, ...) to ``y`` (N, C, windows of each dimension)."""
-        (x,) = inputs
         weights = self._weights(x.shape[2:])
         y = (spread(x) ** self.norm_type @ joined(weights).T.astype(x.dtype)) ** (1 / self.norm_type)
-        return (y.reshape(output_shape(x, weights)),)
+        return y.reshape(output_shape(x, weights))
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` of ``x``'s shape."""
-        x, p = spread(inputs[0]), self.norm_type
-        weights = joined(self._weights(inputs[0].shape[2:])).astype(x.dtype)
-        sums = x**p @ weights.T
+        flat, p = spread(x), self.norm_type
+        weights = joined(self._weights(x.shape[2:])).astype(x.dtype)
+        sums = flat**p @ weights.T
         slope = np.where(sums == 0, 0, np.where(sums == 0, 1, sums) ** (1 / p - 1))
-        return ((x ** (p - 1) * ((spread(cotangents[0]) * slope) @ weights)).reshape(inputs[0].shape),), {}
+        return (flat ** (p - 1) * ((spread(v) * slope) @ weights)).reshape(x.shape)
 
     def _weights(self, extent: Shape) -> list[Array]:
         """The factors of ``A``, one a spatial dimension."""

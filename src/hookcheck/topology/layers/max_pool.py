@@ -29,7 +29,7 @@ from hookcheck.topology.layers.pooling_windows import (
     spread,
     starts,
 )
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Layer, Operand, Shape
 
 
 def may_tie(shape: Shape) -> bool:
@@ -54,23 +54,19 @@ class MaximumPool(Pool):
     def windows(self, extent: Shape) -> list[Array]:
         """For each spatial dimension, which positions each window holds."""
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array | Arrays:
         """``x`` (N, C, ...) to ``y`` and, if asked for, the indices: (N, C, windows of each dimension)."""
-        (x,) = inputs
         windows = self.windows(x.shape[2:])
         at = self._largest(x, windows)
         shape = output_shape(x, windows)
         y = np.take_along_axis(spread(x), at, -1).reshape(shape)
-        return (y, at.reshape(shape)) if self.indexed else (y,)
+        return (y, at.reshape(shape)) if self.indexed else y
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """``dx`` of ``x``'s shape."""
-        (x,) = inputs
-        at = self._largest(x, self.windows(x.shape[2:]))
-        hit = at[..., None] == np.arange(prod(x.shape[2:]))
-        return (np.einsum("nco,ncoi->nci", spread(cotangents[0]), hit).reshape(x.shape),), {}
+    def pull(self, v: Array, *indices_and_x: Array) -> Array:
+        """``dx`` of ``x``'s shape; the cotangent of indices, if there are any, means nothing."""
+        *_, x = indices_and_x
+        hit = self._largest(x, self.windows(x.shape[2:]))[..., None] == np.arange(prod(x.shape[2:]))
+        return np.einsum("nco,ncoi->nci", spread(v), hit).reshape(x.shape)
 
     def result(self, outputs: tuple[Any, ...]) -> Any:
         """``y``, or the tuple of ``y`` and the indices."""
@@ -79,8 +75,7 @@ class MaximumPool(Pool):
     @staticmethod
     def _largest(x: Array, windows: list[Array]) -> Array:
         """(N, C, all windows): the flat index of each window's maximum."""
-        at: Array = np.where(joined(windows), spread(x)[..., None, :], -np.inf).argmax(-1)
-        return at
+        return np.where(joined(windows), spread(x)[..., None, :], -np.inf).argmax(-1)
 
 
 @dataclass(frozen=True)

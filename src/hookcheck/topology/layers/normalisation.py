@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.last_node import Form, Release, Step
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape, SingleStep
 
 Axes = tuple[int, ...]
 Pull = Callable[[Array], Array]
@@ -26,8 +26,7 @@ AFFINE = st.sampled_from([(True, True), (False, True), (True, True), (True, Fals
 
 def centred(x: Array, axes: Axes) -> Array:
     """``x − mean(x)`` over ``axes``; this is its own VJP."""
-    difference: Array = x - x.mean(axes, keepdims=True)
-    return difference
+    return x - x.mean(axes, keepdims=True)
 
 
 def scaled(x: Array, axes: Axes, eps: float) -> tuple[Array, Pull]:
@@ -68,21 +67,18 @@ class Normalisation(SingleStep):
         """The constructor call, settings at their default left out."""
         return constructor(self, "training")
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, **parameters: Array) -> Array:
         """``x`` to ``y`` of the same shape."""
-        (x,) = inputs
         y = self._times_weight(self.standard(x, parameters)[0], parameters)
-        return (y + self._aligned(parameters["bias"], x) if "bias" in parameters else y,)
+        return y + self._aligned(parameters["bias"], x) if "bias" in parameters else y
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, **parameters: Array) -> Gradients:
         """``dx`` of ``x``'s shape; ``dγ`` and ``dβ`` of the parameters' shapes."""
-        ((x,), parameters), (v,) = conjugated(inputs, parameters), cotangents
+        (x,), parameters = conjugated((x,), parameters)
         y, pull = self.standard(x, parameters)
         unsummed = {"weight": v * y, "bias": v}
         gradients = {name: unsummed[name].sum(self.shared(x)) for name in self.parameters()}
-        return (pull(self._times_weight(v, parameters)),), gradients
+        return pull(self._times_weight(v, parameters)), gradients
 
     def _times_weight(self, y: Array, parameters: dict[str, Array]) -> Array:
         return y * self._aligned(parameters["weight"], y) if "weight" in parameters else y

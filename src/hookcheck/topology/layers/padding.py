@@ -92,7 +92,7 @@ class _ZeroPad(_Pad):
 
 
 class _ConstantPad(_ZeroPad):
-    value: float
+    value: float  # type: ignore[assignment]  # the constant, by torch's name
 
     @classmethod
     def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
@@ -100,10 +100,9 @@ class _ConstantPad(_ZeroPad):
         construct: Any = cls
         return construct(cls.drawn(draw, shape), draw(st.integers(-24, 24)) / 8), (Operand(shape),)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def mapped(self, x: Array) -> Array:
         """``x - value`` padded with zeros, plus ``value``."""
-        (y,) = super().forward_batch((inputs[0] - self.value,), parameters)
-        return (y + self.value,)
+        return super().mapped(x - self.value) + self.value
 
 
 class _ReflectionPad(_Pad):
@@ -114,8 +113,7 @@ class _ReflectionPad(_Pad):
 
     def reads(self, places: Array, side: int) -> Array:
         """Mirrored at the first and at the last place."""
-        mirrored: Array = side - 1 - np.abs(side - 1 - np.abs(places))
-        return mirrored
+        return side - 1 - np.abs(side - 1 - np.abs(places))
 
 
 class _ReplicationPad(_Pad):

@@ -45,15 +45,13 @@ def starts(n: int, kernel: int, stride: int, padding: int, dilation: int, ceil_m
     count = (span + (stride - 1 if ceil_mode else 0)) // stride + 1
     if ceil_mode and (count - 1) * stride >= n + padding:
         count -= 1
-    first: Array = np.arange(count) * stride - padding
-    return first
+    return np.arange(count) * stride - padding
 
 
 def members(n: int, start: Array, reach: Array | int, step: int = 1) -> Array:
     """(..., windows, n): whether a window holds a position, which is every ``step``-th from ``start`` in its reach."""
     offset = np.arange(n) - start[..., None]
-    within: Array = (offset >= 0) & (offset < np.asarray(reach)[..., None]) & (offset % step == 0)
-    return within
+    return (offset >= 0) & (offset < np.asarray(reach)[..., None]) & (offset % step == 0)
 
 
 def adaptive(extent: Shape, sizes: Sizes) -> list[Array]:

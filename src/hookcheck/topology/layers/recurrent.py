@@ -16,7 +16,7 @@ from hookcheck.topology.layers.batched import Axis, BatchedSequence
 from hookcheck.topology.layers.cells import Recurrence, SequenceRun, weight_shapes
 from hookcheck.topology.layers.constructor import constructor
 from hookcheck.topology.layers.unary import conjugated
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Pack, Tree
 
 
@@ -109,30 +109,29 @@ class _Recurrent(BatchedSequence):
         """``(output, h_n)``."""
         return outputs
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, *inputs: Array, **parameters: Array) -> Arrays:
         """``x`` and the first state to the outputs (T, N, directions · features), or (N, T, ·), and the last state."""
         runs = self._runs(inputs, parameters)
         states = zip(*(run.last for runs_of_layer in runs for run in runs_of_layer))
-        return (self._turned(self._joined(runs[-1])), *map(np.stack, states))
+        return self._turned(self._joined(runs[-1])), *map(np.stack, states)
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, *arrays: Array, **parameters: Array) -> Gradients:
         """The gradients of ``x``, of the given first state and of the parameters."""
-        v = self._turned(cotangents[0])
+        of_last, inputs = arrays[: self.rule.states], arrays[self.rule.states :]
+        v = self._turned(v)
         gradients: dict[str, Array] = {}
-        first = [np.empty_like(d, dtype=inputs[0].dtype) for d in cotangents[1:]]
+        first = [np.empty_like(d, dtype=inputs[0].dtype) for d in of_last]
         for layer, runs in reversed(list(enumerate(self._runs(*conjugated(inputs, parameters))))):
             sides = np.split(v, len(runs), -1)
             v = np.zeros(1, v.dtype)
             for side, (suffix, run) in enumerate(zip(self.directions, runs)):
                 index = layer * len(runs) + side
-                dx, state, of_weights = run.back(_along(sides[side], suffix), tuple(d[index] for d in cotangents[1:]))
+                dx, state, of_weights = run.back(_along(sides[side], suffix), tuple(d[index] for d in of_last))
                 v = v + _along(dx, suffix)
                 gradients.update((f"{name}_l{layer}{suffix}", g) for name, g in of_weights.items())
                 for whole, d in zip(first, state):
                     whole[index] = d
-        return (self._turned(v), *(first if self.state else ())), gradients
+        return self._turned(v), *(first if self.state else ()), gradients
 
     def _runs(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> list[list[SequenceRun]]:
         """For each layer the run of each direction."""

@@ -24,19 +24,15 @@ class _ResponseNorm(SingleStep):
         """The constructor call, settings at their default left out."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` (N, C, ...) to ``x d^−β`` of the same shape."""
-        (x,) = inputs
-        return (x * self._divisor(x) ** -self.beta,)
+        return x * self._divisor(x) ** -self.beta
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``dx`` of ``x``'s shape."""
-        (x,), (v,) = inputs, cotangents
         d = self._divisor(x)
         heard = self._summed(v * x * d ** (-self.beta - 1), self._window(x.shape[1]).T)
-        return (v * d**-self.beta - 2 * self.alpha * self.beta / self.size * x * heard,), {}
+        return v * d**-self.beta - 2 * self.alpha * self.beta / self.size * x * heard
 
     def _divisor(self, x: Array) -> Array:
         return self.k + self.alpha / self.size * self._summed(x * x, self._window(x.shape[1]))
@@ -44,13 +40,11 @@ class _ResponseNorm(SingleStep):
     def _window(self, channels: int) -> Array:
         """(C, C): 1 where the channel of the column is in the window of that of the row."""
         ahead = np.arange(channels) - np.arange(channels)[:, None]
-        window: Array = ((-(self.size // 2) <= ahead) & (ahead <= (self.size - 1) // 2)).astype(np.int8)
-        return window
+        return ((-(self.size // 2) <= ahead) & (ahead <= (self.size - 1) // 2)).astype(np.int8)
 
     @staticmethod
     def _summed(x: Array, window: Array) -> Array:
-        summed: Array = (window @ x.reshape(*x.shape[:2], -1)).reshape(x.shape)
-        return summed
+        return (window @ x.reshape(*x.shape[:2], -1)).reshape(x.shape)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -22,24 +21,6 @@ class _Shuffle(SingleStep):
     def source(self) -> str:
         """The constructor call."""
         return constructor(self)
-
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` permuted."""
-        return (self.permuted(inputs[0]),)
-
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """``v`` permuted back."""
-        return (self.restored(cotangents[0]),), {}
-
-    @abstractmethod
-    def permuted(self, x: Array) -> Array:
-        """``P x``."""
-
-    @abstractmethod
-    def restored(self, v: Array) -> Array:
-        """``Pᵀ v``."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +46,11 @@ class PixelShuffle(Batched, _Shuffle):
         factors = [r for r in range(1, shape[1] + 1) if shape[1] % r**2 == 0]
         return cls(draw(st.sampled_from(factors))), (Operand(shape),)
 
-    def permuted(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """(N, C r², H, W) to (N, C, H r, W r)."""
         return _to_space(x, self.upscale_factor)
 
-    def restored(self, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """(N, C, H r, W r) to (N, C r², H, W)."""
         return _to_depth(v, self.upscale_factor)
 
@@ -105,11 +86,11 @@ class PixelUnshuffle(Batched, _Shuffle):
         factors = [r for r in divisors(shape[2]) if shape[3] % r == 0]
         return cls(draw(st.sampled_from(factors))), (Operand(shape),)
 
-    def permuted(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """(N, C, H r, W r) to (N, C r², H, W)."""
         return _to_depth(x, self.downscale_factor)
 
-    def restored(self, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """(N, C r², H, W) to (N, C, H r, W r)."""
         return _to_space(v, self.downscale_factor)
 
@@ -143,11 +124,11 @@ class ChannelShuffle(_Shuffle):
         """A number of groups that divides the channels."""
         return cls(draw(st.sampled_from(divisors(shape[1])))), (Operand(shape),)
 
-    def permuted(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """The channels as (groups, C / groups), transposed."""
         return _transposed(x, self.groups)
 
-    def restored(self, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """The channels as (C / groups, groups), transposed."""
         return _transposed(v, v.shape[1] // self.groups)
 

@@ -16,14 +16,12 @@ from hookcheck.topology.primitive import Array, Layer, Operand, Shape
 def softmax(x: Array, axis: int) -> Array:
     """``eˣ / Σ eˣ``; the largest is taken off first, which changes nothing but keeps ``eˣ`` finite."""
     e = np.exp(x - x.max(axis, keepdims=True))
-    y: Array = e / e.sum(axis, keepdims=True)
-    return y
+    return e / e.sum(axis, keepdims=True)
 
 
-def softmax_pullback(y: Array, v: Array, axis: int) -> Array:
+def softmax_pull(v: Array, y: Array, axis: int) -> Array:
     """``y (v − Σ y v)`` for ``y`` a softmax: its Jacobian is ``diag(y) − y yᵀ``."""
-    dx: Array = y * (v - (y * v).sum(axis, keepdims=True))
-    return dx
+    return y * (v - (y * v).sum(axis, keepdims=True))
 
 
 class _Along(Unary):
@@ -58,9 +56,9 @@ class Softmax(_Along):
         """``eˣ / Σ eˣ``."""
         return softmax(x, self.dim)
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``y (v − Σ y v)``."""
-        return softmax_pullback(self.value(x), v, self.dim)
+        return softmax_pull(v, self.value(x), self.dim)
 
 
 @dataclass(frozen=True)
@@ -78,13 +76,13 @@ class Softmin(_Along):
         """``e⁻ˣ / Σ e⁻ˣ``."""
         return softmax(-x, self.dim)
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``−y (v − Σ y v)``."""
-        return -softmax_pullback(self.value(x), v, self.dim)
+        return -softmax_pull(v, self.value(x), self.dim)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The softmax of ``−x``."""
-        gradient = self.pullback(step.inputs[0], step.v)
+        gradient = self.pull(step.v, step.inputs[0])
         return step.alone(-gradient)
 
 
@@ -103,13 +101,11 @@ class LogSoftmax(_Along):
     def value(self, x: Array) -> Array:
         """``x − log Σ eˣ``."""
         shifted = x - x.max(self.dim, keepdims=True)
-        y: Array = shifted - np.log(np.exp(shifted).sum(self.dim, keepdims=True))
-        return y
+        return shifted - np.log(np.exp(shifted).sum(self.dim, keepdims=True))
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``v − softmax(x) Σ v``."""
-        dx: Array = v - softmax(x, self.dim) * v.sum(self.dim, keepdims=True)
-        return dx
+        return v - softmax(x, self.dim) * v.sum(self.dim, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -128,6 +124,6 @@ class Softmax2d(Unary):
         """``eˣ / Σ_c eˣ``."""
         return softmax(x, 1)
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``y (v − Σ_c y v)``."""
-        return softmax_pullback(self.value(x), v, 1)
+        return softmax_pull(v, self.value(x), 1)

@@ -21,11 +21,9 @@ class _Reshape(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array) -> Array:
         """``v`` in ``x``'s shape."""
-        return (cotangents[0].reshape(inputs[0].shape),), {}
+        return v.reshape(x.shape)
 
 
 @dataclass(frozen=True)
@@ -59,11 +57,10 @@ class Flatten(_Reshape):
         first = sorted(ranges, key=lambda ends: ends != (1, -1))
         return cls(*draw(st.sampled_from(first))), (Operand(shape),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` with the axes from ``start_dim`` to ``end_dim`` made one."""
-        (x,) = inputs
         start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
-        return (x.reshape(*x.shape[:start], -1, *x.shape[end + 1 :]),)
+        return x.reshape(*x.shape[:start], -1, *x.shape[end + 1 :])
 
 
 @dataclass(frozen=True)
@@ -91,11 +88,10 @@ class Unflatten(_Reshape):
         rest = shape[dim] // outer // (inner[0] if inner else 1)
         return cls(dim, (outer, *inner, rest)), (Operand(shape),)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array) -> Array:
         """``x`` with the axis ``dim`` in the shape ``unflattened_size``."""
-        (x,) = inputs
         dim = self.dim % x.ndim
-        return (x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :]),)
+        return x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :])
 
 
 def divisors(number: int) -> list[int]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.convolving import Convolving, Pair, Triple
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Pack, Tree
 
 
@@ -68,18 +68,13 @@ class _Transposed(Batched, Convolving):
         settings = zip(sides, self.stride, self.padding, self.dilation, self.kernel_size, self.output_padding)
         return self.output_size or tuple((n - 1) * s - 2 * p + d * (k - 1) + e + 1 for n, s, p, d, k, e in settings)
 
-    def forward_batch(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, weight: Array, bias: Array | None = None) -> Array:
         """``x`` (N, in_channels, ...) to ``y`` (N, out_channels, ...)."""
-        (x,) = inputs
-        return (self.shifted(self.widened(x, parameters["weight"], self.extent(x.shape[2:])), parameters),)
+        return self.shifted(self.widened(x, weight, self.extent(x.shape[2:])), bias)
 
-    def vjp_batch(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, weight: Array, bias: Array | None = None) -> Gradients:
         """``dx`` of ``x``'s shape; ``dW`` and ``db`` of the parameters' shapes."""
-        (x,), (v,) = inputs, cotangents
-        dx = self.narrowed(v, parameters["weight"].conj(), x.shape[2:])
-        return (dx,), self.gradients(self.met(x.conj(), v), v)
+        return self.narrowed(v, weight.conj(), x.shape[2:]), self.gradients(self.met(x.conj(), v), v)
 
     def last_node_of_batch(self, step: Step) -> tuple[Form, ...]:
         """As all convolutions."""

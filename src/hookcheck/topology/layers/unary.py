@@ -41,32 +41,13 @@ class Unary(SingleStep):
         """The constructor call."""
         return constructor(self)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
-        """``x`` to ``value(x)``."""
-        return (self.value(inputs[0]),)
-
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array, ...], dict[str, Array]]:
-        """``pullback(x, v)``, of ``x``'s shape."""
-        return (self.pullback(inputs[0], cotangents[0]),), {}
-
-    @abstractmethod
-    def value(self, x: Array) -> Array:
-        """``y``."""
-
-    @abstractmethod
-    def pullback(self, x: Array, v: Array) -> Array:
-        """``dx`` for the cotangent ``v`` of ``y``."""
-
 
 class Elementwise(Unary):
     """``y = f(x)`` element by element: ``dx = v · f'(x)``, the slope conjugated where ``f`` is complex."""
 
-    def pullback(self, x: Array, v: Array) -> Array:
+    def pull(self, v: Array, x: Array) -> Array:
         """``v · f'(x)``."""
-        dx: Array = v * np.conj(self.slope(x))
-        return dx
+        return v * np.conj(self.slope(x))
 
     @abstractmethod
     def slope(self, x: Array) -> Array:
@@ -75,8 +56,7 @@ class Elementwise(Unary):
 
 def sigmoid(x: Array) -> Array:
     """``σ(x) = 1 / (1 + e⁻ˣ)``, on which many activations stand."""
-    y: Array = 1 / (1 + np.exp(-x))
-    return y
+    return 1 / (1 + np.exp(-x))
 
 
 def conjugated(inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[tuple[Array, ...], dict[str, Array]]:
@@ -91,5 +71,4 @@ def conjugated(inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple
 def sgn(x: Array) -> Array:
     """``x / |x|``, and 0 at 0: the sign of a real number, the direction of a complex one."""
     size = np.abs(x)
-    sign: Array = x / np.where(size == 0, 1, size)
-    return sign
+    return x / np.where(size == 0, 1, size)

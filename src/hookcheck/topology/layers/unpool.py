@@ -19,7 +19,7 @@ from hookcheck.topology.layers.pooling_windows import (
     settled,
     spread,
 )
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Pack, Tree
 
 
@@ -72,20 +72,15 @@ class MaxUnpool1d(Pool):
         default = ((n - 1) * s - 2 * p + k for n, k, s, p in per_dimension(extent, *settings))
         return self.output_size or tuple(default)
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, at: Array) -> Array:
         """``x`` and ``i`` (N, C, ...) to ``y`` (N, C, ...)."""
-        x, at = inputs
-        shape = (*x.shape[:2], *self.extent(x.shape[2:]))
-        y = np.zeros(shape, x.dtype)
+        y = np.zeros((*x.shape[:2], *self.extent(x.shape[2:])), x.dtype)
         np.put_along_axis(spread(y), spread(at), spread(x), -1)
-        return (y,)
+        return y
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, at: Array) -> Gradients:
         """``dx`` of ``x``'s shape, and None."""
-        x, at = inputs
-        return (np.take_along_axis(spread(cotangents[0]), spread(at), -1).reshape(x.shape), None), {}
+        return np.take_along_axis(spread(v), spread(at), -1).reshape(x.shape), None
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """One axis is unpooled as the first of two, the second of which is taken away again."""

@@ -21,8 +21,7 @@ Factor = Union[float, tuple[float, ...], None]
 
 def hat(distance: Array) -> Array:
     """Linear interpolation: ``max(0, 1 - |t|)``."""
-    weights: Array = np.maximum(0, 1 - np.abs(distance))
-    return weights
+    return np.maximum(0, 1 - np.abs(distance))
 
 
 def keys(distance: Array, a: float = -0.75) -> Array:
@@ -30,8 +29,7 @@ def keys(distance: Array, a: float = -0.75) -> Array:
     t = np.abs(distance)
     near = ((a + 2) * t - (a + 3)) * t**2 + 1
     far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    weights: Array = np.where(t <= 1, near, np.where(t < 2, far, 0))
-    return weights
+    return np.where(t <= 1, near, np.where(t < 2, far, 0))
 
 
 KERNELS: dict[str, Callable[[Array], Array]] = {"linear": hat, "bilinear": hat, "trilinear": hat, "bicubic": keys}
@@ -58,8 +56,7 @@ def weights(mode: str, aligned: bool, side: int, resized: int, ratio: float) -> 
     at = places * ((side - 1) / max(1, resized - 1)) if aligned else (places + 0.5) * ratio - 0.5
     neighbours = np.floor(at)[:, None] + np.arange(-1, 3)
     weighed = KERNELS[mode](at[:, None] - neighbours)[..., None] * selection(np.clip(neighbours, 0, side - 1), side)
-    matrix: Array = weighed.sum(1)
-    return matrix
+    return weighed.sum(1)
 
 
 class _Resize(Separable):

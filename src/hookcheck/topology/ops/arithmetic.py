@@ -12,8 +12,8 @@ import numpy as np
 from hypothesis.strategies import DrawFn
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, companion, unbroadcast
-from hookcheck.topology.primitive import Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import Broadcasting, Rule, companion, unbroadcast
+from hookcheck.topology.primitive import Array, Gradients, Op, Operand, Shape
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,12 @@ class Add(Broadcasting):
     complex_since = "1.8"
     _text = "{0} + {1}"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a + b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a + b``."""
+        return a + b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``v``, and ``v``."""
         return unbroadcast(v, a), unbroadcast(v, b)
 
 
@@ -39,10 +41,12 @@ class Sub(Broadcasting):
     complex_since = "1.8"
     _text = "{0} - {1}"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a - b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a - b``."""
+        return a - b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``v``, and ``−v``."""
         return unbroadcast(v, a), unbroadcast(-v, b)
 
 
@@ -54,10 +58,12 @@ class Mul(Broadcasting):
     complex_since = "1.8"
     _text = "{0} * {1}"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a * b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a b``."""
+        return a * b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``v b̄``, and ``v ā``."""
         return unbroadcast(v * b.conj(), a), unbroadcast(v * a.conj(), b)
 
 
@@ -69,10 +75,12 @@ class Div(Broadcasting):
     _text = "{0} / {1}"
     _other = "positive"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a / b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a / b``."""
+        return a / b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``v / b̄``, and ``−v ā / b̄²``."""
         da = v / b.conj()
         return unbroadcast(da, a), unbroadcast(-da * (a / b).conj(), b)
 
@@ -88,10 +96,12 @@ class Maximum(Broadcasting):
     _text = "torch.maximum({0}, {1})"
     _other = "unit"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (np.maximum(a, b),)
+    def value(self, a: Array, b: Array) -> Array:
+        """The larger of each two."""
+        return np.maximum(a, b)
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """The shares of ``v``."""
         share = np.heaviside(a - b, 0.5)
         return unbroadcast(v * share, a), unbroadcast(v * (1 - share), b)
 
@@ -102,11 +112,13 @@ class Minimum(Maximum):
 
     _text = "torch.minimum({0}, {1})"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (np.minimum(a, b),)
+    def value(self, a: Array, b: Array) -> Array:
+        """The smaller of each two."""
+        return np.minimum(a, b)
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
-        return super()._pull(v, -a, -b)
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """The shares of ``v``."""
+        return super().pull(v, -a, -b)
 
 
 @dataclass(frozen=True)
@@ -125,10 +137,12 @@ class Where(Rule):
         mask = companion(draw, shape, grows=False) or (1,)
         return cls(), (Operand(shape), Operand(companion(draw, shape)), Operand(mask, "mask"))
 
-    def _value(self, a: Array, b: Array, mask: Array) -> Arrays:
-        return (np.where(mask, a, b),)
+    def value(self, a: Array, b: Array, mask: Array) -> Array:
+        """``a`` or ``b``."""
+        return np.where(mask, a, b)
 
-    def _pull(self, v: Array, a: Array, b: Array, mask: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array, mask: Array) -> Gradients:
+        """``v`` where each was taken; None for the mask."""
         return unbroadcast(np.where(mask, v, 0), a), unbroadcast(np.where(mask, 0, v), b), None
 
     def last_node(self, step: Step) -> tuple[Form, ...]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Broadcasting, Gradients, Rule, unbroadcast
-from hookcheck.topology.primitive import MOST, Array, Shape
+from hookcheck.topology.ops.rule import Broadcasting, Rule, unbroadcast
+from hookcheck.topology.primitive import MOST, Array, Gradients, Shape
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,12 @@ class Complex(Broadcasting):
     since = "1.8"
     _text = "torch.complex({0}, {1})"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a + 1j * b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a + ib``."""
+        return a + 1j * b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``Re v``, and ``Im v``."""
         return unbroadcast(v.real, a), unbroadcast(v.imag, b)
 
 
@@ -43,11 +45,13 @@ class Real(_Taken):
 
     _text = "torch.real({0})"
 
-    def _value(self, z: Array) -> Arrays:
-        return (z.real,)
+    def value(self, z: Array) -> Array:
+        """``Re z``."""
+        return z.real
 
-    def _pull(self, v: Array, z: Array) -> Gradients:
-        return (v + 0j,)
+    def pull(self, v: Array, z: Array) -> Array:
+        """``v``."""
+        return v + 0j
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """One of the two planes of `ViewAsReal`."""
@@ -60,11 +64,13 @@ class Imag(_Taken):
 
     _text = "torch.imag({0})"
 
-    def _value(self, z: Array) -> Arrays:
-        return (z.imag,)
+    def value(self, z: Array) -> Array:
+        """``Im z``."""
+        return z.imag
 
-    def _pull(self, v: Array, z: Array) -> Gradients:
-        return (1j * v,)
+    def pull(self, v: Array, z: Array) -> Array:
+        """``iv``."""
+        return 1j * v
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """One of the two planes of `ViewAsReal`."""
@@ -78,11 +84,13 @@ class Conj(_Taken):
     since = "1.10"
     _text = "torch.conj({0})"
 
-    def _value(self, z: Array) -> Arrays:
-        return (z.conj(),)
+    def value(self, z: Array) -> Array:
+        """``z̄``."""
+        return z.conj()
 
-    def _pull(self, v: Array, z: Array) -> Gradients:
-        return (v.conj(),)
+    def pull(self, v: Array, z: Array) -> Array:
+        """``v̄``."""
+        return v.conj()
 
 
 @dataclass(frozen=True)
@@ -96,8 +104,10 @@ class ViewAsReal(_Taken):
         """Any shape with an element and room for one dimension more: torch 2.13 cannot lead back to an empty tensor."""
         return len(shape) < MOST and all(shape)
 
-    def _value(self, z: Array) -> Arrays:
-        return (np.stack([z.real, z.imag], -1),)
+    def value(self, z: Array) -> Array:
+        """Both parts, side by side."""
+        return np.stack([z.real, z.imag], -1)
 
-    def _pull(self, v: Array, z: Array) -> Gradients:
-        return (v[..., 0] + 1j * v[..., 1],)
+    def pull(self, v: Array, z: Array) -> Array:
+        """``v₀ + iv₁``."""
+        return v[..., 0] + 1j * v[..., 1]

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, companion, like, unbroadcast
-from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import Filled, companion, like, unbroadcast
+from hookcheck.topology.primitive import MOST, Array, Gradients, Op, Operand, Shape
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,12 @@ class MatMul(Filled):
         batch = companion(draw, shape[:-2])[-(MOST - 2) :]
         return cls(), (Operand(shape), Operand(draw(st.sampled_from(((k, m), (*batch, k, m), (k,))))))
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (a @ b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``a b``."""
+        return a @ b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """``v bᴴ``, and ``aᴴ v``."""
         left, right = np.atleast_2d(a), b.reshape(-1, 1) if b.ndim == 1 else b
         v = v if a.ndim > 1 else np.expand_dims(v, -1 if b.ndim == 1 else -2)
         v = v if b.ndim > 1 else np.expand_dims(v, -1)
@@ -105,10 +107,12 @@ class Einsum(Filled):
         operands = Operand(shape), Operand(tuple(sides[letter] for letter in second))
         return cls(f"{first},{second}->{result}"), operands
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (np.einsum(self.equation, a, b),)
+    def value(self, a: Array, b: Array) -> Array:
+        """The sum of products."""
+        return np.einsum(self.equation, a, b)
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """The sums of products with ``v``."""
         operands, result = self.equation.split("->")
         first, second = operands.split(",")
         return _spread(result, v, second, b, first, a), _spread(result, v, first, a, second, b)

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Gradients, Rule
+from hookcheck.topology.ops.rule import Rule
 from hookcheck.topology.primitive import Array, Shape
 
 
@@ -20,11 +20,13 @@ class Neg(Rule):
     complex_since = "1.8"
     _text = "-{0}"
 
-    def _value(self, x: Array) -> Arrays:
-        return (-x,)
+    def value(self, x: Array) -> Array:
+        """``−x``."""
+        return -x
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (-v,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``−v``."""
+        return -v
 
 
 @dataclass(frozen=True)
@@ -40,11 +42,13 @@ class Scale(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from((2.0, 0.5, -1.5, 0.0))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x * self.number,)
+    def value(self, x: Array) -> Array:
+        """``number · x``."""
+        return x * self.number
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * self.number,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``number · v``."""
+        return v * self.number
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """A product with a number."""
@@ -64,11 +68,13 @@ class Shift(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from((1.0, 0.5, -1.5))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x + self.number,)
+    def value(self, x: Array) -> Array:
+        """``x + number``."""
+        return x + self.number
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``."""
+        return v
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """A sum with a number."""
@@ -88,11 +94,13 @@ class Pow(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from((2, 3, 1, 0))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x**self.exponent,)
+    def value(self, x: Array) -> Array:
+        """``xⁿ``."""
+        return x**self.exponent
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (self.exponent * x.conj() ** max(self.exponent - 1, 0) * v,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``n x̄ⁿ⁻¹ v``."""
+        return self.exponent * x.conj() ** max(self.exponent - 1, 0) * v
 
 
 @dataclass(frozen=True)
@@ -108,11 +116,13 @@ class Clamp(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return draw(st.sampled_from(((-1.0, 1.0), (0.0, None), (None, 0.5), (-0.25, 2.0))))
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.clip(x, self.minimum, self.maximum),)
+    def value(self, x: Array) -> Array:
+        """``x``, or the bound that it is beyond."""
+        return np.clip(x, self.minimum, self.maximum)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * (np.clip(x, self.minimum, self.maximum) == x),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` between the bounds, 0 outside."""
+        return v * (np.clip(x, self.minimum, self.maximum) == x)
 
 
 @dataclass(frozen=True)
@@ -122,11 +132,13 @@ class Exp(Rule):
     complex_since = "1.8"
     _text = "torch.exp({0})"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.exp(x),)
+    def value(self, x: Array) -> Array:
+        """``eˣ``."""
+        return np.exp(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * np.exp(x.conj()),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` times the conjugate of ``eˣ``."""
+        return v * np.exp(x.conj())
 
 
 @dataclass(frozen=True)
@@ -136,11 +148,13 @@ class Log(Rule):
     _text = "torch.log({0})"
     _domain = "positive"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.log(x),)
+    def value(self, x: Array) -> Array:
+        """``log x``."""
+        return np.log(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v / x,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v / x``."""
+        return v / x
 
 
 @dataclass(frozen=True)
@@ -150,11 +164,13 @@ class Sqrt(Rule):
     _text = "torch.sqrt({0})"
     _domain = "positive"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.sqrt(x),)
+    def value(self, x: Array) -> Array:
+        """``√x``."""
+        return np.sqrt(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v / (2 * np.sqrt(x)),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v / (2 √x)``."""
+        return v / (2 * np.sqrt(x))
 
 
 @dataclass(frozen=True)
@@ -163,11 +179,13 @@ class Abs(Rule):
 
     _text = "torch.abs({0})"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.abs(x),)
+    def value(self, x: Array) -> Array:
+        """``|x|``."""
+        return np.abs(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * np.sign(x),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v sgn(x)``."""
+        return v * np.sign(x)
 
 
 @dataclass(frozen=True)
@@ -178,8 +196,10 @@ class Sin(Rule):
     complex_since = "1.8"
     _text = "torch.sin({0})"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.sin(x),)
+    def value(self, x: Array) -> Array:
+        """``sin(x)``."""
+        return np.sin(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v * np.cos(x.conj()),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v cos(x̄)``."""
+        return v * np.cos(x.conj())

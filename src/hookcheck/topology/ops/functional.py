@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hookcheck.topology.layers.activation import ReLU, Sigmoid, Tanh
 from hookcheck.topology.layers.adjustable import GELU
 from hookcheck.topology.layers.softmax import Softmax
-from hookcheck.topology.ops.rule import Arrays, Gradients, Rule, one
+from hookcheck.topology.ops.rule import Rule, one
 from hookcheck.topology.primitive import Array, Shape, SingleStep
 
 
@@ -23,11 +23,13 @@ class _Through(Rule):
     def _layer(self) -> SingleStep:
         """The layer."""
 
-    def _value(self, x: Array) -> Arrays:
-        return self._layer.forward((x,), {})
+    def value(self, x: Array) -> Array:
+        """That of the layer."""
+        return self._layer.value(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return self._layer.vjp((x,), {}, (v,))[0]
+    def pull(self, v: Array, x: Array) -> Array:
+        """That of the layer."""
+        return self._layer.pull(v, x)
 
 
 @dataclass(frozen=True)

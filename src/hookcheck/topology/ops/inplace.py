@@ -14,8 +14,8 @@ from hookcheck.topology.ops.arithmetic import Add, Mul, Sub
 from hookcheck.topology.ops.elementwise import Clamp, Exp, Scale
 from hookcheck.topology.ops.functional import FunctionalReLU, FunctionalSigmoid
 from hookcheck.topology.ops.moving import MaskedFill
-from hookcheck.topology.ops.rule import Arrays, Broadcasting, Filled, Gradients, Rule, one, unbroadcast
-from hookcheck.topology.primitive import Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import Broadcasting, Filled, Rule, one, unbroadcast
+from hookcheck.topology.primitive import Array, Gradients, Op, Operand, Shape
 
 
 class _InPlace:
@@ -93,11 +93,13 @@ class ZeroInplace(_InPlace, Rule):
     complex_since = "1.8"
     _text = "{0}.zero_()"
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.zeros_like(x),)
+    def value(self, x: Array) -> Array:
+        """Zeros."""
+        return np.zeros_like(x)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.zeros_like(x),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """Zeros."""
+        return np.zeros_like(x)
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,12 @@ class CopyInplace(_InPlace, Broadcasting):
     complex_since = "1.8"
     _text = "{0}.copy_({1})"
 
-    def _value(self, a: Array, b: Array) -> Arrays:
-        return (np.zeros_like(a) + b,)
+    def value(self, a: Array, b: Array) -> Array:
+        """``b``, in ``a``'s shape."""
+        return np.zeros_like(a) + b
 
-    def _pull(self, v: Array, a: Array, b: Array) -> Gradients:
+    def pull(self, v: Array, a: Array, b: Array) -> Gradients:
+        """Zeros, and ``v``."""
         return np.zeros_like(a), unbroadcast(v, b)
 
 
@@ -136,8 +140,10 @@ class IndexFillInplace(_InPlace, Filled):
         filled.swapaxes(self.dim, 0)[index] = number
         return filled
 
-    def _value(self, x: Array, index: Array) -> Arrays:
-        return (self._filled(x, index, self.number),)
+    def value(self, x: Array, index: Array) -> Array:
+        """``x``, or the number."""
+        return self._filled(x, index, self.number)
 
-    def _pull(self, v: Array, x: Array, index: Array) -> Gradients:
+    def pull(self, v: Array, x: Array, index: Array) -> Gradients:
+        """``v``, or 0; None for the index."""
         return self._filled(v, index, 0), None

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, NodeGradient, Release, Step
-from hookcheck.topology.ops.rule import Arrays, Gradients, Ranked, Rule, Several, like, one
-from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import Ranked, Rule, Several, like, one
+from hookcheck.topology.primitive import MOST, Array, Arrays, Gradients, Op, Operand, Shape
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,12 @@ class Cat(Ranked):
         """``torch.cat([a, b], 1)``."""
         return f"torch.cat([{', '.join(arguments)}], {self.dim})"
 
-    def _value(self, *inputs: Array) -> Arrays:
-        return (np.concatenate(inputs, self.dim),)
+    def value(self, *inputs: Array) -> Array:
+        """All of them, one after the other."""
+        return np.concatenate(inputs, self.dim)
 
-    def _pull(self, v: Array, *inputs: Array) -> Gradients:
+    def pull(self, v: Array, *inputs: Array) -> Gradients:
+        """The pieces of ``v``."""
         pieces = _pieces(v, [x.shape[self.dim] for x in inputs], self.dim)
         return tuple(like(piece, x) for piece, x in zip(pieces, inputs))
 
@@ -67,10 +69,12 @@ class Stack(Rule):
         """``torch.stack([a, b], 1)``."""
         return f"torch.stack([{', '.join(arguments)}], {self.dim})"
 
-    def _value(self, *inputs: Array) -> Arrays:
-        return (np.stack(inputs, self.dim),)
+    def value(self, *inputs: Array) -> Array:
+        """All of them, one over the other."""
+        return np.stack(inputs, self.dim)
 
-    def _pull(self, v: Array, *inputs: Array) -> Gradients:
+    def pull(self, v: Array, *inputs: Array) -> Gradients:
+        """The slices of ``v``."""
         return tuple(like(piece, x) for piece, x in zip(np.moveaxis(v, self.dim, 0), inputs))
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
@@ -103,11 +107,13 @@ class Split(Apart):
         cuts = sorted(draw(st.lists(st.integers(0, shape[dim]), min_size=1, max_size=2)))
         return tuple(int(n) for n in np.diff([0, *cuts, shape[dim]])), dim
 
-    def _value(self, x: Array) -> Arrays:
+    def value(self, x: Array) -> Arrays:
+        """The pieces."""
         return _pieces(x, self.sizes, self.dim)
 
-    def _pull(self, *arrays: Array) -> Gradients:
-        return (np.concatenate(arrays[:-1], self.dim),)
+    def pull(self, *arrays: Array) -> Array:
+        """The cotangents, one after the other."""
+        return np.concatenate(arrays[:-1], self.dim)
 
 
 @dataclass(frozen=True)
@@ -128,13 +134,15 @@ class Chunk(Apart):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return draw(st.integers(2, 3)), one(draw, len(shape))
 
-    def _value(self, x: Array) -> Arrays:
+    def value(self, x: Array) -> Arrays:
+        """The pieces."""
         length = x.shape[self.dim]
         size = -(-length // self.count)
         return _pieces(x, [min(size, length - start) for start in range(0, length, size)], self.dim)
 
-    def _pull(self, *arrays: Array) -> Gradients:
-        return (np.concatenate(arrays[:-1], self.dim),)
+    def pull(self, *arrays: Array) -> Array:
+        """The cotangents, one after the other."""
+        return np.concatenate(arrays[:-1], self.dim)
 
 
 @dataclass(frozen=True)
@@ -151,11 +159,13 @@ class Unbind(Apart):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (one(draw, len(shape)),)
 
-    def _value(self, x: Array) -> Arrays:
+    def value(self, x: Array) -> Arrays:
+        """The slices."""
         return tuple(np.moveaxis(x, self.dim, 0))
 
-    def _pull(self, *arrays: Array) -> Gradients:
-        return (np.stack(arrays[:-1], self.dim),)
+    def pull(self, *arrays: Array) -> Array:
+        """The cotangents, stacked."""
+        return np.stack(arrays[:-1], self.dim)
 
 
 def _pieces(x: Array, sizes: Any, dim: int) -> Arrays:

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, companion, like, one, some
-from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
+from hookcheck.topology.ops.rule import Filled, Ranked, Rule, companion, like, one, some
+from hookcheck.topology.primitive import MOST, Array, Gradients, Op, Operand, Shape
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,13 @@ class Clone(Rule):
     complex_since = "1.8"
     _text = "{0}.clone()"
 
-    def _value(self, x: Array) -> Arrays:
-        return (x,)
+    def value(self, x: Array) -> Array:
+        """``x``."""
+        return x
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``."""
+        return v
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,13 @@ class To(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from(("float32", "float64", "bfloat16", "float16", "complex64", "complex128"))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x + 0j if self._to_complex else x,)
+    def value(self, x: Array) -> Array:
+        """``x``, complex if the dtype is."""
+        return x + 0j if self._to_complex else x
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (like(v, x),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``, real if ``x`` is."""
+        return like(v, x)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of the tensor; up to 1.9 a copy into a new one, for which there is a place too."""
@@ -86,11 +90,13 @@ class Flip(Ranked):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (some(draw, len(shape)),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.flip(x, self.dims),)
+    def value(self, x: Array) -> Array:
+        """``x`` reversed."""
+        return np.flip(x, self.dims)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.flip(v, self.dims),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` reversed."""
+        return np.flip(v, self.dims)
 
 
 @dataclass(frozen=True)
@@ -108,11 +114,13 @@ class Roll(Filled):
         dims = some(draw, len(shape))
         return draw(st.tuples(*(st.sampled_from((1, -1, 2, 0)) for _ in dims))), dims
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.roll(x, self.shifts, self.dims),)
+    def value(self, x: Array) -> Array:
+        """``x`` rolled."""
+        return np.roll(x, self.shifts, self.dims)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.roll(v, [-shift for shift in self.shifts], self.dims),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` rolled back."""
+        return np.roll(v, [-shift for shift in self.shifts], self.dims)
 
 
 @dataclass(frozen=True)
@@ -133,11 +141,13 @@ class Tril(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from((0, -1, 1))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.tril(x, self.diagonal),)
+    def value(self, x: Array) -> Array:
+        """``x`` up to the diagonal, 0 above it."""
+        return np.tril(x, self.diagonal)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.tril(v, self.diagonal),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` up to the diagonal, 0 above it."""
+        return np.tril(v, self.diagonal)
 
 
 @dataclass(frozen=True)
@@ -155,10 +165,12 @@ class MaskedFill(Ranked):
         mask = companion(draw, shape, grows=False) or (1,)
         return cls(draw(st.sampled_from((0.0, -1.5)))), (Operand(shape), Operand(mask, "mask"))
 
-    def _value(self, x: Array, mask: Array) -> Arrays:
-        return (np.where(mask, self.number, x),)
+    def value(self, x: Array, mask: Array) -> Array:
+        """``x``, or the number."""
+        return np.where(mask, self.number, x)
 
-    def _pull(self, v: Array, x: Array, mask: Array) -> Gradients:
+    def pull(self, v: Array, x: Array, mask: Array) -> Gradients:
+        """``v``, or 0; None for the mask."""
         return np.where(mask, 0, v), None
 
 
@@ -191,10 +203,12 @@ class Gather(Filled):
         key[self.dim] = index
         return tuple(key)
 
-    def _value(self, x: Array, index: Array) -> Arrays:
-        return (x[self._key(index)],)
+    def value(self, x: Array, index: Array) -> Array:
+        """The elements at the index."""
+        return x[self._key(index)]
 
-    def _pull(self, v: Array, x: Array, index: Array) -> Gradients:
+    def pull(self, v: Array, x: Array, index: Array) -> Gradients:
+        """``v``, added up at the index; None for that."""
         gradient = np.zeros_like(x)
         np.add.at(gradient, self._key(index), v)
         return gradient, None
@@ -218,10 +232,12 @@ class AdvancedIndex(Filled):
         index = tuple(draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)))
         return cls(), (Operand(shape), Operand(index, "index", shape[0]))
 
-    def _value(self, x: Array, index: Array) -> Arrays:
-        return (x[index],)
+    def value(self, x: Array, index: Array) -> Array:
+        """The slices at the index."""
+        return x[index]
 
-    def _pull(self, v: Array, x: Array, index: Array) -> Gradients:
+    def pull(self, v: Array, x: Array, index: Array) -> Gradients:
+        """``v``, added up at the index; None for that."""
         gradient = np.zeros_like(x)
         np.add.at(gradient, index, v)
         return gradient, None

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, Several, one, some
-from hookcheck.topology.primitive import Array, Shape
+from hookcheck.topology.ops.rule import Filled, Ranked, Rule, Several, one, some
+from hookcheck.topology.primitive import Array, Arrays, Shape
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,13 @@ class Sum(Rule):
     complex_since = "1.8"
     _text = "{0}.sum()"
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.sum(),)
+    def value(self, x: Array) -> Array:
+        """``Σ x``."""
+        return x.sum()
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.full(x.shape, v),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` in every place."""
+        return np.full(x.shape, v)
 
 
 class _Whole(Rule):
@@ -41,11 +43,13 @@ class Mean(_Whole):
     complex_since = "1.8"
     _text = "{0}.mean()"
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.mean() if x.size else np.asarray(np.nan),)
+    def value(self, x: Array) -> Array:
+        """``Σ x / n``."""
+        return x.mean() if x.size else np.asarray(np.nan)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.full(x.shape, v / max(x.size, 1)),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v / n`` in every place."""
+        return np.full(x.shape, v / max(x.size, 1))
 
 
 def _tieless(shape: Shape) -> bool:
@@ -68,12 +72,14 @@ class Max(Rule):
         """Any shape with an element, and none drawn twice."""
         return _tieless(shape)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.max(),)
+    def value(self, x: Array) -> Array:
+        """The largest."""
+        return x.max()
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` at the largest, shared by equal ones."""
         largest = (x == x.max()).astype(x.dtype)
-        return (v * largest / largest.sum(),)
+        return v * largest / largest.sum()
 
 
 @dataclass(frozen=True)
@@ -88,14 +94,16 @@ class Prod(Rule):
         """Any shape with an element and few of them: the product of many is soon too large or too small to hold."""
         return 0 < prod(shape) <= 8
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.prod(),)
+    def value(self, x: Array) -> Array:
+        """``Π x``."""
+        return x.prod()
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` times the product of all the others."""
         flat, one_ = x.conj().ravel(), np.ones(1, x.dtype)
         before = np.cumprod(np.concatenate([one_, flat[:-1]]))
         after = np.cumprod(np.concatenate([one_, flat[:0:-1]]))[::-1]
-        return (v * (before * after).reshape(x.shape),)
+        return v * (before * after).reshape(x.shape)
 
 
 @dataclass(frozen=True)
@@ -113,12 +121,13 @@ class Norm(_Whole):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from((2, 1, 3))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return ((np.abs(x) ** self.p).sum() ** (1 / self.p),)
+    def value(self, x: Array) -> Array:
+        """``(Σ |x|ᵖ)^(1/p)``."""
+        return (np.abs(x) ** self.p).sum() ** (1 / self.p)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        (norm,) = self._value(x)
-        return (v * np.sign(x) * (np.abs(x) / (norm or 1)) ** (self.p - 1),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v sgn(x) (|x| / ‖x‖)ᵖ⁻¹``."""
+        return v * np.sign(x) * (np.abs(x) / (self.value(x) or 1)) ** (self.p - 1)
 
 
 class _Over(Filled):
@@ -146,11 +155,13 @@ class SumOver(_Over):
     complex_since = "1.8"
     _text = "{0}.sum([{dims}], {keepdim})"
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.sum(self.dims, keepdims=self.keepdim),)
+    def value(self, x: Array) -> Array:
+        """The sums over ``dims``."""
+        return x.sum(self.dims, keepdims=self.keepdim)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.broadcast_to(_unsqueezed(v, self.dims, self.keepdim), x.shape),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``, repeated along ``dims``."""
+        return np.broadcast_to(_unsqueezed(v, self.dims, self.keepdim), x.shape)
 
 
 @dataclass(frozen=True)
@@ -165,11 +176,13 @@ class MeanOver(_Over):
     complex_since = "1.8"
     _text = "{0}.mean([{dims}], {keepdim})"
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.mean(self.dims, keepdims=self.keepdim),)
+    def value(self, x: Array) -> Array:
+        """The means over ``dims``."""
+        return x.mean(self.dims, keepdims=self.keepdim)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.broadcast_to(_unsqueezed(v * (v.size / x.size), self.dims, self.keepdim), x.shape),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v / n``, repeated along ``dims``."""
+        return np.broadcast_to(_unsqueezed(v * (v.size / x.size), self.dims, self.keepdim), x.shape)
 
 
 @dataclass(frozen=True)
@@ -186,12 +199,14 @@ class AMax(_Over):
         """Any shape with a dimension and an element, and none drawn twice."""
         return len(shape) > 0 and _tieless(shape)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.max(self.dims, keepdims=self.keepdim),)
+    def value(self, x: Array) -> Array:
+        """The largest along ``dims``."""
+        return x.max(self.dims, keepdims=self.keepdim)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` at the largest, shared by equal ones."""
         largest = (x == x.max(self.dims, keepdims=True)).astype(x.dtype)
-        return (_unsqueezed(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True),)
+        return _unsqueezed(v, self.dims, self.keepdim) * largest / largest.sum(self.dims, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -203,14 +218,16 @@ class LogSumExp(_Over):
 
     _text = "{0}.logsumexp([{dims}], {keepdim})"
 
-    def _value(self, x: Array) -> Arrays:
+    def value(self, x: Array) -> Array:
+        """``log Σ eˣ``."""
         largest = x.max(self.dims, keepdims=True)
         summed = np.log(np.exp(x - largest).sum(self.dims, keepdims=True)) + largest
-        return (summed if self.keepdim else summed.squeeze(self.dims),)
+        return summed if self.keepdim else summed.squeeze(self.dims)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` times the softmax of ``x``."""
         exps = np.exp(x - x.max(self.dims, keepdims=True))
-        return (_unsqueezed(v, self.dims, self.keepdim) * exps / exps.sum(self.dims, keepdims=True),)
+        return _unsqueezed(v, self.dims, self.keepdim) * exps / exps.sum(self.dims, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -234,14 +251,16 @@ class MaxOver(Several):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return one(draw, len(shape)), draw(st.booleans())
 
-    def _value(self, x: Array) -> Arrays:
+    def value(self, x: Array) -> Arrays:
+        """The largest and their indices."""
         indices = x.argmax(self.dim)
         return x.max(self.dim, keepdims=self.keepdim), np.expand_dims(indices, self.dim) if self.keepdim else indices
 
-    def _pull(self, v: Array, _: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, _: Array, x: Array) -> Array:
+        """``v`` at those indices; the second cotangent means nothing."""
         gradient, first = np.zeros_like(x), np.expand_dims(x.argmax(self.dim), self.dim)
         np.put_along_axis(gradient, first, _unsqueezed(v, (self.dim,), self.keepdim), self.dim)
-        return (gradient,)
+        return gradient
 
 
 @dataclass(frozen=True)
@@ -257,8 +276,10 @@ class Cumsum(Ranked):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (one(draw, len(shape)),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.cumsum(self.dim),)
+    def value(self, x: Array) -> Array:
+        """``Σ_{j ≤ i} xⱼ``."""
+        return x.cumsum(self.dim)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (np.flip(np.flip(v, self.dim).cumsum(self.dim), self.dim),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``Σ_{i ≥ j} vᵢ``."""
+        return np.flip(np.flip(v, self.dim).cumsum(self.dim), self.dim)

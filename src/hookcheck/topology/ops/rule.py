@@ -1,18 +1,14 @@
-"""What do operations share? Printing from a template, formulas as two short methods, and broadcasting undone."""
+"""What do operations share? Printing from a template, what they are drawn on, and broadcasting undone."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.primitive import MOST, Array, Op, Operand, Shape
-
-Arrays = tuple[Array, ...]
-Gradients = tuple[Optional[Array], ...]
 
 
 def like(gradient: Array, x: Array) -> Array:
@@ -46,7 +42,7 @@ def one(draw: st.DrawFn, rank: int) -> int:
 
 
 class Rule(Op):
-    """An operation by its template and two formulas.
+    """An operation by its template and its formulas.
 
     In the template ``_text``, ``{0}`` is the first argument and ``{dim}`` the setting of that name; a tuple is printed
     without its parentheses. ``_domain`` is where the numbers of its one input come from.
@@ -72,25 +68,6 @@ class Rule(Op):
     def source(self, *arguments: str) -> str:
         """The template with arguments and settings filled in."""
         return self._text.format(*arguments, **{name: _printed(setting) for name, setting in vars(self).items()})
-
-    def forward(self, inputs: Arrays, parameters: dict[str, Array]) -> Arrays:
-        """The outputs, as the class's formula says."""
-        return tuple(map(np.asarray, self._value(*inputs)))
-
-    def vjp(
-        self, inputs: Arrays, parameters: dict[str, Array], cotangents: Arrays
-    ) -> tuple[Gradients, dict[str, Array]]:
-        """The gradients of the inputs, as the class's formula says."""
-        gradients: Gradients = self._pull(*cotangents, *inputs)
-        return tuple(g if g is None else np.asarray(g) for g in gradients), {}
-
-    @abstractmethod
-    def _value(self, *inputs: Any, **_: Any) -> Arrays:
-        """The outputs for ``inputs``."""
-
-    @abstractmethod
-    def _pull(self, *arrays: Any, **_: Any) -> Gradients:
-        """The gradients, given the cotangents and then the inputs."""
 
 
 def _printed(setting: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Gradients, Rule
+from hookcheck.topology.ops.rule import Rule
 from hookcheck.topology.primitive import Array, Shape
 from hookcheck.topology.tensors import TENSORS
 
@@ -43,11 +43,13 @@ class _Identity(Rule):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from(cls._any)),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x,)
+    def value(self, x: Array) -> Array:
+        """``x``."""
+        return x
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v,)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``."""
+        return v
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
-from hookcheck.topology.ops.rule import Arrays, Filled, Gradients, Ranked, Rule, one, unbroadcast
+from hookcheck.topology.ops.rule import Filled, Ranked, Rule, one, unbroadcast
 from hookcheck.topology.primitive import MOST, Array, Shape
 
 
@@ -22,8 +22,9 @@ class _Shaped(Rule):
     views = True
     complex_since = "1.8"
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v.reshape(x.shape),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` in ``x``'s shape."""
+        return v.reshape(x.shape)
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,9 @@ class View(_Shaped):
         inferred = [(-1, shape[-1])] if len(shape) > 1 and count else []
         return (draw(st.sampled_from([(count,), *merged, *wider, *inferred, *([shape[::-1]] if shape else [])])),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.reshape(self.shape),)
+    def value(self, x: Array) -> Array:
+        """``x`` in that shape."""
+        return x.reshape(self.shape)
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ class Squeeze(_Shaped):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (draw(st.sampled_from(sorted(range(len(shape)), key=lambda dim: shape[dim] != 1))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.squeeze(x, self.dim) if x.shape[self.dim] == 1 else x,)
+    def value(self, x: Array) -> Array:
+        """``x`` without the dimension, if it can go."""
+        return np.squeeze(x, self.dim) if x.shape[self.dim] == 1 else x
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,9 @@ class Unsqueeze(_Shaped):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (one(draw, len(shape) + 1),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.expand_dims(x, self.dim),)
+    def value(self, x: Array) -> Array:
+        """``x`` with the dimension."""
+        return np.expand_dims(x, self.dim)
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,9 @@ class Detach(_Shaped):
         """Not to the input, whatever has a gradient."""
         return (False,)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x,)
+    def value(self, x: Array) -> Array:
+        """``x``."""
+        return x
 
 
 @dataclass(frozen=True)
@@ -123,11 +128,13 @@ class Permute(Ranked):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return (tuple(draw(st.permutations(range(len(shape))))),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.transpose(self.dims),)
+    def value(self, x: Array) -> Array:
+        """``x``, its dimensions in that order."""
+        return x.transpose(self.dims)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v.transpose(np.argsort(self.dims)),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``, its dimensions put back."""
+        return v.transpose(np.argsort(self.dims))
 
 
 @dataclass(frozen=True)
@@ -145,11 +152,13 @@ class Transpose(Ranked):
     def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
         return one(draw, len(shape)), one(draw, len(shape))
 
-    def _value(self, x: Array) -> Arrays:
-        return (x.swapaxes(self.a, self.b),)
+    def value(self, x: Array) -> Array:
+        """``x``, two of its dimensions exchanged."""
+        return x.swapaxes(self.a, self.b)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (v.swapaxes(self.a, self.b),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``, the two exchanged back."""
+        return v.swapaxes(self.a, self.b)
 
 
 @dataclass(frozen=True)
@@ -168,11 +177,13 @@ class Expand(Rule):
         ahead = () if len(shape) == MOST else draw(st.sampled_from(((2,), (1,), ()) if shape else ((2,), (1,))))
         return ((*ahead, *sides),)
 
-    def _value(self, x: Array) -> Arrays:
-        return (np.broadcast_to(x, self.shape),)
+    def value(self, x: Array) -> Array:
+        """``x``, repeated."""
+        return np.broadcast_to(x, self.shape)
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
-        return (unbroadcast(v, x),)
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v``, summed over the repetitions."""
+        return unbroadcast(v, x)
 
 
 class _Part(Filled):
@@ -185,13 +196,15 @@ class _Part(Filled):
     def _key(self, rank: int) -> tuple[Any, ...]:
         """The NumPy index that reads the elements."""
 
-    def _value(self, x: Array) -> Arrays:
-        return (x[self._key(x.ndim)],)
+    def value(self, x: Array) -> Array:
+        """The elements."""
+        return x[self._key(x.ndim)]
 
-    def _pull(self, v: Array, x: Array) -> Gradients:
+    def pull(self, v: Array, x: Array) -> Array:
+        """``v`` in their places, 0 elsewhere."""
         gradient = np.zeros_like(x)
         gradient[self._key(x.ndim)] = v
-        return (gradient,)
+        return gradient
 
 
 def _along(dim: int, rank: int, item: Any) -> tuple[Any, ...]:
