@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Axis, Batched
-from hookcheck.topology.primitive import Array, Shape, SingleStep
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Shape, SingleStep
 
 REDUCTIONS = st.sampled_from(["mean", "none", "sum"])
 """The reductions that every loss has."""
@@ -27,7 +26,8 @@ EPSILON = float(np.float32(1e-12))
 class _Loss(SingleStep):
     """A criterion: losses ``L``, one for each element or sample, reduced to ``L``, ``Σ L`` or ``Σ L / count``.
 
-    With cotangent ``v`` of the reduced loss, that of each of ``L`` is ``v``, ``v`` or ``v / count``.
+    With cotangent ``v`` of the reduced loss, that of each of ``L`` is ``v``, ``v`` or ``v / count``. `value` and `pull`
+    are about ``L``, before it is reduced.
     """
 
     reduction: str
@@ -53,19 +53,19 @@ class _Loss(SingleStep):
         """The settings that are tensors."""
         return {name: np.array(getattr(self, name)) for name in TENSORS if getattr(self, name, None) is not None}
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def forward(self, inputs: Arrays, parameters: dict[str, Array]) -> Arrays:
         """The losses, or a 0-dim array of their sum or mean."""
-        losses = np.asarray(self.losses(inputs, parameters))
+        (losses,) = super().forward(inputs, parameters)
         if self.reduction == "none":
             return (losses,)
         return (np.asarray(losses.sum() / self._divisor(inputs, parameters)),)
 
     def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
+        self, inputs: Arrays, parameters: dict[str, Array], cotangents: Arrays
     ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
         """The cotangent spread over the losses, and pulled back from there."""
         each = np.broadcast_to(cotangents[0] / self._divisor(inputs, parameters), self.extent(inputs))
-        return self.pull(inputs, parameters, each), {}
+        return super().vjp(inputs, parameters, (each,))
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """The Node of the losses, or of their sum or mean; where one Node does all, that of the operands."""
@@ -86,46 +86,31 @@ class _Loss(SingleStep):
         """What the last Node of the unreduced losses hands on."""
         return super().last_node(step)
 
-    def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+    def _divisor(self, inputs: Arrays, parameters: dict[str, Array]) -> float:
         return self.count(inputs, parameters) if self.reduction == "mean" else 1.0
 
-    def count(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+    def count(self, inputs: Arrays, parameters: dict[str, Array]) -> float:
         """What the sum is divided by for the mean: the number of losses."""
         return float(np.prod(self.extent(inputs), dtype=int))
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """The shape of the losses: that of the first input."""
         shape: Shape = inputs[0].shape
         return shape
 
-    @abstractmethod
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
-        """``L``."""
-
-    @abstractmethod
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
-        """The gradients of the inputs, for the cotangent ``v`` of ``L``."""
-
 
 class _Elementwise(_Loss):
-    """One loss for each element: ``L = f(x, y, ...)``, ``dx = v · ∂f/∂x``; there may be a weight for each."""
+    """One loss for each element: ``L = w f(x, y, ...)``, ``dx = v w · ∂f/∂x``; most have no weights ``w``.
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
-        """``f`` of the elements, times their weight if there is one."""
-        return self.value(*inputs) * parameters.get("weight", 1.0)
+    ``slopes(x, y, ...)`` are ``∂f/∂x``, ``∂f/∂y``, ...
+    """
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    slopes: Callable[..., Arrays]
+
+    def pull(self, v: Array, *inputs: Any, **weights: Any) -> Gradients:
         """``v`` times each slope, summed over what was broadcast."""
-        weighted = v * parameters.get("weight", 1.0)
+        weighted = v * weights.get("weight", 1.0)
         return tuple(_unbroadcast(weighted * slope, x.shape) for x, slope in zip(inputs, self.slopes(*inputs)))
-
-    @abstractmethod
-    def value(self, *inputs: Array) -> Array:
-        """``f`` of the inputs."""
-
-    @abstractmethod
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
-        """``∂f/∂x`` for each input ``x``."""
 
 
 class BatchedLoss(Batched):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import REDUCTIONS, BatchedLoss, _Loss, weights
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 
 
 class _Classification(_Loss):
@@ -34,31 +34,30 @@ class _Classification(_Loss):
         """``dx`` of the cotangent of ``s``."""
         return ds
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N, d...)."""
-        shape = inputs[0].shape
-        return (*shape[: _axis(inputs[0])], *shape[_axis(inputs[0]) + 1 :])
+        y = inputs[1]
+        return (*y.shape[: _axis(y)], *y.shape[_axis(y) + 1 :]) if y.dtype.kind == "f" else y.shape
 
-    def count(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+    def count(self, inputs: Arrays, parameters: dict[str, Array]) -> float:
         """The sum of weights, or the number of losses for probabilities."""
-        x, y = inputs
+        y = inputs[1]
         if y.dtype.kind == "f":
             return super().count(inputs, parameters)
-        return float((self._weight(x, parameters) * self._class(x, y)).sum())
+        counted = y[y != self.ignore_index]
+        return float(counted.size if self.weight is None else parameters["weight"][counted].sum())
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array, *, weight: Array | None = None) -> Array:
         """``−Σ_c q_c s_c``."""
-        x, y = inputs
-        return np.asarray(-(self._shares(x, y, parameters) * self.scores(x)).sum(_axis(x)))
+        return -(self._shares(x, y, weight) * self.scores(x)).sum(_axis(x))
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array, *, weight: Array | None = None) -> Gradients:
         """``dx``; ``dy`` for probabilities, None for indices."""
-        x, y = inputs
         v = np.expand_dims(v, _axis(x))
-        dx = self.of_scores(x, -self._shares(x, y, parameters) * v)
+        dx = self.of_scores(x, -self._shares(x, y, weight) * v)
         if y.dtype.kind != "f":
             return dx, None
-        return dx, -v * self._weight(x, parameters) * (1 - self.label_smoothing) * self.scores(x)
+        return dx, -v * _aligned(weight, x) * (1 - self.label_smoothing) * self.scores(x)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """Of the scores (N, C), (N, C, H, W) or else in that form; unreduced, those are seen in their shape again."""
@@ -66,7 +65,7 @@ class _Classification(_Loss):
         if self.reduction == "none" and x.ndim not in (1, 2, 4):
             return step.view(step.v.reshape(len(x), 1, -1))
         each = np.broadcast_to(step.v / self._divisor((x, y), step.parameters), self.extent((x, y)))
-        ds = -self._shares(x, y, step.parameters) * np.expand_dims(each, _axis(x))
+        ds = -self._shares(x, y, step.parameters.get("weight")) * np.expand_dims(each, _axis(x))
         return step.alone(ds if x.ndim in (1, 2, 4) else ds.reshape(*x.shape[:2], 1, -1))
 
     def scored(self, step: Step) -> tuple[Array, Array]:
@@ -74,11 +73,11 @@ class _Classification(_Loss):
         x, y = step.inputs
         return x, y
 
-    def _shares(self, x: Array, y: Array, parameters: dict[str, Array]) -> Array:
+    def _shares(self, x: Array, y: Array, weight: Array | None) -> Array:
         """``q``, of ``x``'s shape."""
         smooth = self.label_smoothing
         t = y if y.dtype.kind == "f" else self._class(x, y)
-        q: Array = self._weight(x, parameters) * ((1 - smooth) * t + smooth / x.shape[_axis(x)])
+        q: Array = _aligned(weight, x) * ((1 - smooth) * t + smooth / x.shape[_axis(x)])
         return q if y.dtype.kind == "f" else q * np.expand_dims(y != self.ignore_index, _axis(x))
 
     def _class(self, x: Array, y: Array) -> Array:
@@ -86,12 +85,6 @@ class _Classification(_Loss):
         chosen = np.where(y == self.ignore_index, -1, y)
         classes = np.arange(x.shape[_axis(x)]).reshape(-1, *[1] * (x.ndim - _axis(x) - 1))
         return (np.expand_dims(chosen, _axis(x)) == classes).astype(x.dtype)
-
-    def _weight(self, x: Array, parameters: dict[str, Array]) -> Array | float:
-        """``w``, to be broadcast against ``x``."""
-        if self.weight is None:
-            return 1.0
-        return parameters["weight"].reshape(-1, *[1] * (x.ndim - _axis(x) - 1))
 
 
 class _CrossEntropy(_Classification):
@@ -117,6 +110,11 @@ class _CrossEntropy(_Classification):
         if self.reduction != "mean":
             return step.alone(-step.v)
         return step.alone(step.v / self._divisor(self.scored(step), step.parameters))
+
+
+def _aligned(weight: Array | None, x: Array) -> Array | float:
+    """``w``, to be broadcast against ``x``."""
+    return 1.0 if weight is None else weight.reshape(-1, *[1] * (x.ndim - _axis(x) - 1))
 
 
 def _axis(x: Array) -> int:
@@ -255,22 +253,19 @@ class LinearCrossEntropyLoss(_CrossEntropy):
         weight: dict[str, Shape] = {"linear.weight": (rows, self.in_features)}
         return {**weight, "linear.bias": (rows,)} if self.bias else weight
 
-    def forward(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, ...]:
+    def value(self, x: Array, y: Array, **parameters: Any) -> Array:
         """The cross entropy of the logits."""
-        return super().forward((self._logits(inputs[0], parameters), inputs[1]), parameters)
+        return super().value(self._logits(x, parameters), y, weight=parameters.get("weight"))
 
-    def vjp(
-        self, inputs: tuple[Array, ...], parameters: dict[str, Array], cotangents: tuple[Array, ...]
-    ) -> tuple[tuple[Array | None, ...], dict[str, Array]]:
+    def pull(self, v: Array, x: Array, y: Array, **parameters: Any) -> Gradients:
         """``dx``, ``dy``, ``dW`` and ``db``."""
-        x, y = inputs
-        (g, dy), _ = super().vjp((self._logits(x, parameters), y), parameters, cotangents)
-        assert g is not None
-        rows = g.reshape(-1, len(parameters["linear.weight"]))
+        g, dy = super().pull(v, self._logits(x, parameters), y, weight=parameters.get("weight"))
+        w = parameters["linear.weight"]
+        rows = g.reshape(-1, len(w))
         gradients = {"linear.weight": rows.T @ x.reshape(-1, self.in_features)}
         if self.bias:
             gradients["linear.bias"] = rows.sum(0)
-        return ((rows @ parameters["linear.weight"]).reshape(x.shape), dy), gradients
+        return (rows @ w).reshape(x.shape), dy, gradients
 
     def scored(self, step: Step) -> tuple[Array, Array]:
         """The logits, and the target."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import REDUCTIONS, _Loss
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Literal, Pack, Tree
 
 
@@ -60,23 +60,22 @@ class CTCLoss(_Loss):
         lengths = (Pack("tuple", tuple(map(Literal, n))) for n in (self.input_lengths, self.target_lengths))
         return (*operands, *lengths), ()
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (inputs[0].shape[1],)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """``L``, and for the mean ``L`` over the number of labels."""
-        dtype = inputs[0].dtype
-        return np.array([self._sample(*sample)[0] for sample in self._samples(*inputs)], dtype) * self._shares(dtype)
+        return np.array([self._sample(*sample)[0] for sample in self._samples(x, y)], x.dtype) * self._shares(x.dtype)
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array) -> Gradients:
         """``v (exp x − γ)`` within each sample's time and 0 after it; None for the labels."""
-        dx = np.zeros_like(inputs[0])
-        for n, sample in enumerate(self._samples(*inputs)):
+        dx = np.zeros_like(x)
+        for n, sample in enumerate(self._samples(x, y)):
             dx[: self.input_lengths[n], n] = self._sample(*sample)[1]
         return dx * (v * self._shares(v.dtype))[:, None], None
 
-    def _finite(self, inputs: tuple[Array, ...]) -> Array:
+    def _finite(self, inputs: Arrays) -> Array:
         """Whether each sample has a path."""
         bare = replace(self, zero_infinity=False)
         return np.array([np.isfinite(bare._sample(*sample)[0]) for sample in self._samples(*inputs)])

@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import REDUCTIONS, _Elementwise
 from hookcheck.topology.layers.unary import sgn
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 
 
 class _OfDifference(_Elementwise):
     """``f(d)`` of the difference ``d = x − y``: the slopes are ``f'(d)`` and ``−f'(d)``."""
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """``f(x − y)``."""
-        x, y = inputs
         return self.of(x - y)
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``f'(x − y)`` and its negative."""
-        x, y = inputs
         slope = self.slope_of(x - y)
         return slope, -slope
 
@@ -194,16 +192,14 @@ class PoissonNLLLoss(_Elementwise):
         )
         return layer, (Operand(shape, "real" if layer.log_input else "positive"), Operand(shape, "positive"))
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """The negative log likelihood of ``y``."""
-        x, y = inputs
         value: Array = np.exp(x) - y * x if self.log_input else x - y * np.log(x + self.eps)
         stirling = y * np.log(y) - y + np.log(2 * np.pi * y) / 2
         return value + np.where(y > 1, stirling, 0) if self.full else value
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``."""
-        x, y = inputs
         of_x: Array = np.exp(x) - y if self.log_input else 1 - y / (x + self.eps)
         of_y: Array = -x if self.log_input else -np.log(x + self.eps)
         return of_x, of_y + np.where(y > 1, np.log(y) + 1 / (2 * y), 0) if self.full else of_y
@@ -243,25 +239,23 @@ class GaussianNLLLoss(_Elementwise):
         var = draw(st.sampled_from([shape, *shared, *([shape[:-1]] if shape else [])]))
         return layer, (Operand(shape), Operand(y), Operand(var, "positive"))
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array, var: Array) -> Array:
         """The negative log likelihood of ``y``."""
-        d, s = self._parts(*inputs)
+        d, s = self._parts(x, y, var)
         return (np.log(s) + d**2 / s + (math.log(2 * math.pi) if self.full else 0)) / 2
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array, var: Array) -> Arrays:
         """``∂x``, ``∂y`` and ``∂var``."""
-        d, s = self._parts(*inputs)
+        d, s = self._parts(x, y, var)
         return d / s, -d / s, (1 - d**2 / s) / (2 * s)
 
     def _parts(self, x: Array, y: Array, var: Array) -> tuple[Array, Array]:
         """``x − y`` and ``s``, with all of ``x``'s axes."""
         return x - y, np.maximum(_aligned(var, x), self.eps)
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array, var: Array) -> Gradients:
         """As for every element-wise loss, with the axis that ``var`` lacks put back first and taken off last."""
-        x, y, var = inputs
-        dx, dy, d_var = super().pull((x, y, _aligned(var, x)), parameters, v)
-        assert d_var is not None
+        dx, dy, d_var = super().pull(v, x, y, _aligned(var, x))
         return dx, dy, d_var.reshape(var.shape)
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
@@ -310,17 +304,15 @@ class KLDivLoss(_Elementwise):
             return ((step.inner(v * (y - x), 1), step.inner(v * np.exp(y))),)
         return ((step.inner(v, 1), step.inner(-v)),)
 
-    def _divisor(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> float:
+    def _divisor(self, inputs: Arrays, parameters: dict[str, Array]) -> float:
         return float(len(inputs[0])) if self.reduction == "batchmean" else super()._divisor(inputs, parameters)
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """The share of each element in the divergence of ``y`` from ``x``."""
-        x, y = inputs
         return np.exp(y) * (y - x) if self.log_target else y * (np.log(y) - x)
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``."""
-        x, y = inputs
         if self.log_target:
             return -np.exp(y), np.exp(y) * (y - x + 1)
         return -y, np.log(y) + 1 - x

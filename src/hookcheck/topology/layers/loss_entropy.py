@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, _Elementwise, _Loss, weights
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 
 
 def _log(x: Array) -> Array:
@@ -41,14 +41,12 @@ class BCELoss(_Elementwise):
         weight = draw(weights(shape[-1])) if shape else None
         return cls(weight, draw(REDUCTIONS)), (Operand(shape, "unit"), Operand(shape, "unit"))
 
-    def value(self, *inputs: Array) -> Array:
-        """The cross entropy of two coins, unweighted."""
-        x, y = inputs
-        return -(y * _log(x) + (1 - y) * _log(1 - x))
+    def value(self, x: Array, y: Array, weight: Array | float = 1.0) -> Array:
+        """The cross entropy of two coins."""
+        return -(y * _log(x) + (1 - y) * _log(1 - x)) * weight
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``, unweighted."""
-        x, y = inputs
         return (x - y) / np.maximum(x * (1 - x), EPSILON), _log(1 - x) - _log(x)
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
@@ -74,20 +72,17 @@ class BCEWithLogitsLoss(_Loss):
         drawn = weights(shape[-1]) if shape else st.none()
         return cls(draw(drawn), draw(REDUCTIONS), draw(drawn)), (Operand(shape), Operand(shape, "unit"))
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array, weight: Array | float = 1.0, pos_weight: Array | float = 1.0) -> Array:
         """The cross entropy of two coins, the first given by its logit."""
-        (x, y), (w, p) = inputs, self._weights(parameters)
-        return w * (p * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
+        return weight * (pos_weight * y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x))
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(
+        self, v: Array, x: Array, y: Array, weight: Array | float = 1.0, pos_weight: Array | float = 1.0
+    ) -> Gradients:
         """``v ∂x`` and ``v ∂y``."""
-        (x, y), (w, p) = inputs, self._weights(parameters)
-        of_x = (1 - y) / (1 + np.exp(-x)) - p * y / (1 + np.exp(x))
-        of_y = p * np.logaddexp(0, -x) - np.logaddexp(0, x)
-        return v * w * of_x, v * w * of_y
-
-    def _weights(self, parameters: dict[str, Array]) -> tuple[Array | float, Array | float]:
-        return parameters.get("weight", 1.0), parameters.get("pos_weight", 1.0)
+        of_x = (1 - y) / (1 + np.exp(-x)) - pos_weight * y / (1 + np.exp(x))
+        of_y = pos_weight * np.logaddexp(0, -x) - np.logaddexp(0, x)
+        return v * weight * of_x, v * weight * of_y
 
     def fused(self, step: Step) -> bool:
         """One Node."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, BatchedLoss, _Elementwise, _Loss, weights
-from hookcheck.topology.primitive import Array, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,12 @@ class SoftMarginLoss(_Elementwise):
         """A target of signs."""
         return cls(draw(REDUCTIONS)), (Operand(shape), Operand(shape, "sign"))
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """``ln(1 + exp(−y x))``."""
-        x, y = inputs
         return np.asarray(np.log1p(np.exp(-y * x)))
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``."""
-        x, y = inputs
         z = np.exp(-y * x)
         falling = -z / (1 + z)
         return y * falling, x * falling
@@ -75,14 +73,12 @@ class HingeEmbeddingLoss(_Elementwise):
         margin = draw(st.sampled_from([-0.5, -0.25, -1.0, -2.0]))
         return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape, "sign"))
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """``x``, or what it lacks of the margin."""
-        x, y = inputs
         return np.where(y > 0, x, np.maximum(self.margin - x, 0))
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``."""
-        x, y = inputs
         return np.where(y > 0, 1.0, -(x < self.margin).astype(x.dtype)), np.zeros_like(y)
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
@@ -113,14 +109,12 @@ class MarginRankingLoss(_Elementwise):
         operands = (Operand(shape), Operand(shape, "unit"), Operand(shape, "sign"))
         return cls(margin, draw(REDUCTIONS)), operands
 
-    def value(self, *inputs: Array) -> Array:
+    def value(self, a: Array, b: Array, y: Array) -> Array:
         """What the difference lacks of the margin."""
-        a, b, y = inputs
         return np.asarray(np.maximum(self.margin - y * (a - b), 0))
 
-    def slopes(self, *inputs: Array) -> tuple[Array, ...]:
+    def slopes(self, a: Array, b: Array, y: Array) -> Arrays:
         """``∂a``, ``∂b`` and ``∂y``."""
-        a, b, y = inputs
         lacking = self.margin - y * (a - b) > 0
         return -y * lacking, y * lacking, (b - a) * lacking
 
@@ -152,20 +146,17 @@ class MultiLabelSoftMarginLoss(BatchedLoss, _Loss):
         """A target between 0 and 1; a weight for each class."""
         return cls(draw(weights(shape[1])), draw(REDUCTIONS)), (Operand(shape), Operand(shape, "unit"))
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (len(inputs[0]),)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array, weight: Array | float = 1.0) -> Array:
         """The mean of a sample's cross entropies."""
-        x, y = inputs
-        each = (np.logaddexp(0, x) - y * x) * parameters.get("weight", 1.0)
-        return np.asarray(each.mean(1))
+        return ((np.logaddexp(0, x) - y * x) * weight).mean(1)
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array, weight: Array | float = 1.0) -> Gradients:
         """``v ∂x`` and ``v ∂y``."""
-        x, y = inputs
-        share = v[:, None] * parameters.get("weight", 1.0) / x.shape[1]
+        share = v[:, None] * weight / x.shape[1]
         return share * (1 / (1 + np.exp(-x)) - y), -share * x
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
@@ -200,33 +191,36 @@ class MultiMarginLoss(BatchedLoss, _Loss):
         layer = cls(draw(st.integers(1, 2)), draw(st.sampled_from(margins)), draw(weights(shape[1])), draw(REDUCTIONS))
         return layer, (Operand(shape, domain), Operand(shape[:1], "index", shape[1]))
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (len(inputs[0]),)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array, weight: Array | None = None) -> Array:
         """The mean over all classes of what ``x_y`` lacks of being ahead by the margin."""
-        lacking, weight = self._parts(inputs, parameters)
-        return np.asarray((weight * lacking**self.p).mean(1))
+        return (_of_class(weight, y) * self._lacking(x, y) ** self.p).mean(1)
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array, weight: Array | None = None) -> Gradients:
         """``v ∂x``, and None for the classes."""
-        (x, y), (lacking, weight) = inputs, self._parts(inputs, parameters)
-        slope = weight * ((lacking > 0) * lacking ** (self.p - 1)) * self.p / x.shape[1]
+        lacking = self._lacking(x, y)
+        slope = _of_class(weight, y) * ((lacking > 0) * lacking ** (self.p - 1)) * self.p / x.shape[1]
         slope[np.arange(len(x)), y] = -slope.sum(1)
         return v[:, None] * slope, None
 
-    def _parts(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, Array | float]:
-        """``max(0, m)`` with 0 at ``y``, and ``w_y`` (N, 1)."""
-        x, y = inputs
+    def _lacking(self, x: Array, y: Array) -> Array:
+        """``max(0, m)``, with 0 at ``y``."""
         rows = np.arange(len(x))
         lacking = np.maximum(self.margin - x[rows, y][:, None] + x, 0)
         lacking[rows, y] = 0
-        return lacking, parameters["weight"][y][:, None] if self.weight else 1.0
+        return lacking
 
     def fused(self, step: Step) -> bool:
         """One Node."""
         return True
+
+
+def _of_class(weight: Array | None, y: Array) -> Array | float:
+    """``w_y`` (N, 1)."""
+    return 1.0 if weight is None else weight[y][:, None]
 
 
 @dataclass(frozen=True)
@@ -235,7 +229,6 @@ class MultiLabelMarginLoss(BatchedLoss, _Loss):
 
     ``m_ij = 1 − x_{y_j} + x_i``, ``j`` over the labels before the first −1, ``i`` over the classes that are no label. A
     term with ``m_ij > 0`` adds 1 / C to ``∂x_i`` and takes it from ``∂x_{y_j}``.
-    sample_since = "1.8"
     Source: the documentation of ``torch.nn.MultiLabelMarginLoss``.
     """
 
@@ -253,19 +246,18 @@ class MultiLabelMarginLoss(BatchedLoss, _Loss):
         labels = Operand(shape, draw(st.sampled_from(["index", "ended"])), shape[1])
         return cls(draw(REDUCTIONS)), (Operand(shape, "unit"), labels)
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (len(inputs[0]),)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, x: Array, y: Array) -> Array:
         """What labels lack of being ahead of other classes by 1, over C."""
-        (x, _), (m, counted) = inputs, self._parts(*inputs)
-        return np.asarray((m * counted).sum((1, 2)) / x.shape[1])
+        m, counted = self._parts(x, y)
+        return (m * counted).sum((1, 2)) / x.shape[1]
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, x: Array, y: Array) -> Gradients:
         """``v ∂x``, and None for the labels."""
-        (x, y), (_, counted) = inputs, self._parts(*inputs)
-        terms = counted * v[:, None, None] / x.shape[1]
+        terms = self._parts(x, y)[1] * v[:, None, None] / x.shape[1]
         dx: Array = terms.sum(2)
         np.add.at(dx, (np.arange(len(x))[:, None], y), -terms.sum(1))
         return dx, None
@@ -313,19 +305,17 @@ class CosineEmbeddingLoss(BatchedLoss, _Loss):
         margin = draw(st.sampled_from([0.25, 0.5, -0.25]))
         return cls(margin, draw(REDUCTIONS)), (Operand(shape), Operand(shape), Operand(shape[:1], "sign"))
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (len(inputs[0]),)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, a: Array, b: Array, y: Array) -> Array:
         """How far apart like pairs are, and how close unlike ones."""
-        a, b, y = inputs
         c = self._cosine(a, b)[0][:, 0]
         return np.where(y > 0, 1 - c, np.maximum(c - self.margin, 0))
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, a: Array, b: Array, y: Array) -> Gradients:
         """``v ∂a``, ``v ∂b`` and zeros."""
-        a, b, y = inputs
         c, a_square, b_square = self._cosine(a, b)
         of_c = v[:, None] * np.where(y[:, None] > 0, -1.0, (c > self.margin).astype(c.dtype))
         root = np.sqrt(a_square * b_square)

@@ -17,7 +17,7 @@ from hookcheck.topology.ops.arithmetic import Minimum, Sub
 from hookcheck.topology.ops.elementwise import Clamp, Shift
 from hookcheck.topology.ops.reduction import Mean, Sum
 from hookcheck.topology.ops.rule import like
-from hookcheck.topology.primitive import Array, Assembled, Layer, Operand, Shape
+from hookcheck.topology.primitive import Array, Arrays, Assembled, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Ref
 
 EPS = 1e-6
@@ -56,13 +56,13 @@ class _Triplet(_Loss):
         """(N, D)."""
         return len(shape) == 2 and all(shape)
 
-    def extent(self, inputs: tuple[Array, ...]) -> Shape:
+    def extent(self, inputs: Arrays) -> Shape:
         """(N,)."""
         return (len(inputs[0]),)
 
-    def losses(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> Array:
+    def value(self, a: Array, p: Array, n: Array) -> Array:
         """What the negative example lacks of being farther off by the margin."""
-        return np.asarray(np.maximum(self._lacking(*inputs), 0))
+        return np.maximum(self._lacking(a, p, n), 0)
 
     def _lacking(self, a: Array, p: Array, n: Array) -> Array:
         far = self.distance(a, n)
@@ -80,9 +80,8 @@ class _Triplet(_Loss):
         e = x - y + self.shift
         return sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
 
-    def pull(self, inputs: tuple[Array, ...], parameters: dict[str, Array], v: Array) -> tuple[Array | None, ...]:
+    def pull(self, v: Array, a: Array, p: Array, n: Array) -> Gradients:
         """The slopes of the distances, where the loss is not 0."""
-        a, p, n = inputs
         violating = (v * (self._lacking(a, p, n) > 0))[:, None]
         swaps = self._swaps(a, p, n)[:, None]
         near = violating * self.slope(a, p)
