@@ -20,11 +20,7 @@ class Sigmoid(Elementwise):
     """``nn.Sigmoid``: ``σ(x) = 1 / (1 + e⁻ˣ)``, ``σ' = σ (1 − σ)``."""
 
     curved = True
-
-    @property
-    def complex_since(self) -> str:
-        """1.9 has no complex sigmoid yet."""
-        return "1.10"
+    complex_since = "1.10"  # 1.9 has no complex sigmoid yet
 
     def value(self, x: Array) -> Array:
         """``σ(x)``."""
@@ -57,11 +53,7 @@ class Tanhshrink(Elementwise):
     """``nn.Tanhshrink``: ``x − tanh(x)``, of slope ``tanh(x)²``."""
 
     curved = True
-
-    @property
-    def complex_since(self) -> str:
-        """As for tanh."""
-        return "1.9"
+    complex_since = "1.9"
 
     def value(self, x: Array) -> Array:
         """``x − tanh(x)``."""
@@ -83,10 +75,7 @@ class Softsign(Unary):
     The second term is what ``|x|`` adds: ``d|x| = Re(sgn(x)* dx)``. For real numbers both make ``v / (1 + |x|)²``.
     """
 
-    @property
-    def complex_since(self) -> str:
-        """Complex quotients and absolute values are differentiable from this release on."""
-        return "1.9"
+    complex_since = "1.9"  # complex quotients and absolute values are differentiable from this release on
 
     def value(self, x: Array) -> Array:
         """``x / (1 + |x|)``."""
@@ -145,13 +134,9 @@ class Mish(Elementwise):
 
     curved = True
     rounded_once = True
+    since = "1.9"
 
     inplace: bool = drawn(False, True, default=False)
-
-    @property
-    def since(self) -> str:
-        """The release that brought the class."""
-        return "1.9"
 
     def value(self, x: Array) -> Array:
         """``x t``."""
@@ -167,12 +152,9 @@ class Mish(Elementwise):
 class ReLU(Elementwise):
     """``nn.ReLU``: ``max(0, x)``, of slope 1 where ``x > 0``, else 0."""
 
-    inplace: bool = drawn(False, True, default=False)
+    exact = True
 
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
+    inplace: bool = drawn(False, True, default=False)
 
     def value(self, x: Array) -> Array:
         """``max(0, x)``."""
@@ -187,12 +169,9 @@ class ReLU(Elementwise):
 class ReLU6(Elementwise):
     """``nn.ReLU6``: ``min(max(0, x), 6)``, of slope 1 where ``0 < x < 6``, else 0."""
 
-    inplace: bool = drawn(False, True, default=False)
+    exact = True
 
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
+    inplace: bool = drawn(False, True, default=False)
 
     def value(self, x: Array) -> Array:
         """``min(max(0, x), 6)``."""

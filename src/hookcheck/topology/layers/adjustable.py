@@ -121,14 +121,10 @@ class LeakyReLU(Elementwise):
     """``nn.LeakyReLU``: ``x`` where ``x > 0``, else ``a x``; the slopes are 1 and ``a``, the ``negative_slope``."""
 
     rounded_once = True
+    exact = True
 
     negative_slope: float = drawn(0.01, 0.5, 0.0, 1.0, default=0.01)
     inplace: bool = drawn(False, True, default=False)
-
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
 
     def value(self, x: Array) -> Array:
         """``x`` or ``a x``."""
@@ -216,14 +212,11 @@ class Threshold(Elementwise):
     No value above the threshold is drawn: a gradient read off an output written in place could not tell the branches.
     """
 
+    exact = True
+
     threshold: float = drawn(0.0, 0.5, 1.5)
     replacement: float = drawn(0.0, -1.0)
     inplace: bool = drawn(False, True, default=False)
-
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
 
     def value(self, x: Array) -> Array:
         """``x`` or ``value``."""
@@ -239,15 +232,11 @@ class Hardtanh(Elementwise):
     """``nn.Hardtanh``: ``x`` cut off at ``min_val`` and ``max_val``; the slope between them is 1, else 0."""
 
     rounded_once = True
+    exact = True
 
     min_val: float = drawn(-1.0, -0.5, 0.0, default=-1.0)
     max_val: float = drawn(1.0, 2.0, default=1.0)
     inplace: bool = drawn(False, True, default=False)
-
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
 
     def value(self, x: Array) -> Array:
         """``min(max(x, min_val), max_val)``."""
@@ -262,12 +251,9 @@ class Hardtanh(Elementwise):
 class Hardshrink(Elementwise):
     """``nn.Hardshrink``: ``x`` where ``|x| > λ``, else 0; the slopes are 1 and 0."""
 
-    lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
+    exact = True
 
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
+    lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
 
     def value(self, x: Array) -> Array:
         """``x`` or 0."""
@@ -282,12 +268,9 @@ class Hardshrink(Elementwise):
 class Softshrink(Elementwise):
     """``nn.Softshrink``: ``x`` moved by ``λ`` towards 0, at most to it; the slope is 1 where ``|x| > λ``, else 0."""
 
-    lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
+    exact = True
 
-    @property
-    def exact(self) -> bool:
-        """Numbers are kept or put to zero."""
-        return True
+    lambd: float = drawn(0.5, 0.25, 1.0, default=0.5)
 
     def value(self, x: Array) -> Array:
         """``x − λ`` above ``λ``, ``x + λ`` below ``−λ``, else 0."""

@@ -265,6 +265,8 @@ class LSTMCell(_Cell):
     Source: the documentation of ``torch.nn.LSTMCell``; Hochreiter and Schmidhuber, Long Short-Term Memory (1997).
     """
 
+    rule = LSTM
+
     input_size: int
     hidden_size: int
     bias: bool = True
@@ -275,11 +277,6 @@ class LSTMCell(_Cell):
     def separate(self) -> bool:
         """Without a batch each has its axis taken away by a Node of its own."""
         return self.unbatched
-
-    @property
-    def rule(self) -> Recurrence:
-        """The LSTM's."""
-        return LSTM
 
     @classmethod
     def drawn(cls, draw: DrawFn, input_size: int, hidden_size: int) -> LSTMCell:
@@ -327,16 +324,13 @@ class GRUCell(_Cell):
     Source: the documentation of ``torch.nn.GRUCell``; Cho et al., arXiv:1406.1078.
     """
 
+    rule = GRU
+
     input_size: int
     hidden_size: int
     bias: bool = True
     state: bool = False
     unbatched: bool = False
-
-    @property
-    def rule(self) -> Recurrence:
-        """The GRU's."""
-        return GRU
 
     @classmethod
     def drawn(cls, draw: DrawFn, input_size: int, hidden_size: int) -> GRUCell:

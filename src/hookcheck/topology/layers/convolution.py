@@ -25,6 +25,7 @@ no second turn of a circle."""
 
 class _Convolution(Batched, Convolving):
     squeezed = True
+    complex_since = "1.12"  # complex convolutions are documented from this release on
 
     @property
     def since(self) -> str:
@@ -42,11 +43,6 @@ class _Convolution(Batched, Convolving):
     def unbatched_since(self) -> str:
         """A circle without a batch is closed since 2.1: LY-08."""
         return "2.1" if self.unbatched and self.padding_mode == "circular" else super().unbatched_since
-
-    @property
-    def complex_since(self) -> str:
-        """Complex convolutions are documented from 1.12 on."""
-        return "1.12"
 
     @classmethod
     def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

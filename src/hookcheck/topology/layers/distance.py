@@ -28,13 +28,9 @@ class CosineSimilarity(SingleStep):
 
     smooth = True
     keywords = ("x1", "x2")
+    since = "2.0"  # earlier releases bound the norms of a zero vector otherwise: LY-04
     dim: int = 1
     eps: float = 1e-8
-
-    @property
-    def since(self) -> str:
-        """Earlier releases bound the norms of a zero vector otherwise: LY-04."""
-        return "2.0"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
@@ -88,15 +84,11 @@ class PairwiseDistance(Batched):
 
     keywords = ("x1", "x2")
     sample_since = "1.12"
+    complex_since = "1.9"  # tested on complex numbers (OpInfo), whose norm is differentiable from this release on
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
     unbatched: bool = False
-
-    @property
-    def complex_since(self) -> str:
-        """torch tests it on complex numbers (OpInfo); their norm is differentiable from this release on."""
-        return "1.9"
 
     @classmethod
     def takes_batch(cls, shape: Shape) -> bool:

@@ -175,14 +175,10 @@ class Dropout1d(_Dropout):
     """
 
     dimensions = 3
+    since = "1.12"
     p: float = 0.5
     inplace: bool = False
     keeps: tuple[bool, ...] = ()
-
-    @property
-    def since(self) -> str:
-        """The release that brought the class."""
-        return "1.12"
 
 
 @dataclass(frozen=True)
@@ -212,10 +208,7 @@ class Dropout3d(_Dropout):
 
 
 class _AlphaDropout(_Dropout):
-    @property
-    def writes(self) -> bool:
-        """Never: the modules take ``inplace``, and do not hand it on to the function that they call."""
-        return False
+    writes = False  # the modules take ``inplace``, and do not hand it on to the function that they call
 
     @property
     def exact(self) -> bool:

@@ -13,11 +13,7 @@ class Identity(Unary):
     """``nn.Identity``: ``y`` is ``x`` itself, ``dx = v``. Source: the documentation of ``torch.nn.Identity``."""
 
     complex_since = "1.8"
-
-    @property
-    def passes(self) -> bool:
-        """Always."""
-        return True
+    passes = True
 
     def value(self, x: Array) -> Array:
         """``x``."""

@@ -23,15 +23,11 @@ class Linear(SingleStep):
     smooth = True
     overwritable = True
     rounded_once = True
+    complex_since = "1.9"  # every release from this one on has complex matrix products with conjugated gradients
 
     in_features: int
     out_features: int
     bias: bool = True
-
-    @property
-    def complex_since(self) -> str:
-        """Complex matrix products, with conjugated gradients, are in every release from this one on."""
-        return "1.9"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

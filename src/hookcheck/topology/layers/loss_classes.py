@@ -214,6 +214,8 @@ class LinearCrossEntropyLoss(_CrossEntropy):
     Source: the documentation of ``torch.nn.LinearCrossEntropyLoss``.
     """
 
+    since = "2.13"
+
     in_features: int
     num_classes: int
     out_features: Shape = ()
@@ -223,11 +225,6 @@ class LinearCrossEntropyLoss(_CrossEntropy):
     ignore_index: int | None = None
     label_smoothing: float = 0.0
     probabilities: bool = False
-
-    @property
-    def since(self) -> str:
-        """New in 2.13."""
-        return "2.13"
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

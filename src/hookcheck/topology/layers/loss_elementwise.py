@@ -43,12 +43,9 @@ class L1Loss(_OfDifference):
     Source: the documentation of ``torch.nn.L1Loss``; for the kink, torch's notes on autograd.
     """
 
-    reduction: str = "mean"
+    complex_since = "1.9"  # the first release in which the absolute value of complex numbers is differentiable
 
-    @property
-    def complex_since(self) -> str:
-        """The absolute difference of complex numbers is differentiable from the first release that has such dtypes."""
-        return "1.9"
+    reduction: str = "mean"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
@@ -142,13 +139,10 @@ class HuberLoss(_OfDifference):
     ``f'(d)`` is ``d`` clipped to ``±delta``. Source: the documentation of ``torch.nn.HuberLoss``.
     """
 
+    since = "1.9"
+
     reduction: str = "mean"
     delta: float = 1.0
-
-    @property
-    def since(self) -> str:
-        """New in 1.9."""
-        return "1.9"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
@@ -221,14 +215,10 @@ class GaussianNLLLoss(_Elementwise):
     """
 
     keywords = ("input", "target", "var")
+    since = "1.9"  # new in 1.8, where ``reduction="none"`` still summed within a sample: LY-05
     full: bool = False
     eps: float = 1e-6
     reduction: str = "mean"
-
-    @property
-    def since(self) -> str:
-        """New in 1.8, where ``reduction="none"`` still summed within a sample (LY-05); as documented from 1.9 on."""
-        return "1.9"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

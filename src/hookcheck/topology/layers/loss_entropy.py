@@ -27,13 +27,10 @@ class BCELoss(_Elementwise):
     documentation of ``torch.nn.BCELoss``.
     """
 
+    constant = (1,)  # the target: the releases before 1.10 have no derivative for it
+
     weight: tuple[float, ...] | None = None
     reduction: str = "mean"
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The target: the releases before 1.10 have no derivative for it."""
-        return (1,)
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

@@ -22,12 +22,9 @@ class SoftMarginLoss(_Elementwise):
     number, the loss is infinite and the slope, that of infinity over infinity, NaN.
     """
 
-    reduction: str = "mean"
+    constant = (1,)  # the target: torch has no derivative for it
 
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The target: torch has no derivative for it."""
-        return (1,)
+    reduction: str = "mean"
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
@@ -57,14 +54,11 @@ class HingeEmbeddingLoss(_Elementwise):
     Source: the documentation of ``torch.nn.HingeEmbeddingLoss``.
     """
 
+    constant = (1,)  # the target: autograd does not lead to it
+
     margin: float = 1.0
     reduction: str = "mean"
     scalable: ClassVar[bool] = False
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The target: autograd does not lead to it."""
-        return (1,)
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
@@ -284,15 +278,11 @@ class CosineEmbeddingLoss(BatchedLoss, _Loss):
     """
 
     keywords = ("input1", "input2", "target")
+    constant = (2,)  # the target: autograd does not lead to it
     margin: float = 0.0
     reduction: str = "mean"
     unbatched: bool = False
     scalable: ClassVar[bool] = False
-
-    @property
-    def constant(self) -> tuple[int, ...]:
-        """The target: autograd does not lead to it."""
-        return (2,)
 
     @classmethod
     def takes_batch(cls, shape: Shape) -> bool:

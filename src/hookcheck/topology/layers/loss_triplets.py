@@ -33,23 +33,11 @@ class _Triplet(_Loss):
     """
 
     keywords = ("anchor", "positive", "negative")
+    complex_since = PairwiseDistance.complex_since  # tested like the distance
     margin: float
+    p: float
+    eps: float
     swap: bool
-
-    @property
-    def complex_since(self) -> str:
-        """As for the distance, and tested like it."""
-        return PairwiseDistance().complex_since
-
-    @property
-    def norm(self) -> float:
-        """The exponent ``p``."""
-        return 2.0
-
-    @property
-    def shift(self) -> float:
-        """``eps``."""
-        return EPS
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:
@@ -73,12 +61,12 @@ class _Triplet(_Loss):
 
     def distance(self, x: Array, y: Array) -> Array:
         """``d(x, y)`` (N,)."""
-        return (np.abs(x - y + self.shift) ** self.norm).sum(1) ** (1 / self.norm)
+        return (np.abs(x - y + self.eps) ** self.p).sum(1) ** (1 / self.p)
 
     def slope(self, x: Array, y: Array) -> Array:
         """``∂d/∂x`` (N, D)."""
-        e = x - y + self.shift
-        return sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.norm - 1)
+        e = x - y + self.eps
+        return sgn(e) * (np.abs(e) / self.distance(x, y)[:, None]) ** (self.p - 1)
 
     def pull(self, v: Array, a: Array, p: Array, n: Array) -> Gradients:
         """The slopes of the distances, where the loss is not 0."""
@@ -118,16 +106,6 @@ class TripletMarginLoss(BatchedLoss, _Triplet):
     reduction: str = "mean"
     unbatched: bool = False
 
-    @property
-    def norm(self) -> float:
-        """The exponent ``p``."""
-        return self.p
-
-    @property
-    def shift(self) -> float:
-        """``eps``."""
-        return self.eps
-
     @classmethod
     def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
         """Distances that the minimum can tell apart: no sums of absolute differences where it is taken."""
@@ -150,14 +128,11 @@ class TripletMarginWithDistanceLoss(Assembled):
     Source: the documentation of ``torch.nn.TripletMarginWithDistanceLoss``.
     """
 
+    complex_since = PairwiseDistance.complex_since
+
     margin: float = 1.0
     swap: bool = False
     reduction: str = "mean"
-
-    @property
-    def complex_since(self) -> str:
-        """As for the distance, and tested like it."""
-        return PairwiseDistance().complex_since
 
     @classmethod
     def takes(cls, shape: Shape) -> bool:

@@ -95,9 +95,5 @@ class LPPool2d(LPPool1d):
 class LPPool3d(LPPool1d):
     """``nn.LPPool3d``: `LPPool1d` over the three dimensions of ``x`` (N, C, D, H, W)."""
 
+    since = "2.3"  # in the release notes' list of new features (pytorch#114199)
     dims: ClassVar[int] = 3
-
-    @property
-    def since(self) -> str:
-        """It is among the new features of the release notes of 2.3 (pull request 114199)."""
-        return "2.3"

@@ -167,19 +167,11 @@ class RMSNorm(_OverLastAxes):
     """
 
     keywords = ("x",)
+    since = "2.4"
+    complex_since = since  # tested on complex numbers (OpInfo), where it takes the mean of x², not of |x|²
     normalized_shape: Shape
     eps: float
     elementwise_affine: bool = True
-
-    @property
-    def since(self) -> str:
-        """The release that brought it."""
-        return "2.4"
-
-    @property
-    def complex_since(self) -> str:
-        """torch tests it on complex numbers (OpInfo), with the squares themselves and not their absolute values."""
-        return self.since
 
     @classmethod
     def fitting(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:

@@ -222,6 +222,8 @@ class LSTM(_Recurrent):
     Source: the documentation of ``torch.nn.LSTM``; Sak, Senior and Beaufays, arXiv:1402.1128, for the projection.
     """
 
+    rule = cells.LSTM
+
     input_size: int
     hidden_size: int
     num_layers: int = 1
@@ -236,11 +238,6 @@ class LSTM(_Recurrent):
     def since(self) -> str:
         """Projections came with 1.8."""
         return "1.8" if self.proj_size else "1.7"
-
-    @property
-    def rule(self) -> Recurrence:
-        """The LSTM's."""
-        return cells.LSTM
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -274,6 +271,8 @@ class GRU(_Recurrent):
     Source: the documentation of ``torch.nn.GRU``.
     """
 
+    rule = cells.GRU
+
     input_size: int
     hidden_size: int
     num_layers: int = 1
@@ -282,8 +281,3 @@ class GRU(_Recurrent):
     bidirectional: bool = False
     state: bool = False
     unbatched: bool = False
-
-    @property
-    def rule(self) -> Recurrence:
-        """The GRU's."""
-        return cells.GRU

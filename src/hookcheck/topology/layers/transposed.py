@@ -16,6 +16,7 @@ from hookcheck.topology.tree import Literal, Pack, Tree
 class _Transposed(Batched, Convolving):
     squeezed = True
     keywords = ("input", "output_size")
+    complex_since = "2.0"  # the last of the three came with this release
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
     output_size: tuple[int, ...] | None
@@ -31,11 +32,6 @@ class _Transposed(Batched, Convolving):
     def unbatched_since(self) -> str:
         """Up to 1.11, ``output_size`` was taken for that of a batch: LY-06."""
         return "1.12" if self.unbatched and self.output_size else super().unbatched_since
-
-    @property
-    def complex_since(self) -> str:
-        """The last of the three came with 2.0."""
-        return "2.0"
 
     @classmethod
     def fitting_batch(cls, draw: st.DrawFn, shape: Shape) -> tuple[Layer, tuple[Operand, ...]]:
