@@ -23,7 +23,7 @@ Arrays = tuple[Array, ...]
 Shape = tuple[int, ...]
 
 Gradients = tuple[Any, ...]
-"""One for each input, None where there is none, and last, where there are parameters, a dict of theirs by name."""
+"""One for each input, None where there is none; then, where there are parameters, a dict of theirs by name."""
 
 MOST = 5
 """The most dimensions that a tensor is drawn with."""
