@@ -95,8 +95,7 @@ class _Loss(SingleStep):
 
     def extent(self, inputs: Arrays) -> Shape:
         """The shape of the losses: that of the first input."""
-        shape: Shape = inputs[0].shape
-        return shape
+        return inputs[0].shape
 
 
 class _Elementwise(_Loss):

@@ -54,7 +54,7 @@ class L1Loss(_OfDifference):
 
     def of(self, d: Array) -> Array:
         """``|d|``."""
-        return np.asarray(np.abs(d))
+        return np.abs(d)
 
     def slope_of(self, d: Array) -> Array:
         """``d / |d|``, and 0 at 0."""
@@ -156,7 +156,7 @@ class HuberLoss(_OfDifference):
 
     def slope_of(self, d: Array) -> Array:
         """``d``, clipped."""
-        return np.asarray(np.clip(d, -self.delta, self.delta))
+        return np.clip(d, -self.delta, self.delta)
 
     def fused(self, step: Step) -> bool:
         """One Node."""

@@ -33,7 +33,7 @@ class SoftMarginLoss(_Elementwise):
 
     def value(self, x: Array, y: Array) -> Array:
         """``ln(1 + exp(−y x))``."""
-        return np.asarray(np.log1p(np.exp(-y * x)))
+        return np.log1p(np.exp(-y * x))
 
     def slopes(self, x: Array, y: Array) -> Arrays:
         """``∂x`` and ``∂y``."""
@@ -105,7 +105,7 @@ class MarginRankingLoss(_Elementwise):
 
     def value(self, a: Array, b: Array, y: Array) -> Array:
         """What the difference lacks of the margin."""
-        return np.asarray(np.maximum(self.margin - y * (a - b), 0))
+        return np.maximum(self.margin - y * (a - b), 0)
 
     def slopes(self, a: Array, b: Array, y: Array) -> Arrays:
         """``∂a``, ``∂b`` and ``∂y``."""

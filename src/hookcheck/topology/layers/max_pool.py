@@ -62,9 +62,9 @@ class MaximumPool(Pool):
         y = np.take_along_axis(spread(x), at, -1).reshape(shape)
         return (y, at.reshape(shape)) if self.indexed else y
 
-    def pull(self, v: Array, *indices_and_x: Array) -> Array:
-        """``dx`` of ``x``'s shape; the cotangent of indices, if there are any, means nothing."""
-        *_, x = indices_and_x
+    def pull(self, v: Array, *others: Array) -> Array:
+        """``dx`` of ``x``'s shape. Between ``v`` and ``x``, the cotangent of indices means nothing."""
+        x = others[-1]
         hit = self._largest(x, self.windows(x.shape[2:]))[..., None] == np.arange(prod(x.shape[2:]))
         return np.einsum("nco,ncoi->nci", spread(v), hit).reshape(x.shape)
 
