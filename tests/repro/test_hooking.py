@@ -267,8 +267,8 @@ def test_a_chain_is_registered_in_the_order_of_its_calls(
 
 
 def test_there_are_as_many_factors_as_gradients() -> None:
-    two = with_gradients(case(kind="acting_full_backward"), numbers(1, 2))
-    assert any("(acting(0, (2.0, 0.5)))" in line for line in lines(two, RAISED))
+    four = with_gradients(case(kind="acting_full_backward"), numbers(1, 2, 3, 4))
+    assert any("(acting(0, (2.0, 0.5, 4.0, 2.0)))" in line for line in lines(four, RAISED))
 
 
 def test_torch_does_not_compile_hooks_and_names_no_module_of_its_own() -> None:
