@@ -11,6 +11,7 @@ import pytest
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.ledger import load
+from hookcheck.repro.heading import FAILS, LACKS, ends_with
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,7 +27,10 @@ def test_there_are_at_least_eight() -> None:
     assert len(FOLDERS) >= 8
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+FOLDER = pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+
+
+@FOLDER
 def test_a_folder(folder: Path) -> None:
     script = (folder / "repro.py").read_text(encoding="utf-8")
     issue = (folder / "issue.md").read_text(encoding="utf-8")
@@ -41,6 +45,14 @@ def test_a_folder(folder: Path) -> None:
     assert issue.startswith("# ")
     assert "https://docs.pytorch.org/" in issue
     assert f"| `{folder.name}` |" in (UPSTREAM / "README.md").read_text(encoding="utf-8")
+
+
+@FOLDER
+def test_an_issue_names_the_exit_codes_that_its_script_has(folder: Path) -> None:
+    script = (folder / "repro.py").read_text(encoding="utf-8")
+    said = (folder / "issue.md").read_text(encoding="utf-8").partition("```python")[0]
+    for code, when in ((FAILS, "where its control fails"), (LACKS, "where")):
+        assert bool(re.search(rf"\b{code} {when}", said)) is ends_with(script, code)
 
 
 def test_each_entry_of_the_newest_releases_is_reported_or_has_a_folder_or_says_why_it_needs_none() -> None:

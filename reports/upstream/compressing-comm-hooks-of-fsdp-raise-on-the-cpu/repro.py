@@ -7,8 +7,12 @@
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.algorithms._comm_hooks import default_hooks as hooks
-from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+try:
+    from torch.distributed.algorithms._comm_hooks import default_hooks as hooks
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+except ImportError:
+    raise SystemExit(3) from None
 
 
 def gradient(hook, kind):

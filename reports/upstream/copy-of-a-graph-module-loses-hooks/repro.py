@@ -7,7 +7,12 @@
 import copy
 
 import torch
-from torch import fx, nn
+from torch import nn
+
+try:
+    from torch import fx
+except ImportError:
+    raise SystemExit(3) from None
 
 if not hasattr(nn.Module, "register_state_dict_pre_hook"):
     raise SystemExit(3)

@@ -7,7 +7,11 @@
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+
+try:
+    from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy
+except ImportError:
+    raise SystemExit(3) from None
 
 
 def reduced(forwards):

@@ -9,6 +9,9 @@ from threading import Barrier, Thread
 import torch
 from torch import nn
 
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
 both = Barrier(2, timeout=20)
 
 

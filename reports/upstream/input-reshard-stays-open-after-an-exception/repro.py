@@ -7,9 +7,13 @@
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.autograd.graph import saved_tensors_hooks
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor.parallel.input_reshard import input_reshard
+
+try:
+    from torch.autograd.graph import saved_tensors_hooks
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel.input_reshard import input_reshard
+except ImportError:
+    raise SystemExit(3) from None
 
 
 class Net(nn.Module):

@@ -7,7 +7,11 @@
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.pipelining import PipelineStage, schedules
+
+try:
+    from torch.distributed.pipelining import PipelineStage, schedules
+except ImportError:
+    raise SystemExit(3) from None
 
 
 def run(schedule):

@@ -9,6 +9,9 @@ import warnings
 import torch
 from torch import nn
 
+if not hasattr(nn.Module, "register_full_backward_hook"):
+    raise SystemExit(3)
+
 
 def warned(call):
     net = nn.Identity()

@@ -26,6 +26,15 @@ def ending(experiment: str, control: str = "") -> list[str]:
     return [f"if {fails}:", f"    raise SystemExit({FAILS})  # the control fails", f"raise SystemExit({ends})"]
 
 
+def ends_with(script: str, code: int) -> bool:
+    """Whether a script has an end with that exit code.
+
+    >>> ends_with(ending("experiment == 1", "control == 1")[-1], FAILS)
+    True
+    """
+    return bool(re.search(rf"SystemExit\(\s*{code}\b|else {code}\s*\)", script))
+
+
 def _negated(condition: str) -> str:
     several = re.search(r" (?:and|or) ", condition)
     for holds, not_so in ((" == ", " != "), (" is None", " is not None"), (" in ", " not in ")):

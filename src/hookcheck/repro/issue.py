@@ -14,7 +14,7 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import Folded, public_version
 from hookcheck.record.reading import read_folded, record_files
-from hookcheck.repro.heading import FAILS, LACKS
+from hookcheck.repro.heading import FAILS, LACKS, ends_with
 from hookcheck.repro.links import links
 from hookcheck.repro.verify import Verdict
 
@@ -69,11 +69,7 @@ def _promised(clause: Clause, documentation: Sequence[str]) -> str:
 def _other_codes(script: str) -> str:
     """The exit codes beside 0 and 1, as far as the script has them."""
     codes = {FAILS: "where its control fails", LACKS: "where torch or machine lack what it needs"}
-    return "".join(
-        f", {code} {when}"
-        for code, when in codes.items()
-        if re.search(rf"SystemExit\(\s*{code}\b|else {code}\s*\)", script)
-    )
+    return "".join(f", {code} {when}" for code, when in codes.items() if ends_with(script, code))
 
 
 def _often(verdict: Verdict) -> str:
