@@ -3,6 +3,7 @@ ask for, and the list names it. And is there such a folder for each fault that t
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from pathlib import Path
@@ -53,6 +54,14 @@ def test_an_issue_names_the_exit_codes_that_its_script_has(folder: Path) -> None
     said = (folder / "issue.md").read_text(encoding="utf-8").partition("```python")[0]
     for code, when in ((FAILS, "where its control fails"), (LACKS, "where")):
         assert bool(re.search(rf"\b{code} {when}", said)) is ends_with(script, code)
+
+
+@FOLDER
+def test_a_script_that_cannot_tell_ends_otherwise_than_one_that_shows_the_fault(folder: Path) -> None:
+    """An ``assert`` ends with 1, as the fault does, whatever it is that does not hold."""
+    script = (folder / "repro.py").read_text(encoding="utf-8")
+    assert not [node for node in ast.walk(ast.parse(script)) if isinstance(node, ast.Assert)]
+    assert ends_with(script, FAILS), "it has no control"
 
 
 def test_each_entry_of_the_newest_releases_is_reported_or_has_a_folder_or_says_why_it_needs_none() -> None:

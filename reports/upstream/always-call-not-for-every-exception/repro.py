@@ -24,13 +24,13 @@ def calls(error):
     net.register_forward_hook(lambda *args: log.append("called"), always_call=True)
     try:
         net(torch.ones(1), error)
-    except BaseException as raised:
-        assert isinstance(raised, error)
+    except error:
+        pass
     return log
 
 
 control, experiment = calls(ValueError), calls(KeyboardInterrupt)
 print("ValueError:       ", control)
 print("KeyboardInterrupt:", experiment)
-assert control == ["called"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["called"] else 0 if experiment == control else 1)

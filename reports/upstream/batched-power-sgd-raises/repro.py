@@ -33,6 +33,5 @@ control, experiment = gradient(power.powerSGD_hook), gradient(power.batched_powe
 dist.destroy_process_group()
 print("control, powerSGD_hook:           ", control)
 print("experiment, batched_powerSGD_hook:", experiment)
-if control != [1.0, 1.0, 1.0, 1.0]:
-    raise SystemExit(2)
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [1.0, 1.0, 1.0, 1.0] else 0 if experiment == control else 1)

@@ -25,5 +25,5 @@ def gradient(index):
 control, experiment = gradient(0), gradient(1)
 print("the first element is changed: ", control)
 print("the second element is changed:", experiment)
-assert control == [4, 6], "the control fails"
-raise SystemExit(0 if experiment == [4, 6] else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [4, 6] else 0 if experiment == [4, 6] else 1)

@@ -33,5 +33,5 @@ experiment = outcome(True, _enable(lambda graph: graph.forward))
 print("eager, a hook:             ", eager)
 print("compiled autograd, no hook:", control)
 print("compiled autograd, a hook: ", experiment)
-assert eager == control == [2, 0], "the control fails"
-raise SystemExit(0 if experiment == eager else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if not eager == control == [2, 0] else 0 if experiment == eager else 1)

@@ -38,5 +38,5 @@ experiment = outcome(torch.compile(on_result, backend="eager"))
 print("eager:                         ", eager)
 print("compiled, hook on the input:   ", control)
 print("compiled, hook on the result:  ", experiment)
-assert (eager, control) == (2, 2), "the control fails"
-raise SystemExit(0 if experiment == eager else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if (eager, control) != (2, 2) else 0 if experiment == eager else 1)

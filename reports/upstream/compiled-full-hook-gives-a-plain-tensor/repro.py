@@ -35,5 +35,5 @@ def output(hooked):
 control, experiment = output(hooked=False), output(hooked=True)
 print("control:   ", control)
 print("experiment:", experiment)
-assert control == "Sub", "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != "Sub" else 0 if experiment == control else 1)

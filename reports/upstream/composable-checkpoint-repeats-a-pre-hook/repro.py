@@ -30,5 +30,5 @@ control, experiment = gradient(composable=False), gradient(composable=True)
 print("control:   ", control)
 print("experiment:", experiment)
 # y = w * 10 x, so that dy/dw = 10 x = 20.
-assert control == 20, "the control fails"
-raise SystemExit(0 if experiment == 20 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 20 else 0 if experiment == 20 else 1)

@@ -28,6 +28,5 @@ control, experiment = learnt(again=False), learnt(again=True)
 print("output, and whether it is pruned")
 print("control, pruned once:                ", control)
 print("experiment, and once more, in vain:  ", experiment)
-if control != (7.0, True):
-    raise SystemExit(2)
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != (7.0, True) else 0 if experiment == control else 1)

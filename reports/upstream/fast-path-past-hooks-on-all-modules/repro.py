@@ -32,5 +32,5 @@ inside = "self_attn dropout1 norm1 linear1 dropout linear2 dropout2 norm2"
 expected = [*inside.split(), "the layer"]
 print("control:   ", *control)
 print("experiment:", *experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

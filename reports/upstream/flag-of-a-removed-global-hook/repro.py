@@ -32,5 +32,5 @@ register_module_forward_hook(print, with_kwargs=True).remove()
 experiment = pickle.loads(pickled)(torch.ones(1))
 print("arguments of the hook:", control)
 print("after another hook was removed:", experiment)
-assert control == 3, "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 3 else 0 if experiment == control else 1)

@@ -12,6 +12,8 @@ try:
     from torch.distributed.fsdp import FullyShardedDataParallel
 except ImportError:
     raise SystemExit(3) from None
+if not hasattr(nn.Parameter, "register_post_accumulate_grad_hook"):
+    raise SystemExit(3)
 
 
 def calls(wrapped):
@@ -22,9 +24,11 @@ def calls(wrapped):
     weight.register_post_accumulate_grad_hook(lambda weight: log.append("accumulated"))
     if wrapped:
         net = FullyShardedDataParallel(net, use_orig_params=True, device_id=torch.device("cpu"))
-        assert next(net.parameters()) is weight
+        if next(net.parameters()) is not weight:
+            raise SystemExit(2)  # a replaced parameter would lose its hooks for that
     net(torch.ones(1, 1)).sum().backward()
-    assert weight.grad is not None
+    if weight.grad is None:
+        raise SystemExit(2)  # without a gradient no hook is due
     return log
 
 
@@ -33,5 +37,5 @@ control, experiment = calls(wrapped=False), calls(wrapped=True)
 dist.destroy_process_group()
 print("control:   ", control)
 print("experiment:", experiment)
-assert control == ["hook", "accumulated"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["hook", "accumulated"] else 0 if experiment == control else 1)

@@ -30,5 +30,5 @@ def outcome(hooked):
 control, experiment = outcome(hooked=False), outcome(hooked=True)
 print("control:   ", control)
 print("experiment:", experiment)
-assert control == "works", "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != "works" else 0 if experiment == control else 1)

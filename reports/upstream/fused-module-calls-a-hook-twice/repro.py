@@ -24,5 +24,5 @@ fuse_modules(net, [["0", "1", "2"]])(x)
 print("control:   ", control)
 print("experiment:", calls)
 # One hook, one call of the network: the fused module takes the place of the one that had it.
-assert control == ["Conv2d"], "the control fails"
-raise SystemExit(0 if len(calls) == 1 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["Conv2d"] else 0 if len(calls) == 1 else 1)

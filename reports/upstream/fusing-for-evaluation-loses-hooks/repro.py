@@ -23,5 +23,6 @@ except RuntimeError as error:  # to refuse hooked modules would be as good as to
     raise SystemExit(0) from error
 print("control:   ", control)
 print("experiment:", calls)
-assert control == ["convolution", "normalisation"], "the control fails"
+if control != ["convolution", "normalisation"]:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if "normalisation" in calls else 1)

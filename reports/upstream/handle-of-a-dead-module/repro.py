@@ -28,5 +28,5 @@ def outcomes(register):
 control, experiment = outcomes("register_full_backward_hook"), outcomes("register_forward_hook")
 print("register_full_backward_hook:", control)
 print("register_forward_hook:      ", experiment)
-assert control == ["works", "works"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["works", "works"] else 0 if experiment == control else 1)

@@ -26,5 +26,5 @@ def calls(hook_before):
 control, experiment = calls(hook_before=False), calls(hook_before=True)
 print("no hook before:", control)
 print("a hook before: ", experiment)
-assert control == ["called"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["called"] else 0 if experiment == control else 1)

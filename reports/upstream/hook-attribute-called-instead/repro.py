@@ -31,5 +31,5 @@ def run(name):
 expected = ["the hook"]
 control, experiment = run("function"), run("hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -22,5 +22,5 @@ control = calls(), calls(spectral_norm)
 removed = calls(spectral_norm, remove_spectral_norm), calls(weight_norm, remove_weight_norm)
 print("without a norm, and under spectral_norm:           ", control)
 print("after remove_spectral_norm, and remove_weight_norm:", removed)
-assert control == (1, 1), "the control fails"
-raise SystemExit(0 if removed == (1, 1) else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != (1, 1) else 0 if removed == (1, 1) else 1)

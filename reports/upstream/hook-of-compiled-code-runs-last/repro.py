@@ -28,5 +28,5 @@ control = gradient(double)
 experiment = gradient(torch.compile(double, backend="aot_eager"))
 print("eager:   ", control)
 print("compiled:", experiment)
-assert control == (3 + 1) * 10 * 2, "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != (3 + 1) * 10 * 2 else 0 if experiment == control else 1)

@@ -24,6 +24,5 @@ control, experiment = shapes(before=False), shapes(before=True)
 print("gradient in the hook after t_(), and y.grad; y has the shape (3, 2)")
 print("control, nothing registered before:                ", control)
 print("experiment, another hook and retain_grad before it:", experiment)
-if control != [(3, 2), (3, 2)]:
-    raise SystemExit(2)
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [(3, 2), (3, 2)] else 0 if experiment == control else 1)

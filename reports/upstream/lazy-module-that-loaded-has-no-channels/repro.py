@@ -30,5 +30,5 @@ normalisation = run(lambda: nn.LazyInstanceNorm2d(affine=True), "num_features")
 print("control:      ", control)
 print("convolution:  ", convolution)
 print("normalisation:", normalisation)
-assert control == 3, "the control fails"
-raise SystemExit(0 if convolution == normalisation == 3 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 3 else 0 if convolution == normalisation == 3 else 1)

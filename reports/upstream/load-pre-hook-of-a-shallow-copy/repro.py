@@ -23,5 +23,5 @@ def run(copied):
 
 control, experiment = run(copy.deepcopy), run(copy.copy)
 print("the hook is given the copy: control:", control, "experiment:", experiment)
-assert control, "the control fails"
-raise SystemExit(0 if experiment else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if not control else 0 if experiment else 1)

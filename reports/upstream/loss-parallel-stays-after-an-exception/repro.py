@@ -39,5 +39,5 @@ experiment = entropy(mesh)
 dist.destroy_process_group()
 print("control, after a block:         ", control)
 print("experiment, after one that raised:", experiment)
-assert control == 0.6931, "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 0.6931 else 0 if experiment == control else 1)

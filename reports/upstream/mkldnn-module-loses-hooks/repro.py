@@ -23,5 +23,5 @@ to_mkldnn(net)(torch.ones(1, 2).to_mkldnn())
 print("control:   ", control)
 print("experiment:", calls)
 # Both layers have one hook, before and after the conversion.
-assert control == ["Linear", "ReLU"], "the control fails"
-raise SystemExit(0 if len(calls) == 2 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["Linear", "ReLU"] else 0 if len(calls) == 2 else 1)

@@ -28,5 +28,5 @@ with ModuleTracker() as tracker:
 control, experiment = log
 print("backward from 1 * the output:", control)
 print("backward from the output:    ", experiment)
-assert control == ["Global", "Net"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["Global", "Net"] else 0 if experiment == control else 1)

@@ -27,4 +27,6 @@ control = calls(lambda a: torch.tensor(1.0))
 experiment = calls(lambda a: graph.get_gradient_edge(2 * a))
 print("a tensor that requires no grad:", control)
 print("a gradient edge:               ", experiment)
+if not control or "called" in control:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(1 if "called" in experiment and len(experiment) > 1 else 0)

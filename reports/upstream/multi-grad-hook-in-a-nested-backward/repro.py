@@ -33,5 +33,6 @@ def calls(nested):
 control, experiment = calls(nested=False), calls(nested=True)
 print("one backward:              ", control)
 print("with another one within it:", experiment)
-assert control == [[3, 15, 10]], "the control fails"
+if control != [[3, 15, 10]]:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if experiment == [[None, 3, 2], *control] else 1)

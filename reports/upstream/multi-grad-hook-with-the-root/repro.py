@@ -26,5 +26,5 @@ def calls(behind):
 control, experiment = calls(behind=True), calls(behind=False)
 print("backward from 1 * y:", control)
 print("backward from y:    ", experiment)
-assert control == [[1, 3, 2]], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [[1, 3, 2]] else 0 if experiment == control else 1)

@@ -9,10 +9,19 @@ import torch
 node = torch.ones(1, requires_grad=True).exp().grad_fn
 if not hasattr(getattr(torch.autograd, "graph", None), "Node"):
     raise SystemExit(3)
-try:
-    result = node.metadata()
-except TypeError as error:
-    result = str(error)
-print("node.metadata:  ", node.metadata)
-print("node.metadata():", result)
-raise SystemExit(0 if result == node.metadata else 1)
+
+
+def result(name):
+    try:
+        return getattr(node, name)()
+    except TypeError as error:
+        return str(error)
+
+
+control, experiment = result("name"), result("metadata")
+print("node.metadata:              ", node.metadata)
+print("control, node.name():       ", control)
+print("experiment, node.metadata():", experiment)
+if not control.startswith("Exp"):
+    raise SystemExit(2)  # the control fails
+raise SystemExit(0 if experiment == node.metadata else 1)

@@ -32,5 +32,5 @@ control = len(calls)
 optimizer()
 experiment = len(calls) - control
 print("calls of the copy's hook: control:", control, "experiment:", experiment)
-assert control == 1, "the control fails"
-raise SystemExit(0 if experiment == 1 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 1 else 0 if experiment == 1 else 1)

@@ -23,5 +23,5 @@ control = warned(torch.ones(1, requires_grad=True))
 experiment = warned(nn.Parameter(torch.ones(1)))
 print("a tensor with a hook, a warning:   ", control)
 print("a Parameter with a hook, a warning:", experiment)
-assert control, "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if not control else 0 if experiment == control else 1)

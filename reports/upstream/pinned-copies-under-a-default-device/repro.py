@@ -37,5 +37,5 @@ control, experiment = gradient("cpu"), gradient("cuda")
 print("control:   ", control)
 print("experiment:", experiment)
 # The derivative of x * x is 2 * x.
-assert control == [4.0, 6.0], "the control fails"
-raise SystemExit(0 if experiment == [4.0, 6.0] else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [4.0, 6.0] else 0 if experiment == [4.0, 6.0] else 1)

@@ -25,5 +25,5 @@ def gradient(wrap):
 control, experiment = gradient(lambda grad: (grad,)), gradient(lambda grad: grad)
 print("a tuple: ", control)
 print("a tensor:", experiment)
-assert control == [10, 10, 10], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [10, 10, 10] else 0 if experiment == control else 1)

@@ -36,5 +36,5 @@ quantised = torch.quantize_per_tensor(torch.ones(1, 2), 0.1, 0, torch.quint8)
 experiment = called(quantization.convert(prepared), quantised)
 print("control:   ", control)
 print("experiment:", experiment)
-assert control == ["forward", "state_dict"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["forward", "state_dict"] else 0 if experiment == control else 1)

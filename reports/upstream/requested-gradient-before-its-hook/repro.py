@@ -15,5 +15,5 @@ loss = 3 * y
 together, of_x = torch.autograd.grad(loss, (y, x))
 print("of y:        ", alone.item())
 print("of y, with x:", together.item(), "and of x:", of_x.item())
-assert of_x.item() == 60, "the control fails"
-raise SystemExit(0 if together.item() == 30 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if of_x.item() != 60 else 0 if together.item() == 30 else 1)

@@ -15,5 +15,5 @@ y.grad_fn.register_prehook(lambda grad_outputs: (10 * grad_outputs[0],))
 (3 * y).backward()
 print("gradient of y, documented 30:", y.grad.item())
 print("gradient of x, documented 60:", x.grad.item())
-assert x.grad.item() == 60, "the control fails"
-raise SystemExit(0 if y.grad.item() == 30 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if x.grad.item() != 60 else 0 if y.grad.item() == 30 else 1)

@@ -20,19 +20,23 @@ class Net(nn.Module):
         return self.m0(x)
 
 
-def run():
+def run(experiment):
+    """The grad_output of each call in the second backward, which is not through the output."""
     calls = []
     net = Net()
     x = torch.ones(1, requires_grad=True)
     net.register_full_backward_hook(
-        lambda module, grad_input, grad_output: calls.append(grad_output)
+        lambda module, grad_input, grad_output: calls.append(type(grad_output[0]).__name__)
     )
-    g = torch.autograd.grad([net(x)], [net.m0.weight], create_graph=True, allow_unused=True)
+    inputs = [net.m0.weight] if experiment else [net.m0.weight, x]
+    g = torch.autograd.grad([net(x)], inputs, create_graph=True, allow_unused=True)
+    calls.clear()
     g[0].backward()
-    return type(calls[0][0]).__name__
+    return calls
 
 
-expected = "NoneType"  # no gradient is computed there
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+# No gradient is computed for the output there: the hook gets None, or is not called.
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if "Tensor" in control else 0 if "Tensor" not in experiment else 1)

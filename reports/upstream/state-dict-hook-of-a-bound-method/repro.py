@@ -31,5 +31,5 @@ control = calls("_register_state_dict_hook")
 experiment = calls("register_state_dict_post_hook")
 print("_register_state_dict_hook:    ", control)
 print("register_state_dict_post_hook:", experiment)
-assert control == ["called"], "the control fails"
-raise SystemExit(0 if experiment == control else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["called"] else 0 if experiment == control else 1)

@@ -26,5 +26,5 @@ experiment = run(
     "register_load_state_dict_post_hook", lambda net: net.load_state_dict(net.state_dict())
 )
 print("control:", control, "experiment:", experiment)
-assert control is None, "the control fails"
-raise SystemExit(0 if experiment is None else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control is not None else 0 if experiment is None else 1)

@@ -14,17 +14,24 @@ def closure():
     calls.append("closure")
 
 
+def outcome(hook, *arguments):
+    calls.clear()
+    optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
+    optimizer.register_step_pre_hook(hook)
+    try:
+        optimizer.step(*arguments)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return list(calls)
+
+
 calls, lengths = [], []
-optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)
-handle = optimizer.register_step_pre_hook(lambda *args: lengths.append(len(args[1])))
-optimizer.step()
-optimizer.step(closure)
-handle.remove()
+outcome(lambda optimizer, args, kwargs: lengths.append(len(args)))
+control = outcome(lambda optimizer, args, kwargs: lengths.append(len(args)), closure)
+experiment = outcome(lambda optimizer, args, kwargs: ((closure,), {}))
 print("length of args, without and with a closure:", lengths)
-optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: ((closure,), {}))
-calls.clear()
-try:
-    optimizer.step()
-except Exception as error:
-    print(f"with ((closure,), {{}}) returned: {type(error).__name__}: {error}")
-raise SystemExit(0 if lengths == [0, 1] and calls == ["closure"] else 1)
+print("control, step(closure), the hook returns None:    ", control)
+print("experiment, step(), it returns ((closure,), {}):  ", experiment)
+if control != ["closure"]:
+    raise SystemExit(2)  # the control fails
+raise SystemExit(0 if lengths == [0, 1] and experiment == control else 1)

@@ -28,5 +28,5 @@ torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.1)  # of which nothing
 experiment = run()
 expected = 1  # one step of one optimizer
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -30,6 +30,5 @@ with ModuleTracker() as tracker:
     experiment = log
 print("control, one call:                          ", control)
 print("experiment, an inner call and the outer one:", experiment)
-if control != [["Global", "Net"]]:
-    raise SystemExit(2)
-raise SystemExit(0 if experiment == control * 2 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != [["Global", "Net"]] else 0 if experiment == control * 2 else 1)

@@ -42,5 +42,5 @@ for number in range(6):
 net(torch.ones(1))
 print("control:   ", control)
 print("experiment:", log)
-assert control == ["restored"], "the control fails"
-raise SystemExit(0 if log == ["restored", *range(6)] else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["restored"] else 0 if log == ["restored", *range(6)] else 1)

@@ -38,5 +38,5 @@ control, experiment = learning_rate(sharded=False), learning_rate(sharded=True)
 dist.destroy_process_group()
 print("control:   ", control)
 print("experiment:", experiment)
-assert control == 0.5, "the control fails"
-raise SystemExit(0 if experiment == 0.5 else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != 0.5 else 0 if experiment == 0.5 else 1)
