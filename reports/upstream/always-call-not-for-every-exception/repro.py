@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A forward hook with always_call does not run if forward is interrupted."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import inspect
 

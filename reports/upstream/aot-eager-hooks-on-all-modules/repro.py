@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """With the backend aot_eager a hook on all modules is called for the compiled graph too."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """Compiled autograd loses the full hook of a compiled layer whose input requires no grad."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from contextlib import nullcontext
 

@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """Under compiled autograd a post-accumulate hook on a sparse leaf makes backward raise."""
-# https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_post_accumulate_grad_hook.html
 
 from contextlib import nullcontext
 

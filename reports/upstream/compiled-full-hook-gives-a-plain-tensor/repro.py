@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A full backward hook turns a subclass into a Tensor where forward and backward are compiled."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn

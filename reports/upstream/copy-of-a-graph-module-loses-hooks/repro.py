@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """copy.deepcopy of a GraphModule loses forward hooks, backward hooks and state_dict pre-hooks."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_state_dict_pre_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy
 

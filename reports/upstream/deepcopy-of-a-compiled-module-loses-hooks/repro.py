@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A deep copy of what torch.compile makes of a module has none of the hooks on that."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy
 

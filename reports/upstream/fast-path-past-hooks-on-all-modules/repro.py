@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """Hooks on all modules do not run in the fast path of a TransformerEncoderLayer."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
 
 import inspect
 

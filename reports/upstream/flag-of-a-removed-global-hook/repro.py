@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """A removed hook on all modules leaves its with_kwargs flag, by which another hook is called."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
 
 import inspect
 import pickle

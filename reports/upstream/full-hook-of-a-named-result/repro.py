@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A full backward hook makes forward raise if the module returns what torch.max(x, 1) does."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn

@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """fuse_modules leaves the forward pre-hook where it was and moves it too: it is called twice."""
-# https://docs.pytorch.org/docs/stable/generated/torch.ao.quantization.fuse_modules.fuse_modules.html
 
 import torch
 from torch import nn

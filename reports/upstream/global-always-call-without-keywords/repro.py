@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """After an error in forward a hook on all modules is called without the keywords it asked for."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.modules.module.register_module_forward_hook.html
 
 import inspect
 import warnings

@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """The handle of a forward hook cannot be pickled or copied once its module is gone."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy
 import pickle

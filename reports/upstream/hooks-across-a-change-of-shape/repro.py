@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A hook registered after y.t_() gets the gradient of the old shape, if another hook was there."""
-# https://docs.pytorch.org/docs/stable/notes/autograd.html#behavior-of-tensor-hooks-when-tensor-is-modified-in-place
+# https://docs.pytorch.org/docs/stable/notes/autograd.html
 
 import torch
 

@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """once_differentiable lets double backward pass silently, with a part of the derivative missing."""
-# https://docs.pytorch.org/docs/stable/generated/torch.autograd.function.FunctionCtx.save_for_backward.html
 
 import torch
 from torch.autograd.function import once_differentiable

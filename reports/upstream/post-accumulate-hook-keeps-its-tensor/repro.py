@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """A post-accumulate-grad hook that refers to its tensor: the garbage collector frees neither."""
-# https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_post_accumulate_grad_hook.html
 
 import gc
 import weakref

@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A bare tensor that a full backward pre-hook returns is taken for the tuple of its rows."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_pre_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn

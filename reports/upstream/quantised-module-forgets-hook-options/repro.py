@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """quantize_dynamic keeps the forward hooks of a module, without with_kwargs and always_call."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings
 

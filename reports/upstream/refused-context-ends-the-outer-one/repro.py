@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """allow_mutation_on_saved_tensors that is refused within another one breaks the outer backward."""
-# https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.allow_mutation_on_saved_tensors
+# https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch
 

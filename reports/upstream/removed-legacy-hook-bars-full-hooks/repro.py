@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A module refuses full backward hooks for good after a legacy hook that was removed."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from torch import nn
 from torch.nn.modules import module

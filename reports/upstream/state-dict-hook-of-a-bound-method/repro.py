@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """register_state_dict_post_hook refuses a bound method, which its private predecessor takes."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_state_dict_post_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from torch import nn
 

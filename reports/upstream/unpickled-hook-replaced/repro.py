@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A hook of a module that was pickled in another process is replaced by one registered here."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_forward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import os
 import subprocess

@@ -2,7 +2,7 @@
 # dependencies = ["torch"]
 # ///
 """A full backward hook warns that no input requires grad where a keyword argument does."""
-# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook
+# https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings
 

@@ -2,7 +2,6 @@
 # dependencies = ["torch"]
 # ///
 """ZeroRedundancyOptimizer.load_state_dict ignores what its hooks change."""
-# https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.register_load_state_dict_pre_hook.html
 
 import torch
 import torch.distributed as dist
