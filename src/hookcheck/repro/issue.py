@@ -1,4 +1,7 @@
-"""The text of an upstream issue, after PyTorch's bug form."""
+"""The text of an upstream issue, after the one of PyTorch's two bug forms that it is for.
+
+What compiles has a form of its own, ``pt2-bug-report.yml``: it asks for an ablation and has a box for error logs.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from hookcheck.contract.verdict import RAN
 from hookcheck.record.errors import RecordError
 from hookcheck.record.model import Folded, public_version
 from hookcheck.record.reading import read_folded, record_files
+from hookcheck.repro.ablation import compiles
 from hookcheck.repro.heading import FAILS, LACKS, ends_with
 from hookcheck.repro.links import links
 from hookcheck.repro.verify import Verdict
@@ -28,12 +32,15 @@ def issue(
     releases: tuple[Sequence[str], Sequence[str]],
     prior: Iterable[str],
     environment: str,
+    ablation: Sequence[tuple[str, Verdict]] = (),
 ) -> str:
     """The whole text, in Markdown.
 
     ``verdicts`` are of scripts that were run, the first of the torch at hand; ``releases`` are those that fail and
-    those that pass in the records; ``prior`` names issues that speak of the same.
+    those that pass in the records; ``prior`` names issues that speak of the same; ``ablation`` has backends of
+    ``torch.compile`` and the verdicts of the script with them.
     """
+    compiled = compiles(script)
     here = verdicts[0]
     said = "\n\n".join([f"> {clause.statement}", *filter(None, ["\n".join(f"- {link}" for link in documentation)])])
     ran = "\n".join(f"| {verdict.torch} | {verdict.text()} |" for verdict in verdicts)
@@ -47,14 +54,23 @@ def issue(
         f"This script needs torch alone. It ends with exit code 1 where the fault shows ({_often(here)}), 0 where it "
         f"does not{_other_codes(script)}.",
         _fenced(script.rstrip("\n"), "python"),
-        f"**Observed and expected**\n\n{outputs}",
+        _ablation(ablation, here.torch) if compiled else f"**Observed and expected**\n\n{outputs}",
         f"**Releases**\n\nIn the records of hookcheck the same case fails on: {failing}. It passes on: {passing}.\n\n"
         f"| torch | the script |\n| --- | --- |\n{ran}",
         f"**Related issues**\n\n{known}",
+        *(["### Error logs", outputs or "The script printed nothing."] if compiled else []),
         "### Versions",
         _fenced(environment.rstrip("\n") or "Please add the output of `python -m torch.utils.collect_env`."),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _ablation(ran: Sequence[tuple[str, Verdict]], torch: str) -> str:
+    """With which backends the fault shows, as far as the script was run with them."""
+    if not ran:
+        return "**Ablation**\n\nThe script names no backend in whose place it could be run with another one."
+    rows = "\n".join(f"| `{backend}` | {verdict.text()} |" for backend, verdict in ran)
+    return f"**Ablation**\n\n| backend | the script on torch {torch} |\n| --- | --- |\n{rows}"
 
 
 def _promised(clause: Clause, documentation: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import errno
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from hookcheck.programs.program import Program
 from hookcheck.programs.running import examine_program
 from hookcheck.record.model import public_version
 from hookcheck.repro import verify
+from hookcheck.repro.ablation import ablation
 from hookcheck.repro.cells import Wanted
 from hookcheck.repro.choice import chosen
 from hookcheck.repro.issue import collected, in_records, issue, prior_issues
@@ -48,7 +49,7 @@ class UnwritableFolder(HookcheckError):
 @dataclass(frozen=True)
 class Report:
     """A ``script`` with the ``verdicts`` of the torches that it was run on, the one at hand first; and what it is
-    about."""
+    about. ``ablation`` has what it says of the torch at hand with each backend, if it names one."""
 
     title: str
     clause: Clause
@@ -58,6 +59,7 @@ class Report:
     entry: Entry | None
     script: str
     verdicts: tuple[Verdict, ...] = ()
+    ablation: tuple[tuple[str, Verdict], ...] = ()
 
 
 def of_a_network(
@@ -125,6 +127,7 @@ def verified(
         path.write_text(report.script, encoding="utf-8")
         say(f"running the script on torch {version}")
         verdicts.append(seen_to_show(path, version, runs, limit))
+        by_backend = tuple(ablation(report.script, path.parent, verdicts[0], limit))
         for other in torches:
             say(f"running the script on torch {other}")
             verdicts.append(verify.on(path, other, runs, limit, version))
@@ -133,7 +136,7 @@ def verified(
         (folder / "repro.py").write_text(report.script, encoding="utf-8")
     except OSError as fault:
         raise UnwritableFolder(folder, fault.strerror or str(fault)) from None
-    return Report(**{**vars(report), "verdicts": tuple(verdicts)})
+    return replace(report, verdicts=tuple(verdicts), ablation=by_backend)
 
 
 def check_writable(folder: Path) -> None:
@@ -175,6 +178,7 @@ def write(report: Report, folder: Path, records: Path) -> None:
         in_records(records, report.clause.id, report.kind, report.case),
         prior_issues(report.clause, report.entry),
         collected(),
+        report.ablation,
     )
     (folder / "issue.md").write_text(text, encoding="utf-8")
 
