@@ -23,6 +23,8 @@ def script(folder: Path, text: str) -> Path:
 
 
 ELSEWHERE = "assert False, 'torch did not expect that'"
+CAUGHT = "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    traceback.print_exc()"
+LOGGED = f"exec(compile({CAUGHT!r}, '/site-packages/torch/_logging.py', 'exec'))\n"
 
 
 @pytest.mark.parametrize(
@@ -40,6 +42,9 @@ ELSEWHERE = "assert False, 'torch did not expect that'"
             "crashed: AssertionError",
         ),
         ("pass", HOLDS, ""),
+        (LOGGED, HOLDS, ""),
+        (f"{LOGGED}raise SystemExit(1)", SHOWS, ""),
+        (f"{LOGGED}int('one')", SKIP, "crashed: ValueError"),
         ("raise SystemExit(3)", SKIP, "this torch lacks the API, or this machine the device"),
         ("raise SystemExit(2)", SKIP, "its control fails"),
         ("assert 1 == 2, 'the control fails'", SKIP, "its control fails"),

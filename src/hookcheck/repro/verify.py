@@ -175,7 +175,7 @@ def _run(path: Path, command: list[str], limit: float) -> tuple[int | None, str,
         return None, "its control fails", output
     if done.returncode < 0:
         return None, f"crashed by signal {-done.returncode}", output
-    error, frames = _raised(done.stderr)
+    error, frames = _raised(done.stderr, path)
     if (error and not _asserts(error, frames, path)) or done.returncode not in (0, 1):
         kind = CRASHES[error.startswith(("ImportError", "ModuleNotFoundError"))]
         return None, f"{kind}: {error or last or f'exit code {done.returncode}'}", output
@@ -187,13 +187,18 @@ COMPARING = re.compile(r"\btorch/testing/|\bunittest/")
 """Where functions are that compare, and raise an AssertionError for whoever calls them."""
 
 
-def _raised(said: str) -> tuple[str, list[str]]:
-    """The first line of what an exception that nothing caught says, and the files of its frames; empty without one."""
+def _raised(said: str, script: Path) -> tuple[str, list[str]]:
+    """The first line of what an exception that nothing caught says, and the files of its frames; empty without one.
+
+    Of an exception that it caught, torch logs a traceback which does not begin in the script.
+    """
     _, begins, traceback = said.rpartition(TRACEBACK)
     if not begins:
         return "", []
     lines = traceback.splitlines()
     frames = [match[1] for line in lines if (match := re.match(r'  File "(.*)", line \d+', line))]
+    if frames and not any(Path(frame).resolve() == script.resolve() for frame in frames):
+        return "", []
     return next((line for line in lines if line and not line.startswith(" ")), "an exception"), frames
 
 
