@@ -20,8 +20,8 @@ class Stored(AsDense):
 
     def pull(self, v: Array, x: Array) -> Array:
         """``v`` where ``x`` is not 0."""
-        kept: Array = v * (x != 0)
-        return kept
+        gradient: Array = v * (x != 0)
+        return gradient
 
 
 def as_read(primitive: Primitive, operands: tuple[Tensor, ...]) -> Primitive:
