@@ -96,12 +96,17 @@ def in_probe(tree: ast.AST) -> Iterator[str]:
             yield f"probe.run.{function.name}"
 
 
-def in_layers(tree: ast.AST, module: str) -> Iterator[str]:
+def in_layers(text: str, module: str) -> Iterator[str]:
     """The releases from which on a layer is drawn though earlier ones have it: those that name a program of the chapter
-    on layers, which says what is wrong before."""
+    on layers, which says what is wrong before, in the docstring of a property or in the comment of an attribute."""
+    tree, lines = ast.parse(text), text.splitlines()
     for function in functions(tree):
         if function.name.endswith("since") and "LY-" in (ast.get_docstring(function) or ""):
             yield f"layers.{module}.{function.name}"
+    for node in ast.walk(tree):
+        name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if name.endswith("since") and "LY-" in lines[node.lineno - 1]:  # type: ignore[attr-defined]
+            yield f"layers.{module}.{name}"
 
 
 def conditions() -> set[str]:
@@ -114,7 +119,7 @@ def conditions() -> set[str]:
     for path in (ROOT / "topology" / "families").glob("*.py"):
         places.update(in_families(tree(path), path.stem))
     for path in (ROOT / "topology" / "layers").glob("*.py"):
-        places.update(in_layers(tree(path), path.stem))
+        places.update(in_layers(path.read_text(encoding="utf-8"), path.stem))
     places.update(in_examine(next(f for f in functions(tree(ROOT / "networks" / "examine.py")) if f.name == "examine")))
     places.update(in_machine(tree(ROOT / "programs" / "machine" / "model.py")))
     places.update(in_probe(tree(ROOT / "probe" / "run.py")))
