@@ -333,7 +333,7 @@ def hooks_that_are_not_traced(check: Check) -> None:
     def branching(module: Any, args: Any, output: Any) -> Any:
         return 10 * output if output.item() > 5 else output
 
-    for name, wrap, put in (
+    for name, wrap, prepared in (
         ("breaks", lambda hook: hook, _compiled),
         ("is disabled", torch.compiler.disable, _compiled),
         ("of a part that is disabled", lambda hook: hook, _without_compiling_the_first),
@@ -343,7 +343,7 @@ def hooks_that_are_not_traced(check: Check) -> None:
         net = chain()
         net.parts[0].register_forward_pre_hook(wrap(lambda module, args, log=log: log.append(args[0].item())))
         net.parts[0].register_forward_hook(wrap(branching))
-        call = put(net)
+        call = prepared(net)
         outputs = [call(torch.tensor(value)).item() for value in (1.0, 3.0, 2.0)]
         check.equal(f"{name}: outputs", outputs, [4.0, 120.0, 8.0])  # 2·2·1, 2·10·(2·3), 2·2·2
         check.equal(f"{name}: what the pre-hook sees", log, [1.0, 3.0, 2.0])

@@ -51,7 +51,7 @@ CHANGE_LINES = {
     "freeze": "net.requires_grad_(False)",
     "thaw": "net.requires_grad_(True)",
     "retain": "y.retain_grad()",
-    "move": "net._apply(lambda tensor: tensor.clone()).to(next(net.parameters()).device)",  # memory that is elsewhere
+    "move": "net._apply(lambda tensor: tensor.clone()).to(next(net.parameters()).device)",  # into other memory
     "cast": "net.double()",
     "cast back": "net.float()",
     "double the output": "if y is not None:\n    y.mul_(2.0)",

@@ -135,7 +135,7 @@ SITES = {site.name: site for site in (*_on_modules(), *_on_all_modules(), *_in_t
 """The sites by name."""
 
 LEFT_OUT = {
-    "torch.Tensor.retain_grad": "it calls nothing: an act of sequences, and a hook kind of networks",
+    "torch.Tensor.retain_grad": "it calls nothing; sequences have it as an act, and networks as a hook kind",
     "torch.autograd.graph.save_on_cpu": "a context of its own: what it packs is its own affair",
     "torch.autograd.graph.Node.register_hook": "the Node of an output and that of a parameter stand for all",
     "torch.autograd.graph.Node.register_prehook": "the Node of an output and that of a parameter stand for all",
