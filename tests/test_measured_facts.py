@@ -7,6 +7,7 @@ say is written here from the table of the design, with the corrections that the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,10 @@ from hookcheck.contract.verdict import CONFORMS, CaseResult, Deviation
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.gradient import state
 from hookcheck.record.model import Record
-from hookcheck.record.reading import read
+from hookcheck.record.reading import read as read_record
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
-from hookcheck.topology.corpus import read as read_corpus
+from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
 from hookcheck.topology.layers.convolution import Conv2d
 from hookcheck.topology.layers.linear import Linear
@@ -28,13 +29,17 @@ from hookcheck.topology.values import values
 
 RECORDS = Path(__file__).parents[1] / "reports" / "records"
 RELEASES = ["1.8.0", "2.0.1", "2.13.0", "2.15.0"]
-CORPUS = {f: {identify(t): t for t in read_corpus(conformance_folder() / "corpus", f)} for f in FAMILIES}
 LEGACY, FULL = ("backward", "global_backward"), ("full_backward", "global_full_backward")
+
+
+@cache
+def corpus(family: str) -> dict[str, Topology]:
+    return {identify(topology): topology for topology in read(conformance_folder() / "corpus", family)}
 
 
 @pytest.fixture(scope="module", params=RELEASES)
 def record(request: pytest.FixtureRequest) -> Record:
-    return read(RECORDS / f"torch-{request.param}-cpu.jsonl.gz")
+    return read_record(RECORDS / f"torch-{request.param}-cpu.jsonl.gz")
 
 
 def release(record: Record) -> Version:
@@ -45,7 +50,7 @@ def cases(record: Record, family: str, kinds: tuple[str, ...]) -> Iterator[tuple
     """The cases of the corpus that ran, with their topologies."""
     for case in record.cases:
         if case.family == family and case.kind in kinds and case.origin == "corpus" and case.outcome == "ran":
-            yield CORPUS[family][case.topology], case
+            yield corpus(family)[case.topology], case
 
 
 def verdicts(record: Record, family: str, kinds: tuple[str, ...]) -> dict[str, set[str]]:
@@ -189,4 +194,4 @@ def test_a_tensor_without_grad_beside_one_with_it_has_zeros(record: Record) -> N
 
 
 def test_about_a_quarter_as_many_topologies_are_explored_as_the_corpus_holds(record: Record) -> None:
-    assert record.footer.explored >= sum(map(len, CORPUS.values())) * 6 / 25
+    assert record.footer.explored >= sum(len(corpus(family)) for family in FAMILIES) * 6 / 25

@@ -149,7 +149,7 @@ def test_each_branch_has_a_clause_or_a_reason() -> None:
 
 SLOW = (pytest.mark.slow, pytest.mark.one_in(4))
 PROGRAMS = [
-    pytest.param(name, marks=() if number % 39 == 0 else SLOW)
+    pytest.param(name, marks=() if number % 195 == 0 else SLOW)
     for number, (name, clause) in enumerate(recorded().items())
     if isinstance(CLAUSES.get(clause), Program)
 ]

@@ -312,7 +312,7 @@ SLOW = (pytest.mark.slow, pytest.mark.one_in(8))
 
 
 @pytest.mark.parametrize(
-    "id", [pytest.param(id, marks=() if i % 28 == 0 else SLOW) for i, id in enumerate(deviating())]
+    "id", [pytest.param(id, marks=() if i % 84 == 0 else SLOW) for i, id in enumerate(deviating())]
 )
 def test_a_deviating_program_has_a_short_script(id: str) -> None:
     result = examine_program(PROGRAMS[id], Ledger(()), "cpu")

@@ -222,6 +222,7 @@ fault.__enter__()
 """
 
 
+@pytest.mark.slow
 def test_a_red_cell_shows_the_network_and_both_sides(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text(PLANTED)
     reports = tmp_path / "reports"

@@ -23,10 +23,10 @@ DRAWING = settings(
 
 @cache
 def drawn(family: Family) -> tuple[Topology, ...]:
-    """200 members, the same in every run; the health checks say so if many draws are thrown away."""
+    """100 members, the same in every run; the health checks say so if many draws are thrown away."""
     members: list[Topology] = []
 
-    @settings(DRAWING, max_examples=200)
+    @settings(DRAWING, max_examples=100)
     @given(family())
     def collect(topology: Topology) -> None:
         members.append(topology)
@@ -37,11 +37,11 @@ def drawn(family: Family) -> tuple[Topology, ...]:
 
 @cache
 def more(family: Family, batch: int) -> tuple[Topology, ...]:
-    """Further members, 400 a batch, which all searches of a family share."""
+    """Further members, 200 a batch, which all searches of a family share."""
     members: list[Topology] = []
 
     @seed(batch)
-    @settings(DRAWING, derandomize=False, max_examples=400)
+    @settings(DRAWING, derandomize=False, max_examples=200)
     @given(family())
     def collect(topology: Topology) -> None:
         members.append(topology)
@@ -51,9 +51,9 @@ def more(family: Family, batch: int) -> tuple[Topology, ...]:
 
 
 def reaches(family: Family, condition: Callable[[Topology], bool]) -> bool:
-    """Whether some member meets ``condition``: in the sample, or else in a search fifty times as long.
+    """Whether some member meets ``condition``: in the sample, or else in a search a hundred times as long.
 
-    What 200 draws hold changes with Hypothesis.
+    What 100 draws hold changes with Hypothesis.
     """
-    batches = chain([drawn(family)], (more(family, batch) for batch in range(25)))
+    batches = chain([drawn(family)], (more(family, batch) for batch in range(50)))
     return any(map(condition, chain.from_iterable(batches)))

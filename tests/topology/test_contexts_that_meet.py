@@ -63,6 +63,7 @@ def test_any_two_contexts_meet_in_the_corpus_or_there_is_a_reason() -> None:
     assert {(a, b) for a, b in pairs if compiled.pair(a, b) not in met and not refusing(a, b)} == set()
 
 
+@pytest.mark.slow
 def test_no_network_has_a_context_in_one_that_refuses_it() -> None:
     for family, name, table in ((context, "context", NOT_WITHIN), (compiled, "compiled", compiled.NOT_AROUND)):
         networks = (*read(conformance_folder() / "corpus", name), *drawn(family.topologies))

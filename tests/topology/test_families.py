@@ -116,7 +116,7 @@ PROMISES: dict[str, Callable[[Topology], bool]] = {
 
 @every
 def test_every_topology_keeps_the_promise_of_its_family(family: Family) -> None:
-    assert [t for t in drawn(family.topologies)[:100] if not PROMISES[family.name](t)] == []
+    assert [t for t in drawn(family.topologies) if not PROMISES[family.name](t)] == []
 
 
 def smallest(name: str, condition: Callable[[Topology], bool]) -> Topology:

@@ -225,10 +225,10 @@ PROMISES: dict[ModuleType, Callable[[Topology], bool]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_every_topology_keeps_the_promise_of_its_family(family: ModuleType) -> None:
-    assert [t for t in drawn(family.topologies)[:100] if not PROMISES[family](t)] == []
+    assert [t for t in drawn(family.topologies) if not PROMISES[family](t)] == []
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_a_few_scripts_run(family: ModuleType, count: int) -> None:
     for topology in drawn(family.topologies)[:count]:
@@ -237,7 +237,7 @@ def test_a_few_scripts_run(family: ModuleType, count: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=label)
 def test_something_requires_grad_in_every_pass(family: ModuleType) -> None:
-    for topology in drawn(family.topologies)[:100]:
+    for topology in drawn(family.topologies):
         passes = worked_out(topology).trace.passes
         assert passes
         assert all(any(root.requires_grad for root in one.roots) for one in passes)
