@@ -13,15 +13,11 @@ from hypothesis.strategies import DrawFn, booleans, integers, sampled_from
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.batched import Batched
 from hookcheck.topology.layers.constructor import constructor
-from hookcheck.topology.layers.unary import conjugated
+from hookcheck.topology.layers.unary import conjugated, sigmoid
 from hookcheck.topology.primitive import Array, Gradients, Layer, Operand, Shape
 from hookcheck.topology.tree import Pack, Tree
 
 State = tuple[Array, ...]
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))
 
 
 class Recurrence(ABC):
@@ -81,7 +77,7 @@ class _Lstm(Recurrence):
 
     def _gates(self, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
         i, f, g, o = np.split(a + b, 4, -1)
-        return _sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)
+        return sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
 
 
 class _Gru(Recurrence):
@@ -101,8 +97,8 @@ class _Gru(Recurrence):
 
     def _gates(self, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
         (a_r, a_z, a_n), (b_r, b_z, b_n) = np.split(a, 3, -1), np.split(b, 3, -1)
-        r = _sigmoid(a_r + b_r)
-        return r, _sigmoid(a_z + b_z), np.tanh(a_n + r * b_n), b_n
+        r = sigmoid(a_r + b_r)
+        return r, sigmoid(a_z + b_z), np.tanh(a_n + r * b_n), b_n
 
 
 TANH, RELU, LSTM, GRU = _Plain("tanh"), _Plain("relu"), _Lstm(), _Gru()
@@ -312,7 +308,7 @@ class LSTMCell(_Cell):
     def _out(self, inputs: tuple[Array, ...], parameters: dict[str, Array]) -> tuple[Array, Array]:
         """``σ(o)`` and ``tanh(c')`` of a batch."""
         run = self._run(inputs, parameters)
-        return _sigmoid(np.split(run.a[0] + run.b[0], 4, -1)[3]), np.tanh(run.last[1])
+        return sigmoid(np.split(run.a[0] + run.b[0], 4, -1)[3]), np.tanh(run.last[1])
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hookcheck.topology.last_node import Form, Step
 from hookcheck.topology.layers.loss import EPSILON, REDUCTIONS, BatchedLoss, _Elementwise, _Loss, weights
+from hookcheck.topology.layers.unary import sigmoid
 from hookcheck.topology.primitive import Array, Arrays, Gradients, Layer, Operand, Shape
 
 
@@ -151,7 +152,7 @@ class MultiLabelSoftMarginLoss(BatchedLoss, _Loss):
     def pull(self, v: Array, x: Array, y: Array, weight: Array | float = 1.0) -> Gradients:
         """``v ∂x`` and ``v ∂y``."""
         share = v[:, None] * weight / x.shape[1]
-        return share * (1 / (1 + np.exp(-x)) - y), -share * x
+        return share * (sigmoid(x) - y), -share * x
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
         """The quotient of the sum and the number of classes."""
