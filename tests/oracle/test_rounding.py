@@ -15,6 +15,7 @@ from hookcheck.topology.build import build
 from hookcheck.topology.last_node import Release
 from hookcheck.topology.layers.activation import Mish, ReLU6, Sigmoid
 from hookcheck.topology.layers.adjustable import Threshold
+from hookcheck.topology.layers.attention import MultiheadAttention
 from hookcheck.topology.layers.distance import CosineSimilarity
 from hookcheck.topology.layers.loss_margins import CosineEmbeddingLoss
 from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm
@@ -22,7 +23,7 @@ from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Inp
 from hookcheck.topology.ops import Add, Mul, Sum
 from hookcheck.topology.ops.reduction import MaxOver
 from hookcheck.topology.primitive import Layer
-from hookcheck.topology.tree import Ref
+from hookcheck.topology.tree import Literal, Ref
 from hookcheck.topology.values import values
 
 X, Y, V, U = Ref("x"), Ref("y"), Ref("v"), Ref("u")
@@ -138,6 +139,26 @@ class TestCancellationWithinAStep:
         assert not oracle.close(np.array([[off]]), oracle.leaf_gradients["x"])
         oracle, _ = cosine(1.5)
         assert not oracle.close(np.array([[4e-12]]), oracle.leaf_gradients["x"])
+
+    @pytest.mark.parametrize(("scale", "agrees"), [(1.0, False), (64.0, True)])
+    def test_weights_that_attend_to_one_key_alone_cancel(self, scale: float, agrees: bool) -> None:
+        """Of large numbers one weight is 1 and the others are 0, and the slope is the difference of two equal sums,
+        which a fused kernel works out in two ways; queries and keys of thousands multiply what that leaves."""
+        layer = MultiheadAttention(4, 1, sources=1, need_weights=False)
+        inputs = (Input("x", (3, 1, 4), True), Input("v", (3, 1, 4)))
+        call = Call("y", "", (X,) * 3, (("need_weights", Literal(False)),))
+        topology = Topology(layer, inputs, (call, Backward((Ref("y", (0,)),), (V,))))
+        numbers = values(topology)
+        numbers = {**numbers, "x": scale * numbers["x"]}
+        built = build(topology, numbers)
+        built.run()
+        oracle = Expected(topology, numbers)
+        expected = oracle.leaf_gradients["in_proj_weight"]
+        assert oracle.close(built.module.in_proj_weight.grad.double().numpy(), expected)
+        off = 1e-8 * np.array([[1.0]] * 8 + [[0.0]] * 4)  # of queries and keys, not of values
+        assert not close(expected + off, expected, "float64", "cpu")
+        assert oracle.close(expected + off, expected) is agrees
+        assert not oracle.close(expected + off[::-1], expected)
 
     @pytest.mark.parametrize(
         ("dtype", "off", "either"), [("float32", 0.0, True), ("float32", 1.0, False), ("float64", 0.0, False)]

@@ -66,6 +66,8 @@ class MultiheadAttention(BatchedSequence):
     ``A V`` side by side, times ``W_oᵀ``, plus ``b_o``; the weights are ``A`` (N, heads, L, S'), or its mean over heads.
     With cotangents ``v`` and ``w``, for each head: ``dO = v W_o``, ``dV = Aᵀ dO``, ``dA = dO Vᵀ + w``,
     ``ds = A (dA − Σ_s dA A)``, ``dQ = ds K / √d``, ``dK = dsᵀ Q / √d``, and ``ds`` summed is that of a float mask.
+    ``Σ_s dA A`` is worked out as ``Σ dO (A V) + Σ_s w A``, as fused kernels do: where one weight is all but 1, ``ds``
+    is then what rounding leaves, and not just 0.
     ``sources`` says how many tensors are given: 3; 2, the second one key and value; or 1, which is all three.
     Sources: the documentation of ``torch.nn.MultiheadAttention``; Vaswani et al., arXiv:1706.03762.
     """
@@ -184,7 +186,9 @@ class MultiheadAttention(BatchedSequence):
         given, (q, k, v), a, merged = self._attended(inputs, parameters)
         v_output, keys, scale = self._turned(cotangents[0]), given[1].shape[1], q.shape[-1] ** -0.5
         d_heads = self._split(v_output @ parameters["out_proj.weight"])
-        ds = a * _centred(a, d_heads @ _transposed(v) + self._of_weights(cotangents))
+        of_weights = self._of_weights(cotangents)
+        mean = (d_heads * self._split(merged)).sum(-1, keepdims=True) + (a * of_weights).sum(-1, keepdims=True)
+        ds = a * (d_heads @ _transposed(v) + of_weights - mean)
         whole = [_merged(d) for d in (ds @ k * scale, _transposed(ds) @ q * scale, _transposed(a) @ d_heads)]
         projected = [whole[0], *(d[:, :keys] for d in whole[1:])]
         gradients = {
@@ -293,11 +297,6 @@ def _merged(x: Array) -> Array:
 
 def _transposed(x: Array) -> Array:
     return x.swapaxes(-1, -2)
-
-
-def _centred(a: Array, d: Array) -> Array:
-    """``d`` less its mean under the weights ``a``: with a factor ``a``, the VJP of softmax."""
-    return d - (a * d).sum(-1, keepdims=True)
 
 
 def _outer(d: Array, x: Array) -> Array:
