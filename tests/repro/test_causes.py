@@ -56,7 +56,8 @@ def one_an_entry() -> dict[str, Cause]:
 
 
 HARD = (
-    "AL-01/multi-grad-hooks-of-leaves-that-are-asked-for", "DT-01/absent-gradient-of-a-redistributed-tensor-raises",
+    "AL-01/multi-grad-hooks-of-leaves-that-are-asked-for", "DD-16/pytorch-185331",
+    "DT-01/absent-gradient-of-a-redistributed-tensor-raises",
     "DT-09/loss-parallel-takes-each-softmax-for-a-loss", "HO-01/fuse-modules-doubles-hooks",
     "HO-01/quantising-loses-backward-and-state-hooks", "HO-08/newer-weight-norm-loses-hooks-of-the-weight",
     "HO-10/fusing-loses-with-kwargs",

@@ -120,11 +120,9 @@ def _of_fact(written: Written, text: str, fact: str, run: Run) -> str | None:
             return script
         alone = TOO_LONG
     shortest = search.opened(search.short(short))
-    if search.written.watched and search.plainest(shortest, WITHOUT).count("\n") > LONGEST:
-        search = search.unwatched
     alone = LATE if isinstance(run, InTime) and run.over else alone
     remark = "" if search.stated(shortest) else READ_ALONE if reads(ast.parse(shortest)) else alone
-    return search.plainest(shortest, remark)
+    return search.fitting(shortest, remark)
 
 
 def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
@@ -150,7 +148,7 @@ def _contrasting(search: Search, texts: Iterable[tuple[str, str]]) -> Iterator[s
     for of, name in texts:
         beside = replace(search, control=name, same=True)
         if beside.shows(of) and beside.ended(once(of))[0] == 0:
-            yield beside.plainest(of)
+            yield beside.fitting(of)
 
 
 def _on_the_way(search: Search, text: str, short: str, names: list[str]) -> Iterator[tuple[str, str]]:

@@ -148,7 +148,7 @@ class Search:
     def script(self, text: str, control: str = "") -> str:
         """The script of a text that shows it."""
         search = replace(self, control=control)
-        return search.plainest(search.short(text))
+        return search.fitting(search.short(text))
 
     def short(self, text: str) -> str:
         """The shortest text that shows it."""
@@ -192,6 +192,12 @@ class Search:
         fewer = (plain for plain in ("", NUMBER, TENSOR, NUMBERS, NESTED) if self.fact and self.shows(text, plain))
         plain = next(fewer, PLAIN)
         return self.written.script(text, self.fact, plain, remark, self.control)
+
+    def fitting(self, text: str, remark: str = "") -> str:
+        """The same, of a script that does not watch over itself where one that does is too long."""
+        script = self.plainest(text, remark)
+        is_too_long = self.written.watched and script.count("\n") > LONGEST
+        return self.unwatched.plainest(text, remark) if is_too_long else script
 
     def turned(self, text: str) -> str:
         """The text with what is done in turns done once."""
