@@ -1,4 +1,4 @@
-# torch 1.9.1: hookcheck repro 40410266609ea1e2 --clause AG-01 --kind acting_forward
+# torch 1.9.1: hookcheck repro 40410266609ea1e2 --clause AG-01 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
@@ -16,23 +16,15 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.m0 = nn.MultiheadAttention(2, 2, bias=False, batch_first=True)
-        self.m1 = nn.Bilinear(2, 1, 1, bias=False)
+        self.m1 = nn.Bilinear(2, 2, 1, bias=False)
 
     def forward(self, c, a1):
         return self.m1(self.m0(c[0][0], c[0][0], c[0][0])[0], a1)
 
 
-def run():
-    try:
-        net = Net()
-        a = torch.ones(2, 2, 2)
-        c = torch.ones(2, 2, 1)
-        net(([a],), c)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment is None else 1)
+try:
+    net = Net()
+    net(([torch.ones(2, 2, 2)],), torch.ones(2, 2, 2))
+except Exception as error:
+    print(f"experiment: {type(error).__name__}: {error}")
+    raise SystemExit(1)

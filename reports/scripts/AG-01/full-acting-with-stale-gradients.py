@@ -1,8 +1,8 @@
-# torch 1.12.1: hookcheck repro 626c7c68854e655e --clause AG-01 --kind acting_full_backward
+# torch 1.8.0: hookcheck repro b61007d171bd6788 --clause AG-01 --kind acting_full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""a module of Linear: x.grad is wrong."""
+"""a module of Softsign: x.grad is wrong."""
 
 import torch
 from torch import nn
@@ -10,46 +10,37 @@ from torch import nn
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
     raise SystemExit(3)
 
-leaked = {}
-
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.m0 = nn.Linear(1, 1, bias=False)
+        self.m2 = nn.Softsign()
 
     def forward(self, x):
-        h0 = self.m0(x)
-        leaked["h0"] = h0
-        return h0
+        leaked["h0"] = x
+        return self.m2(x)
 
 
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+leaked = {}
+net = Net()
+x = torch.tensor(1.0, requires_grad=True)
 
 
-def run():
-    net = Net()
-    nn.init.constant_(net.m0.weight, 1.0)
-    x = torch.tensor([1.0], requires_grad=True)
+def acting(link, factors):
+    def hook(module, grad_input, grad_output):
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
-    def acting(link, factors):
-        def hook(module, grad_input, grad_output):
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_input))
-
-        return hook
-
-    torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
-    for module in net.modules():
-        module.register_full_backward_hook(acting(1, (4.0,)))
-        module.register_full_backward_hook(acting(2, (0.03125,)))
-    net(x).backward(retain_graph=True)
-    leaked["h0"].backward()
-    return x.grad[0].item()
+    return hook
 
 
-expected = 0.3125  # chain rule: Linear dx = v W̄
-experiment = run()
+torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+for module in net.modules():
+    module.register_full_backward_hook(acting(1, (4.0,)))
+    module.register_full_backward_hook(acting(2, (0.03125,)))
+net(x).backward()
+leaked["h0"].backward()
+
+expected = 1.015625  # chain rule: Softsign
+experiment = x.grad.item()
 print("experiment:", experiment)
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -1,4 +1,4 @@
-# torch 2.1.2: hookcheck repro 61b57ff87f0dba3c --clause AG-01 --kind acting_full_backward_pre
+# torch 2.0.1: hookcheck repro 61b57ff87f0dba3c --clause AG-01 --kind acting_full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
@@ -10,32 +10,24 @@ from torch import nn
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_pre_hook"):
     raise SystemExit(3)
 
-
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+net = nn.Linear(1, 1, bias=False)
+nn.init.constant_(net.weight, 1.0)
 
 
-def run():
-    net = nn.Linear(1, 1, bias=False)
-    nn.init.constant_(net.weight, 1.0)
-    x = torch.tensor([1.0])
+def acting(link, factors):
+    def hook(module, grad_output):
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_output))
 
-    def acting(link, factors):
-        def hook(module, grad_output):
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_output))
+    return hook
 
-        return hook
 
-    torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0, 0.5, 4.0)))
-    for module in net.modules():
-        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
-        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
-    net(x).backward()
-    return net.weight.grad[0, 0].item()
-
+torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
+for module in net.modules():
+    module.register_full_backward_pre_hook(acting(2, (0.03125,)))
+    module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
+net(torch.tensor([1.0])).backward()
 
 expected = 0.25  # chain rule: Linear dx = v W̄
-experiment = run()
+experiment = net.weight.grad[0, 0].item()
 print("experiment:", experiment)
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

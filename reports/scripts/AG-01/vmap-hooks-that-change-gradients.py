@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 2b437dc77441319b --clause AG-01 --kind acting_full_backward
+# torch 2.15.0: hookcheck repro 63a55a9ca7c2fd48 --clause AG-01 --kind acting_full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Linear: x.grad is wrong."""
+"""Embedding: net.weight.grad is wrong."""
 
 import torch
 from torch import nn
@@ -11,41 +11,34 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5):
     raise SystemExit(3)
 
 
-def on_a_batch_of_one(function, *args):
-    y = torch.vmap(function, randomness="same")(*(arg[None] for arg in args))
-    return tuple(each[0] for each in y) if isinstance(y, tuple) else y[0]
-
-
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+def on_a_batch_of_one(function, arg):
+    y = torch.vmap(function, randomness="same")(arg[None])
+    return y[0]
 
 
 def run(experiment):
-    net = nn.Linear(1, 1, bias=False)
-    with torch.no_grad():
-        net.weight.copy_(torch.tensor([[1.0]]))
-    x = torch.tensor([1.0], requires_grad=True)
+    net = nn.Embedding(1, 1)
+    nn.init.constant_(net.weight, 1.0)
 
     def acting(link, factors):
-        def hook(module, grad_input, grad_output):
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_input))
+        def hook(module, grad_output):
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_output)
+            )
 
         return hook
 
-    torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+    torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
     for module in net.modules():
-        module.register_full_backward_hook(acting(2, (0.03125,)))
-        module.register_full_backward_hook(acting(1, (4.0,)), prepend=True)
-    if experiment:
-        on_a_batch_of_one(net, x).backward()
-    else:
-        net(x).backward()
-    return x.grad[0].item()
+        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
+        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
+    (on_a_batch_of_one(net, torch.tensor(0)) if experiment else net(torch.tensor(0))).backward()
+    return net.weight.grad[0, 0].item()
 
 
-expected = 0.25  # chain rule: Linear dx = v W̄
+expected = 0.25  # chain rule: Embedding
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert abs(control - expected) <= 5e-04, "the control fails"
+if not abs(control - expected) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

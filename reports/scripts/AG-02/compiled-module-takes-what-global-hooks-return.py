@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause AG-02 --kind acting_forward
+# torch 2.15.0: hookcheck repro 8a99624ae6e3ea4d --clause AG-02 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Linear: y is wrong."""
+"""Tanh: y is wrong."""
 
 import torch
 from torch import nn
@@ -17,37 +17,26 @@ def scaled(value, factor):
 
 
 def run(experiment):
-    if experiment:
-        net = nn.Linear(1, 1, bias=False)
-        with torch.no_grad():
-            net.weight.copy_(torch.tensor([[1.0]]))
-    else:
-        net = nn.Linear(1, 1)
-        with torch.no_grad():
-            net.weight.copy_(torch.tensor([[1.0]]))
-            net.bias.copy_(torch.tensor([1.0]))
-    x = torch.tensor([1.0])
+    net = nn.Tanh()
+    x = torch.tensor(1.0, requires_grad=True)
 
     def acting(link, factor):
-        def hook(module, args, output):
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
+        def hook(module, args):
+            return (*(scaled(value, factor) for value in args[:1]), *args[1:])
 
         return hook
 
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0, 0.5)))
     for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
-    y = torch.compile(net, backend="eager")(x)
-    return y[0].item()
+        module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
+        module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+    y = (torch.compile(net, backend="eager") if experiment else net)(x)
+    return y.item()
 
 
-expected = 0.25  # chain rule: Scale dx = number · v, then Linear dx = v W̄
+expected = 0.24491866  # chain rule: Tanh, then Scale dx = number · v
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert abs(control - expected) <= 5e-04, "the control fails"
+if not abs(control - expected) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -12,16 +12,17 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 8):
     raise SystemExit(3)
 
 
-def run():
+def run(experiment):
     calls = []
     net = nn.LSTM(1, 2, bias=False, proj_size=1)
     x0 = torch.ones(1, 1, 1, requires_grad=True)
     net.register_backward_hook(lambda *args: calls.append(1))
-    net(x0)[1][0].backward()
+    (net(x0)[1] if experiment else net(x0))[0].backward()
     return len(calls)
 
 
 expected = 1  # forward once, backward once
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

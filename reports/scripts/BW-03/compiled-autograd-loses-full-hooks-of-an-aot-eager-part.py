@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 1ea9db957c49b58b --clause BW-03 --kind acting_full_backward
+# torch 2.15.0: hookcheck repro 1ea9db957c49b58b --clause BW-03 --kind full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Linear: the hook is called never, not once."""
+"""register_full_backward_hook on Linear under compiled autograd: the hook is called never, …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -12,17 +12,8 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
     raise SystemExit(3)
 
 
-def compiled_autograd():
-    from torch._dynamo import compiled_autograd
-
-    return compiled_autograd._enable(lambda graph: graph.forward)
-
-
-def compiled(module, backend):
-    def call(*args):
-        return module(*args)
-
-    return torch.compile(call, backend=backend)
+def compiled(module):
+    return torch.compile(lambda *args: module(*args), backend="aot_eager")
 
 
 class Net(nn.Module):
@@ -31,21 +22,20 @@ class Net(nn.Module):
         self.m0 = nn.Linear(1, 1)
 
     def forward(self, x):
-        return compiled(self.m0, "aot_eager")(x)
+        return compiled(self.m0)(x)
 
 
-def run():
-    calls = []
-    net = Net()
-    x = torch.ones(1)
-    net.m0.register_full_backward_hook(torch.compiler.disable(lambda *args: calls.append(1)))
-    with compiled_autograd():
-        y = net(x)
-        y.backward()
-    return len(calls)
+calls = []
+net = Net()
+x = torch.ones(1)
+net.m0.register_full_backward_hook(torch.compiler.disable(lambda *args: calls.append(1)))
+from torch._dynamo import compiled_autograd
 
+with compiled_autograd._enable(lambda graph: graph.forward):
+    y = net(x)
+    y.backward()
 
 expected = 1  # forward once, backward once
-experiment = run()
+experiment = len(calls)
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

@@ -1,4 +1,4 @@
-# torch 2.15.0: hookcheck repro 626c7c68854e655e --clause BW-05 --kind acting_full_backward
+# torch 2.15.0: hookcheck repro 626c7c68854e655e --clause BW-05 --kind full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
@@ -20,8 +20,7 @@ class Net(nn.Module):
         self.m0 = nn.Linear(1, 1, bias=False)
 
     def forward(self, x):
-        h0 = self.m0(x)
-        leaked["h0"] = h0
+        leaked["h0"] = h0 = self.m0(x)
         return h0
 
 
@@ -43,5 +42,5 @@ def run(experiment):
 expected = 2  # forward once, backward twice
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -21,16 +21,12 @@ class Net(nn.Module):
         return self.m0(self.m0(x1))
 
 
-def run():
-    calls = []
-    net = Net()
-    x1 = torch.ones(1)
-    net.m0.register_full_backward_hook(lambda *args: calls.append(1))
-    net(x1).backward()
-    return len(calls)
-
+calls = []
+net = Net()
+net.m0.register_full_backward_hook(lambda *args: calls.append(1))
+net(torch.ones(1)).backward()
 
 expected = 2  # forward twice, backward once
-experiment = run()
+experiment = len(calls)
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

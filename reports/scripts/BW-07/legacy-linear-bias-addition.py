@@ -8,17 +8,12 @@
 import torch
 from torch import nn
 
-
-def run():
-    calls = []
-    net = nn.Linear(1, 1)
-    x = torch.ones(1)
-    net.register_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_input))
-    net(x).backward()
-    return len(calls[0])
-
+calls = []
+net = nn.Linear(1, 1)
+net.register_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_input))
+net(torch.ones(1)).backward()
 
 expected = 1  # one for each positional argument
-experiment = run()
+experiment = len(calls[0])
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

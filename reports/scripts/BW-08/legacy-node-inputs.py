@@ -25,14 +25,13 @@ def run(register):
     calls = []
     net = Net()
     x0 = torch.ones((), requires_grad=True)
-    a0 = torch.ones(())
     getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
-    net([], x0, a0).backward()
+    net([], x0, torch.ones(())).backward()
     return type(calls[0][0]).__name__
 
 
 expected = "NoneType"  # no gradient is computed there
 control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

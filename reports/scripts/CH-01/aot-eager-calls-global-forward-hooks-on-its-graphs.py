@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 564ff923b1e78aa1 --clause CH-01 --kind acting_forward
+# torch 2.15.0: hookcheck repro 93ab7ae94778e8f9 --clause CH-01 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on Linear: the hook is called twice, not 6 times."""
+"""register_module_forward_pre_hook on EmbeddingBag: the hook is called 3 times, not 9 times."""
 
 import torch
 from torch import nn
@@ -11,43 +11,30 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
     raise SystemExit(3)
 
 
-def compiled(module, backend):
-    def call(*args):
-        return module(*args)
-
-    return torch.compile(call, backend=backend)
-
-
 def scaled(value, factor):
     floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
     return factor * value if floating else value
 
 
-def run():
-    calls = []
-    net = nn.Linear(1, 1, bias=False)
-    x = torch.ones(1)
-
-    def acting(link, factor):
-        def hook(module, args, output):
-            calls.append(1)
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
-
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
-    for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
-    compiled(net, "aot_eager")(x)
-    return len(calls)
+calls = []
+net = nn.EmbeddingBag(1, 1)
 
 
-expected = 6  # forward once, backward never
-experiment = run()
+def acting(link, factor):
+    def hook(module, args):
+        calls.append(1)
+        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
+
+    return hook
+
+
+torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0, 0.5)))
+for module in net.modules():
+    module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
+    module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+torch.compile(net, backend="aot_eager")(torch.tensor([[0]]))
+
+expected = 9  # forward once
+experiment = len(calls)
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

@@ -21,38 +21,32 @@ class Net(nn.Module):
         return self.m0(x, x, x)
 
 
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+calls = []
+net = Net()
+with torch.no_grad():
+    net.m0.in_proj_weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
+    net.m0.in_proj_bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
+    net.m0.out_proj.weight.copy_(torch.tensor([[1.0]]))
+    net.m0.out_proj.bias.copy_(torch.tensor([1.0]))
+x = torch.tensor([[[1.0]]], requires_grad=True)
 
 
-def run():
-    calls = []
-    net = Net()
-    with torch.no_grad():
-        net.m0.in_proj_weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
-        net.m0.in_proj_bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
-        net.m0.out_proj.weight.copy_(torch.tensor([[1.0]]))
-        net.m0.out_proj.bias.copy_(torch.tensor([1.0]))
-    x = torch.tensor([[[1.0]]], requires_grad=True)
+def acting(link, factors):
+    def hook(module, grad_input, grad_output):
+        if link == 0 and module is net:
+            calls.append(grad_input)
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
-    def acting(link, factors):
-        def hook(module, grad_input, grad_output):
-            if link == 0 and module is net:
-                calls.append(grad_input)
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_input))
+    return hook
 
-        return hook
 
-    torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
-    for module in net.modules():
-        module.register_full_backward_hook(acting(1, (4.0,)))
-        module.register_full_backward_hook(acting(2, (0.03125,)))
-    net(x)[0].backward()
-    return calls[0][0][0, 0, 0].item()
-
+torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+for module in net.modules():
+    module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
+    module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
+net(x)[0].backward()
 
 expected = 1.5  # chain rule: MultiheadAttention
-experiment = run()
+experiment = calls[0][0][0, 0, 0].item()
 print("experiment:", experiment)
 raise SystemExit(0 if abs(experiment - expected) <= 7e-04 else 1)

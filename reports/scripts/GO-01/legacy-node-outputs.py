@@ -32,9 +32,7 @@ class Net(nn.Module):
 def run(register):
     calls = []
     net = Net()
-    with torch.no_grad():
-        net.m1.m1.weight.copy_(torch.tensor([[1.0, 2.0]]))
-    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    x = torch.ones(2, 2, requires_grad=True)
     getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
     net(x)[1].backward()
     return tuple(calls[0][1].shape)
@@ -43,5 +41,5 @@ def run(register):
 expected = (1,)  # a gradient has the shape of its tensor
 control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

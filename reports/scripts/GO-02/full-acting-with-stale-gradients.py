@@ -1,8 +1,8 @@
-# torch 1.12.1: hookcheck repro 626c7c68854e655e --clause GO-02 --kind acting_full_backward
+# torch 1.8.0: hookcheck repro b61007d171bd6788 --clause GO-02 --kind acting_full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_hook on a module of Linear: grad_output[0] is a Tensor, not …"""
+"""register_module_full_backward_hook on a module of Softsign: grad_output[0] is a Tensor, …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -11,48 +11,39 @@ from torch import nn
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
     raise SystemExit(3)
 
-leaked = {}
-
 
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.m0 = nn.Linear(1, 1, bias=False)
+        self.m2 = nn.Softsign()
 
     def forward(self, x):
-        h0 = self.m0(x)
-        leaked["h0"] = h0
-        return h0
+        leaked["h0"] = x
+        return self.m2(x)
 
 
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+calls, leaked = [], {}
+net = Net()
+x = torch.ones((), requires_grad=True)
 
 
-def run():
-    calls = []
-    net = Net()
-    x = torch.ones(1, requires_grad=True)
+def acting(link, factors):
+    def hook(module, grad_input, grad_output):
+        if link == 0 and module is net:
+            calls.append(grad_output)
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
-    def acting(link, factors):
-        def hook(module, grad_input, grad_output):
-            if link == 0 and module is net:
-                calls.append(grad_output)
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_input))
+    return hook
 
-        return hook
 
-    torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
-    for module in net.modules():
-        module.register_full_backward_hook(acting(1, (4.0,)))
-        module.register_full_backward_hook(acting(2, (0.03125,)))
-    net(x).backward(retain_graph=True)
-    leaked["h0"].backward()
-    return type(calls[1][0]).__name__
-
+torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+for module in net.modules():
+    module.register_full_backward_hook(acting(1, (4.0,)))
+    module.register_full_backward_hook(acting(2, (0.03125,)))
+net(x).backward()
+leaked["h0"].backward()
 
 expected = "NoneType"  # no gradient is computed there
-experiment = run()
+experiment = type(calls[1][0]).__name__
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

@@ -21,19 +21,14 @@ class Net(nn.Module):
         return self.m0(x)
 
 
-def run():
-    calls = []
-    net = Net()
-    x = torch.ones(1, requires_grad=True)
-    net.register_full_backward_hook(
-        lambda module, grad_input, grad_output: calls.append(grad_output)
-    )
-    g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
-    g[0].backward()
-    return type(calls[0][0]).__name__
-
+calls = []
+net = Net()
+x = torch.ones(1, requires_grad=True)
+net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_output))
+g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
+g[0].backward()
 
 expected = "NoneType"  # no gradient is computed there
-experiment = run()
+experiment = type(calls[0][0]).__name__
 print("experiment:", experiment)
 raise SystemExit(0 if experiment == expected else 1)

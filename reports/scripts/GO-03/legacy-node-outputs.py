@@ -1,24 +1,24 @@
-# torch 1.8.0: hookcheck repro 5d2ecb6966a784ed --clause GO-03 --kind backward
+# torch 2.15.0: hookcheck repro 75382b3fd3bd770e --clause GO-03 --kind backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on LayerNorm: grad_output has not 1 entry."""
+"""register_backward_hook on GroupNorm: grad_output has not 1 entry."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn
 
 
-def run():
+def run(register):
     calls = []
-    net = nn.LayerNorm((1,))
-    x0 = torch.ones(1)
-    net.register_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_output))
-    net(x0).backward()
+    net = nn.GroupNorm(1, 2)
+    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
+    net(torch.ones(1, 2)).backward(torch.ones(1, 2))
     return len(calls[0])
 
 
 expected = 1  # one for each output
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

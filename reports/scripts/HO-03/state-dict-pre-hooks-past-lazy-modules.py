@@ -15,22 +15,20 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
 def check(name, observed, expected):
     print(f"{name}: expected {expected}, observed {observed}")
     if observed != expected:
-        raise SystemExit(1)
+        raise SystemExit(2 if name == "without LazyLinear" else 1)
 
 
 torch.manual_seed(0)
 
-
-def _still_lazy(linear):
-    lazy = nn.LazyLinear(linear.out_features, bias=linear.bias is not None)
-    lazy.load_state_dict(linear.state_dict())
-    return lazy
-
-
 for experiment in (False, True):
-    linear = _still_lazy(nn.Linear(1, 1, bias=False))
-    nn.init.constant_(linear.weight, 3)
-    net = nn.Sequential(linear)
+    linear_linear = nn.Linear(1, 1, bias=False)
+    if experiment:
+        module = nn.LazyLinear(linear_linear.out_features, bias=linear_linear.bias is not None)
+    else:
+        module = linear_linear
+    module.load_state_dict(linear_linear.state_dict())
+    nn.init.constant_(module.weight, 3)
+    net = nn.Sequential(module)
     log = []
 
     def seen(module, prefix, keep_vars):
@@ -41,7 +39,7 @@ for experiment in (False, True):
     log.clear()
     net.state_dict(prefix="net.", keep_vars=True)
     for handle in handles:
-        if experiment:
-            handle.remove()
+        handle.remove()
     net.state_dict()
-    check("calls once the handles are removed" if experiment else "without remove", len(log) - 2, 0)
+    name = "calls once the handles are removed" if experiment else "without LazyLinear"
+    check(name, len(log) - 2, 0)

@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 2f6646aba1d2c3f0 --clause OB-01 --kind backward
+# torch 2.15.0: hookcheck repro e4e17cd602239b15 --clause OB-01 --kind backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on Linear: RuntimeError: You are trying to call the hook of a dead …"""
+"""register_backward_hook on AdaptiveMaxPool2d: RuntimeError: You are trying to call the hook …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import sys
@@ -25,18 +25,16 @@ def replica(module):
 
 
 def run(hooked):
-    try:
-        net = nn.Linear(1, 1)
-        x = torch.ones(1)
-        if hooked:
-            net.register_backward_hook(lambda *args: None)
-        replica(net)(x).backward()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
+    net = nn.AdaptiveMaxPool2d(1, return_indices=True)
+    x = torch.ones(1, 1, 1, requires_grad=True)
+    if hooked:
+        net.register_backward_hook(lambda *args: None)
+    replica(net)(x)[0].backward()
 
 
-control, experiment = run(hooked=False), run(hooked=True)
-print("control:", control, "experiment:", experiment)
-assert control is None, "the control fails"
-raise SystemExit(0 if experiment is None else 1)
+run(hooked=False)  # the control raises nothing
+try:
+    run(hooked=True)
+except Exception as error:
+    print(f"experiment: {type(error).__name__}: {error}")
+    raise SystemExit(1)

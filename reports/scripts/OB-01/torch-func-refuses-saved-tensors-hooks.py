@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 088466b715701aa4 --clause OB-01 --kind saved_tensors
+# torch 2.15.0: hookcheck repro 34af69ee9ea76490 --clause OB-01 --kind saved_tensors
 # /// script
 # dependencies = ["torch"]
 # ///
-"""saved_tensors_hooks on MSELoss: RuntimeError: torch.func.{grad, vjp, jacrev, hessian} …"""
+"""saved_tensors_hooks on Linear: RuntimeError: torch.func.{grad, vjp, jacrev, hessian} don't …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -15,12 +15,8 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
 class ByVjp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, *leaves):
-        outputs, ctx.pull = torch.func.vjp(call, *leaves)
-        return (
-            tuple(each.detach() for each in outputs)
-            if isinstance(outputs, tuple)
-            else outputs.detach()
-        )
+        y, ctx.pull = torch.func.vjp(call, *leaves)
+        return tuple(each.detach() for each in y) if isinstance(y, tuple) else y.detach()
 
     @staticmethod
     def backward(ctx, *cotangents):
@@ -28,29 +24,25 @@ class ByVjp(torch.autograd.Function):
 
 
 def by_vjp(module, *args):
-    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    weights = {name: p for name, p in module.named_parameters() if p.requires_grad}
     places = [i for i, arg in enumerate(args) if arg.requires_grad]
 
     def call(*leaves):
-        given = dict(zip(places, leaves[len(names) :]))
-        inputs = tuple(given.get(i, arg) for i, arg in enumerate(args))
-        return torch.func.functional_call(module, dict(zip(names, leaves)), inputs)
+        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(weights) :]))}
+        return torch.func.functional_call(module, dict(zip(weights, leaves)), tuple(given.values()))
 
-    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))
-
-
-def run():
-    try:
-        net = nn.MSELoss()
-        x = torch.ones((), requires_grad=True)
-        a = torch.ones(())
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
-            by_vjp(net, x, a)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
+    return ByVjp.apply(call, *weights.values(), *(args[i] for i in places))
 
 
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment is None else 1)
+def run(experiment):
+    net = nn.Linear(1, 1, bias=False)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+        by_vjp(net, torch.ones(1)) if experiment else net(torch.ones(1))
+
+
+run(experiment=False)  # the control raises nothing
+try:
+    run(experiment=True)
+except Exception as error:
+    print(f"experiment: {type(error).__name__}: {error}")
+    raise SystemExit(1)

@@ -1,14 +1,14 @@
-# torch 2.15.0: hookcheck repro a1897c19df9df7b3 --clause OB-02 --kind full_backward
+# torch 2.15.0: hookcheck repro a1897c19df9df7b3 --clause OB-02 --kind full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear: a hook that returns None changes g0[0]."""
+"""register_full_backward_pre_hook on a module of Linear: a hook that returns None changes …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn
 
-if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 10):
+if not hasattr(nn.Module, "register_full_backward_pre_hook"):
     raise SystemExit(3)
 
 
@@ -25,13 +25,12 @@ class Net(nn.Module):
 def run(hooked):
     torch.manual_seed(0)
     net = Net()
-    x = torch.randn(1)
     if hooked:
-        net.register_full_backward_hook(lambda *args: None)
-    y = net(x)
+        net.register_full_backward_pre_hook(lambda *args: None)
+    y = net(torch.randn(1))
     torch.autograd.backward([y[0], y[1]], inputs=[y[0]])
-    g0 = (y[0].grad,)
-    return g0[0]
+    g0 = y[0].grad
+    return g0
 
 
 control, experiment = run(hooked=False), run(hooked=True)

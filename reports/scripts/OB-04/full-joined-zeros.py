@@ -1,14 +1,14 @@
-# torch 2.15.0: hookcheck repro 5cdab0f560750903 --clause OB-04 --kind full_backward
+# torch 2.15.0: hookcheck repro 5cdab0f560750903 --clause OB-04 --kind full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of MSELoss: a hook that returns None changes x1.grad."""
+"""register_full_backward_pre_hook on a module of MSELoss: a hook that returns None changes …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn
 
-if not hasattr(nn.Module, "register_full_backward_hook"):
+if not hasattr(nn.Module, "register_full_backward_pre_hook"):
     raise SystemExit(3)
 
 
@@ -25,10 +25,9 @@ def run(hooked):
     net = Net()
     x0 = torch.ones((), requires_grad=True)
     x1 = torch.ones((), requires_grad=True)
-    a0 = torch.ones(())
     if hooked:
-        net.register_full_backward_hook(lambda *args: None)
-    net(x0, x1, a0)[0].backward()
+        net.register_full_backward_pre_hook(lambda *args: None)
+    net(x0, x1, torch.ones(()))[0].backward()
     return type(x1.grad).__name__
 
 

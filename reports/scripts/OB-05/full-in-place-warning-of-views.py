@@ -1,8 +1,8 @@
-# torch 1.8.0: hookcheck repro 28b34049cda23997 --clause OB-05 --kind full_backward
+# torch 1.8.0: hookcheck repro 28b34049cda23997 --clause OB-05 --kind global_full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module warns although the hook returns None: Output 0 of …"""
+"""register_full_backward_hook on a module under no_grad warns although the hook returns …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings
@@ -27,10 +27,9 @@ def run(hooked):
         warnings.simplefilter("always")
         net = Net()
         x = torch.ones((), requires_grad=True)
-        a0 = torch.ones(())
         if hooked:
             net.register_full_backward_hook(lambda *args: None)
-        net(x, a0).backward()
+        net(x, torch.ones(())).backward()
     return [str(w.message) for w in caught]
 
 

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear: a hook that returns None changes y."""
+"""register_full_backward_hook on a module of Linear under compiled autograd: a hook that …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -14,19 +14,6 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
 
 class Sub(torch.Tensor):
     """A tensor of a class of its own."""
-
-
-def compiled_autograd():
-    from torch._dynamo import compiled_autograd
-
-    return compiled_autograd._enable(lambda graph: graph.forward)
-
-
-def compiled(module, backend):
-    def call(*args):
-        return module(*args)
-
-    return torch.compile(call, backend=backend)
 
 
 class Net(nn.Module):
@@ -45,8 +32,10 @@ def run(hooked):
     x = torch.ones(1)
     if hooked:
         net.register_full_backward_hook(torch.compiler.disable(lambda *args: None))
-    with compiled_autograd():
-        y = compiled(net, "eager")(x)
+    from torch._dynamo import compiled_autograd
+
+    with compiled_autograd._enable(lambda graph: graph.forward):
+        y = torch.compile(lambda *args: net(*args), backend="eager")(x)
     return type(y).__name__
 
 

@@ -12,30 +12,25 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5):
     raise SystemExit(3)
 
 
-def on_a_batch_of_one(function, *args):
-    y = torch.vmap(function, randomness="same")(*(arg[None] for arg in args))
-    return tuple(each[0] for each in y) if isinstance(y, tuple) else y[0]
-
-
 def run(experiment):
     calls = []
     net = nn.Linear(1, 1, bias=False)
-    x = torch.ones(1)
 
     def watch(module, args, output):
         if output.requires_grad:
             output.register_hook(calls.append)
 
     net.register_forward_hook(watch)
-    if experiment:
-        on_a_batch_of_one(net, x).backward()
-    else:
-        net(x).backward()
+    (
+        torch.vmap(net, randomness="same")(torch.ones(1)[None])[0]
+        if experiment
+        else net(torch.ones(1))
+    ).backward()
     return len(calls)
 
 
 expected = 1  # forward once, backward once
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)
