@@ -28,7 +28,7 @@ from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values
 
 RECORDS = Path(__file__).parents[1] / "reports" / "records"
-RELEASES = ["1.8.0", "2.0.1", "2.13.0", "2.15.0"]
+RELEASES = ["1.8.0", "2.15.0", *(pytest.param(release, marks=pytest.mark.slow) for release in ("2.0.1", "2.13.0"))]
 LEGACY, FULL = ("backward", "global_backward"), ("full_backward", "global_full_backward")
 
 

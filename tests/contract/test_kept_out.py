@@ -20,6 +20,7 @@ from hookcheck.topology.tensors import SPARSE_GRADIENT, TENSORS
 
 ROOT = Path(hookcheck.__file__).parent
 SILENT = {"NOTHING", "NOT_JUDGED"}
+ENTRIES = {entry.id for entry in load()}
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
@@ -138,7 +139,7 @@ def test_each_has_a_reason_and_names_what_there_is(place: str) -> None:
     exclusion = KEPT_OUT[place]
     assert exclusion.why.strip()
     assert set(exclusion.clauses) <= CLAUSES.keys()
-    assert set(exclusion.entries) <= {entry.id for entry in load()}
+    assert set(exclusion.entries) <= ENTRIES
 
 
 def test_each_pair_of_choices_that_does_not_go_together_has_a_reason() -> None:

@@ -103,7 +103,9 @@ def test_a_fault_in_a_context_is_seen(name: str, what: str) -> None:
 
 
 @pytest.mark.parametrize("what", WITHIN)
-@pytest.mark.parametrize("name", LASTING)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "aot_eager" in name else ()) for name in LASTING]
+)
 def test_a_fault_that_comes_with_a_context_is_seen(name: str, what: str) -> None:
     if unavailable(inside(name), None):
         pytest.skip(f"torch {torch.__version__} has no {name}, or does not compile here")
@@ -149,6 +151,7 @@ def test_a_fault_in_a_context_within_a_context_is_seen(outer: str, inner: str, w
         assert after - before, kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outer", "inner"), AROUND_COMPILED)
 def test_a_fault_in_what_compiles_within_a_context_is_seen(outer: str, inner: str) -> None:
     """It shows where the one is within the other, and on neither by itself."""

@@ -162,17 +162,29 @@ def assert_precision_is_kept(step: Step) -> None:
     assert step.primitive.exact or not {array.dtype.name for array in arrays} & {"float64", "complex128"}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-@examples
-@given(data=st.data())
-def test_the_forward_is_that_of_torch_and_the_vjp_its_slope(kind: type[Primitive], data: st.DataObject) -> None:
-    """And both leave arguments and precision alone. All on one draw, which costs as much as each of them."""
-    step = data.draw(steps(kind))
+def assert_formulas(step: Step) -> None:
+    """All on one draw, which costs as much as each of them."""
     assert_arguments_are_left_alone(step)
     assert_precision_is_kept(step)
     if taken(step.primitive):
         assert_forward(step)
     assert_slopes(step)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(examples, max_examples=15)
+@given(data=st.data())
+def test_the_forward_is_that_of_torch_and_the_vjp_its_slope(kind: type[Primitive], data: st.DataObject) -> None:
+    """And both leave arguments and precision alone."""
+    assert_formulas(data.draw(steps(kind)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@settings(examples, max_examples=60)
+@given(data=st.data())
+def test_so_they_are_on_more_examples(kind: type[Primitive], data: st.DataObject) -> None:
+    assert_formulas(data.draw(steps(kind)))
 
 
 @pytest.mark.slow

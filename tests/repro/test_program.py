@@ -49,7 +49,7 @@ QUICK = [p.id for p in SCRIPTED if not p.alone and not p.chapter.startswith(("to
 SLOW = (pytest.mark.slow, pytest.mark.one_in(4))
 
 
-@pytest.mark.parametrize("id", [pytest.param(id, marks=() if i % 13 == 0 else SLOW) for i, id in enumerate(QUICK)])
+@pytest.mark.parametrize("id", [pytest.param(id, marks=() if i % 26 == 0 else SLOW) for i, id in enumerate(QUICK)])
 def test_says_what_the_program_says(id: str) -> None:
     program = PROGRAMS[id]
     about = "cuda" if program.device == "cuda" else "cpu"
