@@ -347,12 +347,12 @@ reader.start()
 atexit.register(lambda: (sys.stdout.flush(), os.close(1), reader.join()))
 """
     monkeypatch.setenv("TERM", "xterm")
-    assert "\x1b[" in in_process("claims", "--format", "pretty", code=code).stderr
+    assert "\x1b[" in in_process("families", "--format", "pretty", code=code).stderr
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in in_process("claims", "--format", "pretty", code=code).stderr
+    assert "\x1b[" not in in_process("families", "--format", "pretty", code=code).stderr
     monkeypatch.delenv("NO_COLOR")
     monkeypatch.setenv("TERM", "dumb")
-    assert "\x1b[" not in in_process("claims", "--format", "pretty", code=code).stderr
+    assert "\x1b[" not in in_process("families", "--format", "pretty", code=code).stderr
     monkeypatch.setenv("COLUMNS", "60")
     drawn = in_process("explain", "BW-02", code=code).stderr
     assert max(map(len, drawn.replace("\r", "").splitlines())) == 60
