@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 import torch
+from faults.engine import replaced
 
 from hookcheck.contract.clause import Subject
 from hookcheck.contract.ledger import Ledger
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS, HookKind
+from hookcheck.probe.registering import PREPEND, owner
 from hookcheck.probe.run import lacking, observe, release
 from hookcheck.record.model import Folded, record_name
 from hookcheck.record.reading import read_folded
@@ -147,6 +149,24 @@ def agrees(torch_with: Callable[[], AbstractContextManager[None]], kind: HookKin
 @pytest.mark.parametrize(("how", "clause"), BROKEN)
 def test_a_broken_torch_and_a_mended_one(how: str, clause: str) -> None:
     agrees(lambda: broken("register_full_backward_hook", how), KINDS["full_backward"], clause)
+
+
+def twice(original: Any) -> Any:
+    """Has the hook on all modules called twice, and so the others too rarely."""
+    return lambda hook: original(lambda *args: (hook(*args), hook(*args))[1])
+
+
+def never_before_others(original: Any) -> Any:
+    return lambda module, hook, prepend=False, **settings: original(module, hook, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PREPEND, reason="hooks are put before others since torch 2.0")
+@pytest.mark.parametrize("kind", ["acting_forward", "acting_forward_pre", "acting_full_backward"])
+def test_hooks_of_a_chain_that_are_not_called_one_behind_the_other(kind: str) -> None:
+    of = KINDS[kind]
+    agrees(lambda: replaced(owner(of), of.register, twice), of, "CH-01")
+    agrees(lambda: replaced(torch.nn.Module, of.then, never_before_others), of, "CH-01")
 
 
 @pytest.mark.slow

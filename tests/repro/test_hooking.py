@@ -220,7 +220,7 @@ def acting(link, factors):
             of_calls(CLOSE, "", "args", "[0]", link=1),
             "        if link == 1:\n            calls.append(args[0].clone())\n",
         ),
-        (of_calls(CLOSE, "", "args", "[0]", link=EVERY), "        calls.append(args[0].clone())\n"),
+        (of_calls(COUNT, link=EVERY), "        calls.append(link)\n"),
     ],
 )
 def test_which_hooks_of_a_chain_write_down(about: Question, noted: str) -> None:
@@ -229,13 +229,12 @@ def test_which_hooks_of_a_chain_write_down(about: Question, noted: str) -> None:
     assert hook.startswith(f"    def hook(module, args):\n{noted}        return (*(scaled(value, factor) ")
 
 
-def test_of_the_order_in_a_chain_on_forward_names_alone_are_written_down() -> None:
+def test_of_the_order_in_a_chain_on_forward_places_alone_are_written_down() -> None:
     assert (
-        in_a_chain(case(CHAIN, kind="acting_forward"), of_calls(ORDER))
+        in_a_chain(case(CHAIN, kind="acting_forward"), of_calls(ORDER, link=EVERY))
         == """\
-names = {module: name or "net" for name, module in net.named_modules()}
 def acting(link):
-    return lambda module, args, output: calls.append(f"hook {link} of {names[module]}")
+    return lambda module, args, output: calls.append(link)
 """
     )
 

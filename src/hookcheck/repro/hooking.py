@@ -230,7 +230,7 @@ class Hooking:
             returned = returned.replace("for i, g in enumerate(", "for factor, g in zip(factors, ")
         else:
             self.helpers = [_SCALED]
-        lines = [_PATHS] if asked.relation == ORDER else []
+        lines: list[str] = []
         if asked.relation == ORDER and not backward:  # it does not matter what is returned
             self.helpers, factors = [], ["", "", ""]
             lines += ["def acting(link):", f"    return lambda {self._parameters()}: {self._noting()[0]}", ""]
@@ -258,10 +258,8 @@ class Hooking:
         asked = self.asked
         if asked.place != CALLS:
             return []
-        if asked.relation == ORDER:
-            return [f'calls.append(f"hook {{link}} of {{{self._name}}}")']
         if asked.link == EVERY:
-            return [self._note()]
+            return ["calls.append(link)"]
         conditions = " and ".join(filter(None, [f"link == {asked.link}", self._condition()]))
         return [f"if {conditions}:", f"    {self._note()}"]
 
@@ -281,9 +279,6 @@ _HOOKS = ("hook", "pack", "unpack")
 
 _NAMES = 'names = {module: name for name, module in net.named_modules(prefix="net")}'
 """The line that gives modules the names that findings have for them."""
-
-_PATHS = 'names = {module: name or "net" for name, module in net.named_modules()}'
-"""The line that gives them the names that findings on chains of hooks have."""
 
 _SCALED = """def scaled(value, factor):
     floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())

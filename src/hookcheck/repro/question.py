@@ -45,7 +45,7 @@ REQUIRES_GRAD, MODULE = "requires_grad", "module"
 
 
 EVERY = -1
-"""The place of all hooks of a chain."""
+"""The place of all hooks of a chain: the question is whether, each time, one is called behind the other."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def question(sighting: Sighting) -> Question:
     if relation == site.KEPT_ALIVE:
         return Question(ALIVE, SAME, path=expression(case, finding.observed[0]))
     if relation == site.ORDER:
-        return _of_order(finding)
+        return _of_order(case, finding)
     if where.kind == site.CALL:
         return _of_how_often(case, sighting.subject, finding)
     if relation == site.AS_WITHOUT_HOOKS:
@@ -138,10 +138,12 @@ def _of_one_call(case: Case, subject: Any, finding: Finding) -> Finding:
     return lacks_the_output(missing[0].gradient, answers.left)
 
 
-def _of_order(finding: Finding) -> Question:
+def _of_order(case: Case, finding: Finding) -> Question:
     """Two names of hooks that come in the wrong order, the one that should be first before the other."""
     expected, observed = _names(finding.expected), _names(finding.observed)
-    pairs = zip(expected, expected[1:])
+    if case.kind.then and expected[0].startswith("hook "):
+        return Question(CALLS, ORDER, link=EVERY)
+    pairs = (pair for pair in zip(expected, expected[1:]) if expected.index(pair[0]) < expected.index(pair[1]))
     due = next((pair for pair in pairs if observed.index(pair[0]) > observed.index(pair[1])), tuple(expected[:2]))
     return Question(CALLS, ORDER, expected=list(due))
 
@@ -166,8 +168,9 @@ def _of_how_often(case: Case, subject: Any, finding: Finding) -> Question:
     if isinstance(subject, CallTrace):
         due_to_node = len(case.as_nodes[subject.path].due) if where.name else expected  # it is of one pass, if named
         return Question(CALLS, COUNT, path=subject.path, expected=due_to_node)
-    path = where.call.path if where.call else where.name
-    return Question(CALLS, COUNT, path=path, expected=expected, link=0 if where.call else EVERY)
+    if case.kind.then and where == site.Site(site.CALL):
+        return Question(CALLS, COUNT, link=EVERY)
+    return Question(CALLS, COUNT, path=where.call.path if where.call else where.name, expected=expected)
 
 
 _ATTRIBUTES: Mapping[str, str] = {

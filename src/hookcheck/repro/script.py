@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hookcheck.contract.clause import clause_named
+from hookcheck.hooks.acts import FORWARD
 from hookcheck.hooks.kinds import HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
@@ -29,6 +30,7 @@ from hookcheck.repro.question import (
     DTYPE,
     EQUAL,
     ERROR,
+    EVERY,
     LENGTH,
     ORDER,
     SAME,
@@ -176,6 +178,9 @@ class _Judged:
 
     def _calls(self, case: Case, asked: Question) -> tuple[str, str]:
         of = taken(case.kind, asked)
+        if asked.link == EVERY:
+            chain = [*range(len(FORWARD))]
+            return "calls", f"{{}} == {chain} * (len({{}}) // {len(chain)})"
         if asked.relation == COUNT:
             self.expected = str(asked.expected)
             return "len(calls)", "{} == expected"
@@ -270,7 +275,7 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
         lines += [f"control = {first}"] if first else []
         lines.append(f"experiment = {second}")
     lines += ["gc.collect()"] if asked.place == ALIVE else []
-    lines += [f"# {why}"] if asked.relation == ORDER and why else []
+    lines += [f"# {why}"] if why and (asked.relation == ORDER or asked.link == EVERY) else []
     runs = ["control", "experiment"] if first or control.value else ["experiment"]
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")

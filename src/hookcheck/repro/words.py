@@ -21,6 +21,7 @@ from hookcheck.repro.question import (
     DTYPE,
     EQUAL,
     ERROR,
+    EVERY,
     LENGTH,
     MODULE,
     ORDER,
@@ -120,6 +121,8 @@ def registered(kind: HookKind) -> str:
 def _called(sighting: Sighting, asked: Question) -> str:
     case = sighting.case
     calls = len(case.events.get(asked.path, ())) if asked.path in case.events else len(case.observed.events)
+    if asked.link == EVERY:
+        return "a call of the first hook is not followed by those of the others"
     if asked.relation == COUNT:
         calls = len(case.events.get(asked.path, ()))
         what = "a gradient is retained" if case.kind.call == RETAINED else "the hook is called"
@@ -177,6 +180,8 @@ def _parts(module: Composite) -> list[str]:
 
 def derivation(case: Case, asked: Question) -> str:
     """Why that is expected, in one line."""
+    if asked.link == EVERY:
+        return "of one call of a module the first hook, then the second, then the third"
     if asked.place == CALLS and asked.relation == COUNT:
         return _how_often(case, asked)
     if asked.relation == ORDER:
