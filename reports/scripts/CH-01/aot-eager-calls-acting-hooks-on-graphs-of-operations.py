@@ -1,21 +1,14 @@
-# torch 2.11.0: hookcheck repro f235d36f727c4e44 --clause CH-01 --kind acting_forward
+# torch 2.11.0: hookcheck repro f235d36f727c4e44 --clause CH-01 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on a module of astensor: the hook is called twice, not 6 times."""
+"""register_module_forward_pre_hook on a module of astensor: a call of the first hook is not …"""
 
 import torch
 from torch import nn
 
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
     raise SystemExit(3)
-
-
-def compiled(module, backend):
-    def call(*args):
-        return module(*args)
-
-    return torch.compile(call, backend=backend)
 
 
 class Net(nn.Module):
@@ -28,31 +21,26 @@ def scaled(value, factor):
     return factor * value if floating else value
 
 
-def run():
-    calls = []
-    net = Net()
-    x = torch.ones(1, 1, requires_grad=True)
-
-    def acting(link, factor):
-        def hook(module, args, output):
-            calls.append(1)
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
-
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
-    for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
-    compiled(net, "aot_eager")(x)
-    return len(calls)
+calls = []
+net = Net()
+x = torch.ones(1, 1, requires_grad=True)
 
 
-expected = 6  # forward once, backward never
-experiment = run()
+def acting(link, factor):
+    def hook(module, args):
+        calls.append(link)
+        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
+
+    return hook
+
+
+torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0, 0.5)))
+for module in net.modules():
+    module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
+    module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+torch.compile(lambda *args: net(*args), backend="aot_eager")(x)
+
+experiment = calls
+# of one call of a module the first hook, then the second, then the third
 print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+raise SystemExit(0 if experiment == [0, 1, 2] * (len(experiment) // 3) else 1)
