@@ -167,8 +167,9 @@ def test_explain_a_clause() -> None:
     assert "grad_input[i] is the gradient" in out
 
 
-def test_explain_an_entry_of_the_ledger() -> None:
-    for entry in load()[::20]:
+@pytest.mark.parametrize("share", [20, pytest.param(1, marks=pytest.mark.slow)])
+def test_explain_an_entry_of_the_ledger(share: int) -> None:
+    for entry in load()[::share]:
         row = lines("explain", entry.id)[-1]
         assert (row["what"], row["why"].split(), row["torch"]) == ("ledger entry", entry.why.split(), str(entry.torch))
         assert (row["families"], row["says"]) == (list(entry.families) or ["all"], entry.says)

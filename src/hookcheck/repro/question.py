@@ -45,7 +45,7 @@ REQUIRES_GRAD, MODULE = "requires_grad", "module"
 
 
 EVERY = -1
-"""The place of all hooks of a chain: the question is whether, each time, one is called behind the other."""
+"""The place of all hooks of a chain: is each of them called right behind the one before it?"""
 
 
 @dataclass(frozen=True)
