@@ -21,7 +21,7 @@ from hookcheck.probe.run import release
 from hookcheck.report.archive import archive
 from hookcheck.report.causes import Cause, causes
 from hookcheck.repro.formatting import WIDTH
-from hookcheck.repro.search import LONGEST
+from hookcheck.repro.heading import LONGEST
 from hookcheck.run.reproduction import reduced_script
 from hookcheck.suite import conformance_folder
 

@@ -190,6 +190,16 @@ def test_what_no_hook_is_around_is_run_as_it_is() -> None:
     assert Hooking(case(), RAISED, False, "").within(["y = net(x)"]) == ["y = net(x)"]
 
 
+def test_a_hook_on_all_modules_is_removed_where_another_run_comes() -> None:
+    about = of_calls(COUNT, link=EVERY)
+    once = Hooking(case(CHAIN, kind="acting_forward"), about, False, "")
+    again = Hooking(case(CHAIN, kind="acting_forward"), about, False, "", again=True)
+    (registering,) = (line for line in once.lines if "register_module" in line)
+    assert [f"handle = {line}" if line == registering else line for line in once.lines] == again.lines
+    assert once.within(["net(x)"]) == ["net(x)"]
+    assert again.within(["net(x)"]) == ["net(x)", "handle.remove()"]
+
+
 def in_a_chain(c: Case, about: Question) -> str:
     """What is written of a hook in a chain, its registration left out."""
     written = Hooking(c, about, False, "")

@@ -15,16 +15,16 @@ from torch import nn
 
 from hookcheck.contract.ledger import Ledger
 from hookcheck.hooks.kinds import KINDS
-from hookcheck.repro.choice import chosen, controls
+from hookcheck.repro.choice import chosen
 from hookcheck.repro.formatting import WIDTH
 from hookcheck.repro.heading import FAILS, ending
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ITS_OWN, ONES, in_parts, network
-from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
+from hookcheck.repro.question import TYPE, VALUE, Question
 from hookcheck.repro.script import Control, Way, script
 from hookcheck.repro.sighting import Sighting, sightings
 from hookcheck.topology.layers.linear import Linear
-from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology, statements
+from hookcheck.topology.model import Apply, Backward, Call, Grad, Input, Sequential, Topology
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.ops.reduction import Sum
 from hookcheck.topology.primitive import Array
@@ -126,21 +126,6 @@ def test_what_leaks_is_named_at_once() -> None:
 def test_many_parameters_of_one_number_are_filled_together() -> None:
     setup = network(replace(SMALL, module=Sequential((Linear(1, 1), Linear(1, 1)))), ITS_OWN, "").setup
     assert "for parameter in net.parameters():\n    nn.init.constant_(parameter, 1.0)" in "\n".join(setup)
-
-
-def test_a_control_calls_the_net_and_goes_back() -> None:
-    sighting = seen(SMALL, "backward", "GI-01")
-    nets = [control.topology for control in controls(sighting, question(sighting)) if control.topology]
-    assert nets
-    for net in nets:
-        assert {type(act) for act in statements(net)} >= {Call, Backward}
-        assert all(act.outputs for act in statements(net) if isinstance(act, Backward))
-
-
-def test_what_is_held_against_a_run_without_hooks_has_that_alone_as_its_control() -> None:
-    sighting = seen(SMALL, "backward", "GI-01")
-    for about in (Question(VALUE, SAME, path="y"), Question(VALUE, TYPE, path="y")):
-        assert [*controls(sighting, about)] == [Control(hooked=True)]
 
 
 def test_runs_of_which_one_may_use_what_the_other_compiled_begin_anew() -> None:

@@ -22,7 +22,7 @@ from hookcheck.report.archive import Archive, read_folder
 from hookcheck.report.causes import Cause, Example, causes
 from hookcheck.report.drawing import report
 from hookcheck.repro.formatting import WIDTH
-from hookcheck.repro.search import LONGEST
+from hookcheck.repro.heading import LONGEST
 from hookcheck.repro.verify import SHOWS, here
 from hookcheck.run.reproduction import (
     Made,

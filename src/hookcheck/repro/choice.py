@@ -12,33 +12,28 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
-from itertools import islice, product
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 from hookcheck.errors import HookcheckError
-from hookcheck.hooks.kinds import BACKWARD, KINDS
-from hookcheck.oracle.graph import Tensor
-from hookcheck.oracle.trace import trace
 from hookcheck.probe.compiling import compiles, compiling
 from hookcheck.probe.garbage import young
-from hookcheck.probe.run import lacking
 from hookcheck.probe.state import preserved
 from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT
-from hookcheck.repro.network import ITS_OWN, ONES, RANDOM, network
-from hookcheck.repro.question import ALIVE, CALLS, ERROR, SAME, VALUE, WARNINGS, Question, question
-from hookcheck.repro.reduce import INVALID, one_step_away
+from hookcheck.repro.controls import controls
+from hookcheck.repro.heading import LONGEST, TOO_LONG
+from hookcheck.repro.network import ITS_OWN, ONES, RANDOM
+from hookcheck.repro.question import ERROR, SAME, VALUE, Question, question
+from hookcheck.repro.reduce import INVALID
 from hookcheck.repro.script import Control, Way, parts_of
 from hookcheck.repro.shorter import shorter
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Backward, Call, Grad, Topology, statements
-from hookcheck.topology.tree import Ref
-from hookcheck.topology.values import values
 
-NEIGHBOURS = 200
-"""So many networks that are one step away are tried as a control."""
+ALONE = "no control: no run that is one step away passes"
+"""What a script says of which that is so."""
 
 NAME = "repro"
 """The module that a script is while it runs in this process."""
@@ -57,7 +52,7 @@ def chosen(sighting: Sighting) -> Chosen:
     Raises:
         HookcheckError: none does.
     """
-    why, asked = "no script shows it", question(sighting)
+    why, asked, remark = "no script shows it", question(sighting), ALONE
 
     def run(text: str) -> tuple[int | None, str]:
         with compiling(sighting.case.topology):
@@ -66,12 +61,16 @@ def chosen(sighting: Sighting) -> Chosen:
     for control in controls(sighting, asked):
         for way in _ways(control, asked, compiles(sighting.case.topology)):
             try:
-                parts = parts_of(sighting, asked, way)
+                parts = parts_of(sighting, asked, replace(way, remark="" if control else remark))
             except INVALID:
                 continue
             code, said = run(parts.text)
             if code == 1 and _raised(sighting, asked) in said:
-                return Chosen(shorter(parts, run).text, asked)
+                text = shorter(parts, run).text
+                if not control or text.count("\n") <= LONGEST:
+                    return Chosen(text, asked)
+                remark = TOO_LONG
+                break
             why = said or why
     raise HookcheckError(
         f"no script that shows {sighting.symptom.clause} on this network can be written yet ({why}); "
@@ -154,58 +153,3 @@ def _ways(control: Control, asked: Question, compiled: bool) -> Iterator[Way]:
     anew = (False, True) if compiled and control.hooked else (False,)
     for fresh, numbers, everywhere in product(anew, drawn, (False, True)):
         yield Way(control, numbers, everywhere, fresh)
-
-
-def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
-    """What may pass, the plainest first; at last nothing at all."""
-    case = sighting.case
-    if asked.compared:
-        yield Control(hooked=True)
-        return
-    compared = asked.place in (ALIVE, WARNINGS)
-    if compared or (asked.place in (ERROR, VALUE) and not sighting.symptom.unhooked):
-        yield Control(hooked=True)
-    if case.kind.call == BACKWARD and case.kind.variant == "legacy":
-        full = KINDS["full_backward" if case.kind.scope == "module" else "global_full_backward"]
-        if not lacking(full.name) and asked.place == CALLS:
-            yield Control(register=full.register)
-    if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
-        yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
-    classes = set(network(case.topology, ONES, "").classes)
-    acting = _acts(case.topology)
-    for near in islice(_near(case.topology), NEIGHBOURS):
-        try:
-            known = classes.issuperset(network(near, ONES, "").classes)
-        except INVALID:
-            continue
-        if known and _acts(near) == acting:
-            yield Control(topology=near)
-    yield Control()
-
-
-def _near(topology: Topology) -> Iterator[Topology]:
-    """Networks that differ in one step, those first whose backward starts at the output, or another tensor of it."""
-    outputs: list[Ref] = []
-    with contextlib.suppress(*INVALID):
-        outputs = [Ref("y", path) for path in _tensors(trace(topology, values(topology)).names.get("y"))]
-    for i, statement in enumerate(topology.main):
-        if isinstance(statement, (Backward, Grad)):
-            for output in (output for output in outputs if statement.outputs != (output,)):
-                changed = replace(statement, outputs=(output,), cotangents=statement.cotangents[:1])
-                yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
-    yield from one_step_away(topology)
-
-
-def _acts(topology: Topology) -> tuple[bool, bool]:
-    """Whether main calls the net, and goes back: where a hook is never due, nothing that it could be given is wrong."""
-    called = any(isinstance(act, Call) and not act.target for act in statements(topology))
-    return called, any(isinstance(act, (Backward, Grad)) and bool(act.outputs) for act in statements(topology))
-
-
-def _tensors(value: object, path: tuple[int | str, ...] = ()) -> Iterator[tuple[int | str, ...]]:
-    """Where the tensors are in what a call gives."""
-    if isinstance(value, Tensor):
-        yield path
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (tuple, list)) else ()
-    for key, entry in entries:
-        yield from _tensors(entry, (*path, key))

@@ -10,6 +10,12 @@ from hookcheck.repro.formatting import WIDTH
 LACKS = 3
 """The exit code of a script whose torch lacks the API, or whose machine lacks the device."""
 
+LONGEST = 60
+"""So many lines a script has at most."""
+
+TOO_LONG = f"no control: with one the script would pass {LONGEST} lines"
+"""What a script says that has none since it would be too long."""
+
 FAILS = 2
 """The exit code of a script whose control fails: then its experiment says nothing."""
 

@@ -44,19 +44,22 @@ class Hooking:
     ``named`` are names in main that they speak of.
     """
 
-    def __init__(self, case: Case, asked: Question, everywhere: bool, register: str) -> None:
-        """``register`` names the parameter that holds which function registers, or is empty."""
+    def __init__(self, case: Case, asked: Question, everywhere: bool, register: str, again: bool = False) -> None:
+        """``register`` names the parameter that holds which function registers, or is empty; ``again`` says that what
+        is registered for all modules must go, since another run comes."""
         self.kind, self.asked, self.case = case.kind, asked, case
         self.everywhere = everywhere
         self.register = register
+        self.again = again
+        self._removing: list[str] = []
         self.helpers: list[str] = []
         self.named = ""
         self.lines = self._lines()
 
     def within(self, main: Sequence[str]) -> list[str]:
-        """The lines of main, in what hooks on saved tensors need."""
+        """The lines of main, in what hooks on saved tensors need, and those that remove what would be left."""
         if self.kind.scope != "run":
-            return list(main)
+            return [*main, *self._removing]
         saving = self._written(**self._saving())
         return [f"with {saving}:", *(f"    {line}" for line in main)]
 
@@ -239,7 +242,9 @@ class Hooking:
             lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
             lines += [f"        return {returned}", "", "    return hook", ""]
         given = [f"acting({', '.join(filter(None, (str(link), str(factor))))})" for link, factor in enumerate(factors)]
-        lines += [self._written(hook=given[0]), "for module in net.modules():"]
+        self._removing = ["handle.remove()"] if self.again else []
+        handle = "handle = " if self.again else ""
+        lines += [f"{handle}{self._written(hook=given[0])}", "for module in net.modules():"]
         for link in (2, 1) if PREPEND else (1, 2):
             more = ", prepend=True" if PREPEND and link == 1 else ""
             acting = self._marked(given[link])

@@ -17,10 +17,10 @@ from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import WHOLE, Program
 from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
-from hookcheck.repro.heading import LACKS
+from hookcheck.repro.heading import LACKS, LONGEST, TOO_LONG
 from hookcheck.repro.raising import raising
 from hookcheck.repro.said import amount, facts_of, failing, last, raised, stated
-from hookcheck.repro.search import LONGEST, WITHOUT, InTime, Run, Search
+from hookcheck.repro.search import WITHOUT, InTime, Run, Search
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
 from hookcheck.repro.turns import one_turn, two_turns
@@ -195,9 +195,8 @@ NEAR = 2
 """So many of them where each is tried to the end."""
 
 READ_ALONE = "no control: nothing is run, only names are looked up"
-TOO_LONG = "no control: with one the script would pass 60 lines"
 LATE = "no control: the time was up before one was tried"
-"""What a script says that has none, beside `WITHOUT`."""
+"""What a script says that has none, beside `WITHOUT` and `TOO_LONG`."""
 
 ROOM = 12
 """So many of them a control takes at most that most scripts have."""

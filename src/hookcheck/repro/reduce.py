@@ -179,12 +179,7 @@ def _leaps(topology: Topology) -> Iterator[Topology]:
 
 def one_step_away(topology: Topology) -> Iterator[Topology]:
     """Networks that a structural step leads to, whether they run or not."""
-    content = encode(topology)
-    for smaller in _contents(content):
-        try:
-            yield decode(smaller)
-        except (*INVALID, HookcheckError):
-            continue
+    yield from decoded(_contents(encode(topology)))
     if not topology.counting:
         yield replace(topology, counting=True)
     if topology.dtype != "float32":
@@ -193,31 +188,40 @@ def one_step_away(topology: Topology) -> Iterator[Topology]:
         yield replace(topology, dtype="float32")
 
 
+def decoded(contents: Iterator[Content]) -> Iterator[Topology]:
+    """The topologies among them."""
+    for content in contents:
+        try:
+            yield decode(content)
+        except (*INVALID, HookcheckError):
+            continue
+
+
 def _contents(content: Content) -> Iterator[Content]:
-    yield from _edited(content, _child)
+    yield from edited(content, _child)
     yield from _passed_by(content)
-    yield from _edited(content, _without_an_item)
+    yield from edited(content, _without_an_item)
     yield from _without_argument(content)
-    yield from _edited(content, _without_a_field)
-    yield from _edited(content, _without_parameters)
+    yield from edited(content, _without_a_field)
+    yield from edited(content, _without_parameters)
     for large in sorted(set(_numbers(content)), reverse=True):
         for small in (1, 2, 3):
             if small < large:
                 yield _replaced(content, large, small)
-    yield from _edited(content, _plain)
-    yield from _edited(content, _smaller_number)
+    yield from edited(content, _plain)
+    yield from edited(content, _smaller_number)
 
 
-def _edited(content: Content, edits: Callable[[Content], Iterator[Content]]) -> Iterator[Content]:
+def edited(content: Content, edits: Callable[[Content], Iterator[Content]]) -> Iterator[Content]:
     """``content`` with an edit at one place, outer places first."""
     yield from edits(content)
     if isinstance(content, dict):
         for key, item in content.items():
-            for new in _edited(item, edits) if key not in ("name", "out", "path", "seed") else ():
+            for new in edited(item, edits) if key not in ("name", "out", "path", "seed") else ():
                 yield {**content, key: new}
     elif isinstance(content, list):
         for i, item in enumerate(content):
-            for new in _edited(item, edits):
+            for new in edited(item, edits):
                 yield [*content[:i], new, *content[i + 1 :]]
 
 
@@ -305,7 +309,7 @@ def _passed_by(content: Content) -> Iterator[Content]:
             for body, gives in _shortened(part["body"], part["gives"]):
                 yield {**part, "body": body, "gives": gives}
 
-    yield from _edited(content, inside)
+    yield from edited(content, inside)
 
 
 def _shortened(body: list[Content], gives: Content) -> Iterator[tuple[list[Content], Content]]:

@@ -23,6 +23,7 @@ from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, network
+from hookcheck.repro.overriding import CONTROL, overriding
 from hookcheck.repro.question import (
     ALIVE,
     CALLS,
@@ -62,17 +63,22 @@ class Control:
     topology: Topology | None = None
     value: str = ""
 
+    def __bool__(self) -> bool:
+        """Whether there is one."""
+        return self != Control()
+
 
 @dataclass(frozen=True)
 class Way:
     """A way to write a script: its control, the numbers that tensors have (see `hookcheck.repro.network`), whether
     hooks are put ``everywhere`` or where the fault shows alone, and whether each run is a ``fresh`` one, to which
-    nothing is left of what the other compiled."""
+    nothing is left of what the other compiled; and a ``remark`` on it."""
 
     control: Control
     numbers: str = ONES
     everywhere: bool = False
     fresh: bool = False
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,16 +114,22 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     if way.control.value:
         value = judged.result.replace(taken(case.kind, asked), f"{way.control.value}.grad")
         way = replace(way, control=replace(way.control, value=value))
-    hooking = Hooking(case, asked, way.everywhere, _register(way))
+    other = way.control.topology
+    hooking = Hooking(case, asked, way.everywhere, _register(way), again=other is not None)
     named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
     named = f"{named} {asked.path}" if asked.place == ALIVE else named
     parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
-    other = way.control.topology
-    leaking = any("leaked" in text for text in parts.classes)
+    classes = list(parts.classes)
+    leaking = any("leaked" in text for text in classes)
     main = [*parts.setup, *_hooked(hooking, way), *hooking.within(parts.main)]
     if other is not None:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
-        main = forked(main, [*changed.setup, *hooking.lines, *hooking.within(changed.main)])
+        setup = list(changed.setup)
+        its_own = overriding(classes, [text for text in changed.classes if text not in classes])
+        if its_own:
+            classes.append(its_own[1])
+            setup = [line.replace(f"{its_own[0]}(", f"{CONTROL}(") for line in setup]
+        main = forked(main, [*setup, *hooking.lines, *hooking.within(changed.main)])
     main = [line for line in main if line != "leaked = {}"]
     raises = case.observed.raised is not None and asked.place in (WARNINGS, CALLS)
     raises |= case.plain.raised is not None and asked.compared
@@ -125,10 +137,10 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     fresh = ["torch.compiler.reset()"] if way.fresh else []
     run = _function(way, [*calls, *fresh, *main], asked, judged, raises)
     return Parts(
-        _header(sighting, asked),
+        "\n".join([_header(sighting, asked), *([f"# {way.remark}"] if way.remark else [])]),
         (*parts.imports, *([SUPPRESS] if raises else []), *MODULES.get(asked.place, ())),
         _guard(case.kind, case.topology, case.device),
-        "\n\n\n".join([*(["leaked = {}"] if leaking else []), *parts.classes, *hooking.helpers, run]),
+        "\n\n\n".join([*(["leaked = {}"] if leaking else []), *classes, *hooking.helpers, run]),
         "\n".join(
             [*_in_full(sighting, asked), _verdict(way, asked, judged, case.kind.register, derivation(case, asked))]
         ),

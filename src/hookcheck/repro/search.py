@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Optional
 
 from hookcheck.repro.contrast import STATES, ended, lists_what_is_wrong, vain
+from hookcheck.repro.heading import LONGEST
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.opening import left_open
 from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
@@ -57,9 +58,6 @@ class InTime:
 
 WITHOUT = "no control: the fault shows whichever part is left out or changed"
 """What a script says that has none."""
-
-LONGEST = 60
-"""So many lines a script has at most."""
 
 
 @dataclass(frozen=True)

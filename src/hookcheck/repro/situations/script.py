@@ -13,9 +13,8 @@ from hookcheck.programs.program import Program
 from hookcheck.repro.choice import executed
 from hookcheck.repro.editing import quoted
 from hookcheck.repro.formatting import WIDTH, formatted
-from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
+from hookcheck.repro.heading import LACKS, LONGEST, ending, header, release, since_guard
 from hookcheck.repro.links import links
-from hookcheck.repro.search import LONGEST
 from hookcheck.repro.situations.acting import SceneWriter, Unwritable
 from hookcheck.repro.situations.blocks import FLAG, merged, rendered
 from hookcheck.repro.situations.needs import registering, since, with_needs

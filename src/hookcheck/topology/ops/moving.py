@@ -15,10 +15,19 @@ from hookcheck.topology.primitive import MOST, Array, Gradients, Op, Operand, Sh
 
 @dataclass(frozen=True)
 class Clone(Rule):
-    """``x.clone()``: ``dx = v``."""
+    """``x.clone()``, in the order of ``x`` in memory, or ``contiguous``: ``dx = v``."""
+
+    contiguous: bool = False
 
     complex_since = "1.8"
-    _text = "{0}.clone()"
+
+    @classmethod
+    def _settings(cls, draw: st.DrawFn, shape: Shape) -> tuple[Any, ...]:
+        return (draw(st.booleans()),)
+
+    def source(self, *arguments: str) -> str:
+        """The call, which names the order in memory if it is not that of ``x``."""
+        return f"{arguments[0]}.clone({'memory_format=torch.contiguous_format' if self.contiguous else ''})"
 
     def value(self, x: Array) -> Array:
         """``x``."""

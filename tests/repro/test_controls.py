@@ -1,0 +1,134 @@
+"""What is a script's control? Two of its runs without hooks, networks one step away, and a class of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from hookcheck.repro.choice import ALONE, chosen, executed
+from hookcheck.repro.controls import controls
+from hookcheck.repro.grown import COPY, grown
+from hookcheck.repro.heading import TOO_LONG
+from hookcheck.repro.overriding import overriding
+from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
+from hookcheck.repro.script import Control, Way, script
+from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, statements
+from hookcheck.topology.ops.moving import Clone
+from hookcheck.topology.ops.views import Transpose
+from hookcheck.topology.source import source
+from hookcheck.topology.tree import Ref
+
+from .test_script import SMALL, seen
+
+TURNED = Topology(
+    Composite(
+        (("act", Sigmoid()),),
+        ("x",),
+        (Apply("t", Transpose(0, 1), (Ref("x"),)), Call("h", "act", (Ref("t"),))),
+        Ref("h"),
+    ),
+    (Input("x", (2, 3), requires_grad=True), Input("v", (3, 2))),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),), (Ref("v"),))),
+    dtype="float32",
+)
+"""A layer that is given a view which is not contiguous."""
+
+
+def test_a_control_calls_the_net_and_goes_back() -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    nets = [control.topology for control in controls(sighting, question(sighting)) if control.topology]
+    assert nets
+    for net in nets:
+        assert {type(act) for act in statements(net)} >= {Call, Backward}
+        assert all(act.outputs for act in statements(net) if isinstance(act, Backward))
+
+
+def test_what_is_held_against_a_run_without_hooks_has_that_alone_as_its_control() -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    for about in (Question(VALUE, SAME, path="y"), Question(VALUE, TYPE, path="y")):
+        assert [*controls(sighting, about)] == [Control(hooked=True)]
+
+
+def refusing_views(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """A layer that takes contiguous tensors alone."""
+    if not x.is_contiguous():
+        raise RuntimeError("x must be contiguous")
+    return torch.sigmoid(x)
+
+
+def beside_a_copy(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The script whose control makes a contiguous copy of what the layer is given."""
+    with monkeypatch.context() as broken:
+        broken.setattr(nn.Sigmoid, "forward", refusing_views)
+        sighting = seen(TURNED, "acting_forward_pre", "AG-01")
+        tried = (control for control in controls(sighting, question(sighting)) if _copies(control.topology))
+        texts = (script(sighting, question(sighting), Way(control)) for control in tried)
+        return next(text for text in texts if executed(text)[0] == 1)
+
+
+def _copies(topology: Topology | None) -> bool:
+    return topology is not None and "contiguous_format" in source(topology).modules
+
+
+def test_what_is_wrong_of_a_view_is_right_of_a_contiguous_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = beside_a_copy(monkeypatch)
+    assert "class Control(Net):\n    def forward(self, x):\n" in text
+    assert ".clone(memory_format=torch.contiguous_format)" in text
+    assert "(Net if experiment else Control)()" in text
+    assert executed(text)[0] == 0
+
+
+def test_a_control_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = beside_a_copy(monkeypatch)
+
+    def refusing(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError
+
+    monkeypatch.setattr(nn.Sigmoid, "forward", refusing)
+    assert executed(text)[0] not in (0, 1)
+
+
+def test_a_script_without_a_control_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Sigmoid, "forward", refusing_views)
+    sighting = seen(TURNED, "acting_forward_pre", "AG-01")
+    monkeypatch.setattr("hookcheck.repro.choice.controls", lambda *_: iter([Control()]))
+    text = chosen(sighting).text
+    assert f"\n# {ALONE}\n" in text
+    assert "run(" not in text
+    monkeypatch.setattr("hookcheck.repro.choice.controls", controls)
+    monkeypatch.setattr("hookcheck.repro.choice.LONGEST", 1)
+    assert f"\n# {TOO_LONG}\n" in chosen(sighting).text
+
+
+def test_what_is_grown_has_one_thing_more() -> None:
+    nets = [*grown(replace(TURNED, inputs=(Input("x", (2, 3)), *TURNED.inputs[1:])))]
+    asking = [net for net in nets if any(i.requires_grad for i in net.inputs)]
+    assert [[i.name for i in net.inputs if i.requires_grad] for net in asking] == [["x"], ["v"]]
+    others = [net for net in nets if net not in asking]
+    copies = [act.op for net in others for act in statements(net) if isinstance(act, Apply) and act.out == COPY]
+    places = ["the argument in main", "that of transpose", "that of act", "what is given back"]
+    assert copies == [Clone()] * len(places) + [Clone(contiguous=True)] * len(places)
+
+
+NET = "class Net(nn.Module):\n"
+SAME_FORWARD, OTHER_FORWARD = (f"    def forward(self, x):\n        return {text}" for text in ("x", "-x"))
+CONSTRUCTED = "    def __init__(self):\n        pass\n\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ([f"{NET}{OTHER_FORWARD}"], ("Net", f"class Control(Net):\n{OTHER_FORWARD}")),
+        ([], None),
+        ([f"{NET}{CONSTRUCTED}{OTHER_FORWARD}"], None),
+        ([f"{NET}    scale = 2"], None),
+        ([f"class Part(nn.Module):\n{OTHER_FORWARD}"], None),
+    ],
+)
+def test_a_class_of_the_control_has_another_forward_alone(others: list[str], expected: object) -> None:
+    assert overriding([f"{NET}{SAME_FORWARD}"], others) == expected
+    assert overriding([], others) is None
