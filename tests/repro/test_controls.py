@@ -100,8 +100,10 @@ def test_a_script_without_a_control_says_why(monkeypatch: pytest.MonkeyPatch) ->
     assert f"\n# {ALONE}\n" in text
     assert "run(" not in text
     monkeypatch.setattr("hookcheck.repro.choice.controls", controls)
-    monkeypatch.setattr("hookcheck.repro.choice.LONGEST", 1)
+    monkeypatch.setattr("hookcheck.repro.choice.LONGEST", text.count("\n"))
     assert f"\n# {TOO_LONG}\n" in chosen(sighting).text
+    monkeypatch.setattr("hookcheck.repro.choice.LONGEST", text.count("\n") - 1)
+    assert "no control" not in chosen(sighting).text
 
 
 def test_what_is_grown_has_one_thing_more() -> None:

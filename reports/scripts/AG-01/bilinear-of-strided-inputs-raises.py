@@ -22,9 +22,20 @@ class Net(nn.Module):
         return self.m1(self.m0(c[0][0], c[0][0], c[0][0])[0], a1)
 
 
-try:
-    net = Net()
+class Control(Net):
+    def forward(self, c, a1):
+        copy = self.m0(c[0][0], c[0][0], c[0][0])[0].clone(memory_format=torch.contiguous_format)
+        return self.m1(copy, a1)
+
+
+def run(experiment):
+    net = (Net if experiment else Control)()
     net(([torch.ones(2, 2, 2)],), torch.ones(2, 2, 2))
+
+
+run(experiment=False)  # the control raises nothing
+try:
+    run(experiment=True)
 except Exception as error:
     print(f"experiment: {type(error).__name__}: {error}")
     raise SystemExit(1)

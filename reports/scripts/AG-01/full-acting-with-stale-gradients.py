@@ -3,6 +3,7 @@
 # dependencies = ["torch"]
 # ///
 """a module of Softsign: x.grad is wrong."""
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

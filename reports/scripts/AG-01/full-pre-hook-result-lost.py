@@ -10,24 +10,32 @@ from torch import nn
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_pre_hook"):
     raise SystemExit(3)
 
-net = nn.Linear(1, 1, bias=False)
-nn.init.constant_(net.weight, 1.0)
 
+def run(experiment):
+    net = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(net.weight, 1.0)
+    x = torch.tensor([1.0]) if experiment else torch.tensor([1.0], requires_grad=True)
 
-def acting(link, factors):
-    def hook(module, grad_output):
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_output))
+    def acting(link, factors):
+        def hook(module, grad_output):
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_output)
+            )
 
-    return hook
+        return hook
 
+    handle = torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
+    for module in net.modules():
+        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
+        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
+    net(x).backward()
+    handle.remove()
+    return net.weight.grad[0, 0].item()
 
-torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
-for module in net.modules():
-    module.register_full_backward_pre_hook(acting(2, (0.03125,)))
-    module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
-net(torch.tensor([1.0])).backward()
 
 expected = 0.25  # chain rule: Linear dx = v W̄
-experiment = net.weight.grad[0, 0].item()
-print("experiment:", experiment)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

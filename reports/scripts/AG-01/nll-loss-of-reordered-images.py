@@ -18,10 +18,20 @@ class Net(nn.Module):
         return self.m0(x.permute(0, 3, 1, 2), a0)
 
 
-try:
-    net = Net()
+class Control(Net):
+    def forward(self, x, a0):
+        return self.m0(x.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format), a0)
+
+
+def run(experiment):
+    net = (Net if experiment else Control)()
     x = torch.ones(2, 2, 2, 3, requires_grad=True)
     net(x, torch.tensor([[[2, 1], [0, 1]], [[1, 2], [2, 1]]])).backward()
+
+
+run(experiment=False)  # the control raises nothing
+try:
+    run(experiment=True)
 except Exception as error:
     print(f"experiment: {type(error).__name__}: {error}")
     raise SystemExit(1)

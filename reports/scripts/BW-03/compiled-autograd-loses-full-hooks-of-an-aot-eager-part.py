@@ -25,17 +25,21 @@ class Net(nn.Module):
         return compiled(self.m0)(x)
 
 
-calls = []
-net = Net()
-x = torch.ones(1)
-net.m0.register_full_backward_hook(torch.compiler.disable(lambda *args: calls.append(1)))
-from torch._dynamo import compiled_autograd
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones(1) if experiment else torch.ones(1, requires_grad=True)
+    net.m0.register_full_backward_hook(torch.compiler.disable(lambda *args: calls.append(1)))
+    from torch._dynamo import compiled_autograd
 
-with compiled_autograd._enable(lambda graph: graph.forward):
-    y = net(x)
-    y.backward()
+    with compiled_autograd._enable(lambda graph: graph.forward):
+        y = net(x)
+        y.backward()
+    return len(calls)
+
 
 expected = 1  # forward once, backward once
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

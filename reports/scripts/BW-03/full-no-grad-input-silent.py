@@ -11,12 +11,18 @@ from torch import nn
 if not hasattr(nn.Module, "register_full_backward_hook"):
     raise SystemExit(3)
 
-calls = []
-net = nn.Linear(1, 1, bias=False)
-net.register_full_backward_hook(lambda *args: calls.append(1))
-net(torch.ones(1)).backward()
+
+def run(experiment):
+    calls = []
+    net = nn.Linear(1, 1, bias=False)
+    x = torch.ones(1) if experiment else torch.ones(1, requires_grad=True)
+    net.register_full_backward_hook(lambda *args: calls.append(1))
+    net(x).backward()
+    return len(calls)
+
 
 expected = 1  # forward once, backward once
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

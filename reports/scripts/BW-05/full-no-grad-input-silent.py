@@ -21,12 +21,17 @@ class Net(nn.Module):
         return self.m0(self.m0(x1))
 
 
-calls = []
-net = Net()
-net.m0.register_full_backward_hook(lambda *args: calls.append(1))
-net(torch.ones(1)).backward()
+def run(experiment):
+    calls = []
+    net = Net()
+    x1 = torch.ones(1) if experiment else torch.ones(1, requires_grad=True)
+    net.m0.register_full_backward_hook(lambda *args: calls.append(1))
+    net(x1).backward()
+    return len(calls)
+
 
 expected = 2  # forward twice, backward once
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

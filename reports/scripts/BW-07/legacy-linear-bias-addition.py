@@ -4,6 +4,7 @@
 # ///
 """register_backward_hook on Linear: grad_input has not 1 entry."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

@@ -1,9 +1,10 @@
-# torch 1.8.0: hookcheck repro 39d28c7499ab81c6 --clause BW-12 --kind acting_full_backward
+# torch 1.8.0: hookcheck repro 39d28c7499ab81c6 --clause BW-12 --kind full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
 """register_full_backward_hook on Linear: writing in place raises another error."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

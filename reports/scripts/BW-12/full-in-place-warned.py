@@ -1,9 +1,10 @@
-# torch 1.8.0: hookcheck repro a2834d983e3a8b2d --clause BW-12 --kind acting_full_backward
+# torch 1.8.0: hookcheck repro a2834d983e3a8b2d --clause BW-12 --kind full_backward
 # /// script
 # dependencies = ["torch"]
 # ///
 """register_full_backward_hook on a module of ELU and sum: writing in place raises no error."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

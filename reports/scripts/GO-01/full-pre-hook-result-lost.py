@@ -4,6 +4,7 @@
 # ///
 """register_module_full_backward_pre_hook on Linear: grad_output[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn

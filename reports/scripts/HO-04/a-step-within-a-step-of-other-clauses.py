@@ -14,8 +14,6 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
 
 
 def plain(value):
-    if isinstance(value, torch.Tensor):
-        value = value.tolist()
     if type(value) in (tuple, list):
         return type(value)(map(plain, value))
     return float(f"{value:.5g}") if type(value) in (int, float) else value
@@ -25,7 +23,7 @@ def check(name, observed, expected):
     observed, expected = plain(observed), plain(expected)
     print(f"{name}: expected {expected}, observed {observed}")
     if observed != expected:
-        raise SystemExit(1)
+        raise SystemExit(2 if name == "the optimizer is given" else 1)
 
 
 parameter = nn.Parameter(torch.tensor([1.0]))
@@ -41,10 +39,12 @@ class Calling(type(first_steps_optimizer)):
 optimizer = Calling(first_steps_optimizer.param_groups, **first_steps_optimizer.defaults)
 closure = partial(torch.tensor, 7.0)
 log = []
+given = []
 
 
 def seen(optimizer, args, kwargs):
     log.append(("first", parameter.item()))
+    given.append((optimizer, args, kwargs, torch.is_grad_enabled()))
 
 
 optimizer.register_step_pre_hook(seen)
@@ -53,6 +53,7 @@ optimizer.register_step_pre_hook(
 )
 optimizer.step()
 optimizer.step(closure=closure)
+check("the optimizer is given", bool(given[0][0] is optimizer), True)
 check(
     "hooks, with the parameter",
     list(log),

@@ -4,6 +4,7 @@
 # ///
 """OptimizedModule: With ``create_graph`` a returned grad_input is a part of the graph: its …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: the fault shows whichever part is left out or changed
 
 import torch
 from torch import nn

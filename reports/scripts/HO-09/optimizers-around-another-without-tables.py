@@ -16,7 +16,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 0):
 def check(name, observed, expected):
     print(f"{name}: expected {expected}, observed {observed}")
     if observed != expected:
-        raise SystemExit(1)
+        raise SystemExit(1 if name == "register_step_pre_hook works" else 2)
 
 
 def failure(act):
@@ -26,24 +26,27 @@ def failure(act):
         return f"{type(error).__name__}: {error}".partition("\n")[0]
 
 
-distributed = torch.distributed
-if not distributed.is_available() or not getattr(distributed, "is_gloo_available", lambda: True)():
+dist = torch.distributed
+if not dist.is_available() or not getattr(dist, "is_gloo_available", lambda: True)():
     raise SystemExit(3)
-distributed.init_process_group("gloo", rank=0, world_size=1, store=distributed.HashStore())
-parameter = nn.Parameter(torch.tensor([1.0]))
-parameter.grad = torch.tensor([2.0])
-averaging_optimizer = torch.optim.SGD([parameter], lr=0.25)
-from torch.distributed.algorithms.model_averaging import averagers
+dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+for experiment in (False, True):
+    parameter = nn.Parameter(torch.tensor([1.0]))
+    parameter.grad = torch.tensor([2.0])
+    averaging_optimizer = torch.optim.SGD([parameter], lr=0.25)
+    from torch.distributed.algorithms.model_averaging import averagers
 
-averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
-optimizer = import_module("torch.distributed.optim").PostLocalSGDOptimizer(
-    averaging_optimizer, averager
-)
-log = []
+    averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
+    if experiment:
+        optimizer = import_module("torch.distributed.optim").PostLocalSGDOptimizer(
+            averaging_optimizer, averager
+        )
+    else:
+        optimizer = averaging_optimizer
 
+    def seen(optimizer, args, kwargs):
+        parameter.item()
+        torch.is_grad_enabled()
 
-def seen(optimizer, args, kwargs):
-    log.append(("first", parameter.item()))
-
-
-check("register_step_pre_hook works", failure(lambda: optimizer.register_step_pre_hook(seen)), None)
+    name = "register_step_pre_hook works" if experiment else "without PostLocalSGDOptimizer"
+    check(name, failure(lambda: optimizer.register_step_pre_hook(seen)), None)

@@ -1,8 +1,8 @@
-# torch 1.10.2: hookcheck repro ecd4e0feb5d470e3 --clause OB-01 --kind saved_tensors
+# torch 1.10.2: hookcheck repro 718bee04d55e3706 --clause OB-01 --kind saved_tensors
 # /// script
 # dependencies = ["torch"]
 # ///
-"""saved_tensors_hooks on Linear: RuntimeError: Setting default hooks but they have already …"""
+"""saved_tensors_hooks on a module under save_on_cpu: RuntimeError: Setting default hooks but …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -12,18 +12,26 @@ if not hasattr(getattr(torch.autograd, "graph", None), "saved_tensors_hooks"):
     raise SystemExit(3)
 
 
-def run():
-    try:
-        net = nn.Linear(1, 1, bias=False)
-        x = torch.ones(1)
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def run(experiment):
+    net = Net()
+    x = torch.ones((), requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+        if experiment:
             with torch.autograd.graph.save_on_cpu():
-                net(x)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
+                y = net(x)
+            y.backward()
+        else:
+            net(x).backward()
 
 
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment is None else 1)
+run(experiment=False)  # the control raises nothing
+try:
+    run(experiment=True)
+except Exception as error:
+    print(f"experiment: {type(error).__name__}: {error}")
+    raise SystemExit(1)

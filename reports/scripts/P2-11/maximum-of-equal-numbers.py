@@ -4,6 +4,7 @@
 # ///
 """register_backward_hook on ReLU: grad_output[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

@@ -3,6 +3,7 @@
 # dependencies = ["torch"]
 # ///
 """register_post_accumulate_grad_hook on a module of InstanceNorm2d and permute and …"""
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

@@ -4,6 +4,7 @@
 # ///
 """register_hook on a module of Linear: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.register_hook.html
+# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn

@@ -17,13 +17,17 @@ class Net(nn.Module):
         return x
 
 
-calls = []
-net = Net()
-x = torch.ones((), requires_grad=True)
-torch.autograd.graph.register_multi_grad_hook([x], calls.append)
-net(x).backward()
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones((), requires_grad=True)
+    torch.autograd.graph.register_multi_grad_hook([x], calls.append)
+    net(x if experiment else x.clone()).backward()
+    return len(calls)
+
 
 expected = 1  # backward once
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -4,6 +4,7 @@
 # ///
 """register_multi_grad_hook on a module of InstanceNorm2d and permute and transpose: the …"""
 # https://docs.pytorch.org/docs/stable/autograd.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

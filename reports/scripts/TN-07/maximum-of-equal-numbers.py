@@ -4,6 +4,7 @@
 # ///
 """retain_grad on a module of ReLU and maximum: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html
+# no control: no run that is one step away passes
 
 import torch
 from torch import nn

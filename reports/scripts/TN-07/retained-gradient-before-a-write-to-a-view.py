@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on a module of select and scaleinplace: the gradient is a Tensor, not a tuple."""
+"""retain_grad on a module of select and scaleinplace: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html
 
 import torch
@@ -25,21 +25,33 @@ class Net(nn.Module):
         return h0
 
 
-def run():
+class Control(Net):
+    def forward(self, x):
+        h0 = self.m0(x)
+        h0.select(-1, 0).mul_(2.0)
+        return h0.clone()
+
+
+def run(experiment):
     calls = []
-    net = Net()
-    x = torch.ones(1, requires_grad=True)
+    net = (Net if experiment else Control)()
+    x = torch.tensor([1.0], requires_grad=True)
 
     def watch(module, args, output):
-        output.retain_grad()
-        calls.append(output)
+        if output.requires_grad:
+            output.retain_grad()
+            if module is net:
+                calls.append(output)
 
-    net.register_forward_hook(watch)
+    for module in net.modules():
+        module.register_forward_hook(watch)
     net(x).backward()
-    return type(calls[0].grad).__name__
+    return calls[0].grad[0].item()
 
 
-expected = "tuple"  # hook()
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+expected = 1.0  # chain rule: Taken, then Pasted, then ScaleInplace
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected) <= 5e-04:
+    raise SystemExit(2)  # the control fails
+raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -67,8 +67,9 @@ def chosen(sighting: Sighting) -> Chosen:
             code, said = run(parts.text)
             if code == 1 and _raised(sighting, asked) in said:
                 text = shorter(parts, run).text
-                if not control or text.count("\n") <= LONGEST:
-                    return Chosen(text, asked)
+                fits = text.count("\n") <= LONGEST
+                if fits or not control:
+                    return Chosen(text if fits else text.replace(f"# {remark}\n", "", 1), asked)
                 remark = TOO_LONG
                 break
             why = said or why

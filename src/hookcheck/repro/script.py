@@ -118,6 +118,8 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     hooking = Hooking(case, asked, way.everywhere, _register(way), again=other is not None)
     named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
     named = f"{named} {asked.path}" if asked.place == ALIVE else named
+    unlike = set(case.topology.inputs) ^ set(other.inputs) if other else set()
+    named = " ".join([named, *(i.name for i in unlike)])  # in both they have a line, as short as the other
     parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
     classes = list(parts.classes)
     leaking = any("leaked" in text for text in classes)
