@@ -10,9 +10,11 @@ import pytest
 
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.verdict import CRASHED
-from hookcheck.programs.host_kinds import COMPILED, KINDS
+from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS
+from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
-from hookcheck.programs.on_hosts import ALONE, by_host, by_reason, clauses_on_hosts
+from hookcheck.programs.on_hosts import by_host, by_reason, clauses_on_hosts
+from hookcheck.programs.program import programs
 from hookcheck.record.judged import MET, NOT_RUN, NOTHING, OTHER_HOOKS, JudgedTogether, by_axes, by_clause, judged
 from hookcheck.record.model import Folded
 from hookcheck.record.reading import read, read_folded
@@ -119,4 +121,14 @@ def test_why_a_clause_does_not_run_on_a_host() -> None:
     assert on_hosts["SD-01", "replica"].reason == ""
     assert "save" in on_hosts["SD-01", "pruned"].reason
     assert on_hosts["RG-04", "AveragedModel"].without[-1:] == ("* for a module",)
-    assert ALONE in {row.reason for row in on_hosts.values()}
+    assert on_hosts["RG-06", "pruned, undone"].without == ("names",)
+
+
+def test_a_clause_that_runs_on_no_host_is_named_as_one() -> None:
+    on_some = {row.clause for row in clauses_on_hosts() if not row.reason}
+    assert {row.clause for row in clauses_on_hosts()} - on_some == {*ON_NO_HOST}
+
+
+def test_what_runs_in_a_process_of_its_own_runs_on_no_host() -> None:
+    of_hosts = {one for _, chapters in ON_HOSTS for chapter in chapters for one in programs(chapter)}
+    assert {one.id for one in of_hosts if one.alone} == {*ON_NO_HOST}

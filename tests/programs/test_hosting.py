@@ -15,7 +15,7 @@ from hookcheck.programs import nets, watching
 from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, fitting, is_meant
 from hookcheck.programs.check import Check
 from hookcheck.programs.compiling import fresh
-from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
+from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import OPTIMIZERS
 from hookcheck.programs.hosting import MODULES, hosted, named, untrue
 from hookcheck.programs.nets import net, times, weighted
@@ -56,7 +56,7 @@ def test_what_is_named_is_there() -> None:
         assert {*kind.names} <= {*MODULES}
         for pattern in chain(kind.but, *kind.before.values()):  # of an id, of a chapter, or of an id and a fact
             assert fnmatch.filter(ids | {*chapters()}, pattern.partition(": ")[0]), pattern
-    assert {*AS_MADE} <= ids
+    assert {*ON_NO_HOST} <= ids
 
 
 def test_a_host_leaves_out_clauses_chapters_or_single_facts() -> None:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
+from hookcheck.programs import host_registering as registering
 from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release
 from hookcheck.programs.host_classes import temporary, with_methods
 from hookcheck.programs.host_quantised import (
@@ -139,31 +140,35 @@ class Kind:
     saves: tuple[str, ...] = ("weight",)
 
 
-AS_MADE = dict.fromkeys(
-    ("RG-01", "RG-03", "RG-06"), "it is about what registers while a module is made, and each host makes more"
-)
+ON_NO_HOST = {
+    "LB-05": "it is not so on a plain module, in any release, and what it runs there never ends",
+    "SZ-29": "it starts processes, which the process of a run may not, and each of them imports torch anew",
+}
+"""Clauses of those chapters that run on no host, with the reason."""
+
 NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-17", "U-18")
 """Of the clauses on state dicts those that say what is in them; the others hold whatever is."""
 
 COMPUTED = {
+    **registering.COMPUTED,
     **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
     "LB-03: gradients of nn.Linear": "a weight that is computed has Nodes of its own, which legacy hooks meet",
 }
 
 ITERATED = {"FW-21": "each call in training comes nearer to the singular value, which moves the last bits"}
-BUFFERS = ("RG-02: what is no buffer", "RG-04: * for a buffer")
 OBSERVED = {
     **dict.fromkeys(NAMES_AND_NUMBERS, "what an observer sees is saved as well"),
     "EX-10": "an observer is a module too, which hooks on all modules meet",
 }
 
-PARTS_OF_ITS_OWN = dict.fromkeys((*BUFFERS, "RG-04: *"), "what is made here registers parts of its own")
 OBSERVING = "to quantise a weight an observer is called, which hooks on all modules meet"
-QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
+QUANTISED = {**registering.PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
     **dict.fromkeys(
         (*NAMES_AND_NUMBERS, "SD-03", "SD-14"), "its weight is packed, and is nothing that these clauses could write to"
     ),
+    **registering.ANOTHER,
+    "RG-06": "its weight is packed, and is no parameter that a hook could return",
     "SD-12": "a packed weight is loaded by a method of its own, which passes strict=False on",
     "LB-03": "the same of the weight that it writes to",
     **dict.fromkeys(("FW-21", "EX-10"), "it gives no gradient, with or without hooks"),
@@ -184,6 +189,8 @@ WRAPPED = dict.fromkeys(
     "hooks on all modules meet the wrapper and the module in it; torch warns of the call that is more",
 )
 
+MODULE_WITHIN = ("RG-03: submodules under hooks *", "RG-04: * for a module")
+
 KINDS = {
     "own methods": Kind(with_methods),
     "hooked before": Kind(_hooked_before),
@@ -194,18 +201,18 @@ KINDS = {
         {**COMPUTED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
         saves=("parametrizations.weight.original",),
     ),
-    "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9)),
+    "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9), but=registering.UNDONE),
     "pruned": Kind(
         partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED, saves=("weight_orig", "weight_mask")
     ),
-    "pruned, undone": Kind(partial(_there_and_back, "pruned")),
+    "pruned, undone": Kind(partial(_there_and_back, "pruned"), but=registering.UNDONE),
     "spectral_norm": Kind(
         partial(_weighty, _spectral_normed),
         LAYERS,
         but={**COMPUTED, **ITERATED},
         saves=("weight_orig", "weight_u", "weight_v"),
     ),
-    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS),
+    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS, but=registering.UNDONE),
     "parametrizations.spectral_norm": Kind(
         partial(_weighty, _spectral_normed_by_parametrization),
         LAYERS,
@@ -219,27 +226,27 @@ KINDS = {
     "prepared to be trained": Kind(
         prepared_to_train,
         ("Linear",),
-        but=OBSERVED,
+        but={**OBSERVED, **registering.ANOTHER},
         saves=("weight", "weight_fake_quant.*", "activation_post_process.*"),
     ),
     "SyncBatchNorm-converted": Kind(
         _converted,
         ("Identity",),
-        but=dict.fromkeys(BUFFERS, "what is made here registers buffers itself, of None"),
+        but=dict.fromkeys(registering.BUFFERS, "what is made here registers buffers itself, of None"),
     ),
     "AveragedModel": Kind(
         lambda module: import_module("torch.optim.swa_utils").AveragedModel(module),
         ("Identity", "times"),
         but={
             **WRAPPED,
-            **dict.fromkeys(BUFFERS, "an average registers how many it is of, while it is made"),
-            "RG-04: * for a module": "an average registers the module that it is made of",
+            **dict.fromkeys(registering.BUFFERS, "an average registers how many it is of, while it is made"),
+            **dict.fromkeys(MODULE_WITHIN, "an average registers the module that it is made of"),
         },
     ),
     "DataParallel": Kind(
         lambda module: nn.DataParallel(module),
         ("Identity", "times"),
-        but={**WRAPPED, "RG-04: * for a module": "a DataParallel registers the module that it is made of"},
+        but={**WRAPPED, **dict.fromkeys(MODULE_WITHIN, "a DataParallel registers the module that it is made of")},
     ),
     "quantised dynamically": Kind(
         quantised_dynamically,
@@ -252,40 +259,44 @@ KINDS = {
         saves=("scale", "zero_point", "_packed_params.*"),
     ),
     "quantised": Kind(quantised, ("Identity", "times"), but=QUANTISED, before={(1, 10): {"U-04": OBSERVING}}),
-    "fused by name": Kind(fused_by_name, ("Identity", "times"), but=PARTS_OF_ITS_OWN),
+    "fused by name": Kind(fused_by_name, ("Identity", "times"), but=registering.PARTS_OF_ITS_OWN),
     "temporary": Kind(temporary, but=TEMPORARY),
     "weight_norm": Kind(
         partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED, saves=("weight_g", "weight_v")
     ),
-    "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS),
-    "was lazy": Kind(_was_lazy, ("Linear",), (1, 13)),
+    "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS, but=registering.UNDONE),
+    "was lazy": Kind(_was_lazy, ("Linear",), (1, 13), registering.LAZY),
     "still lazy": Kind(
         _still_lazy,
         ("Linear",),
         (1, 13),
-        dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
+        {
+            **registering.LAZY,
+            **dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
+        },
     ),
     "fused layers": Kind(
         _fused,
         ("Linear",),
         (1, 13),
-        dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well"),
+        {**registering.ANOTHER, **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well")},
         saves=("weight", "bias"),
     ),
-    "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND)),
-    "shallow copy": Kind(copy.copy),
-    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS),
-    "replica": Kind(_replica, (*LAYERS, *BY_HAND)),
+    "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND), but=registering.COPIED),
+    "shallow copy": Kind(copy.copy, but=registering.ANOTHER),
+    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS, but=registering.COPIED),
+    "replica": Kind(_replica, (*LAYERS, *BY_HAND), but=registering.ANOTHER),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),
         LAYERS,
-        but={"SD-13": "it counts calls of a hook that is refused"},
+        but={**registering.SCRIPTED, "SD-13": "it counts calls of a hook that is refused"},
         refuses="is not supported on ScriptModules",
     ),
     "GraphModule": Kind(
         _traced,
         (*LAYERS, *BY_HAND),
         but={
+            **registering.ANOTHER,
             "HD-05": "a GraphModule is part of a cycle, which only the collector frees",
             "GL-15": "a GraphModule is pickled by its code, and says so",
         },
@@ -324,12 +335,15 @@ WITHOUT_BACKWARD = (
 
 _OPTIMIZED = {
     **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
+    **registering.ANOTHER,
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
     **WRAPPED,
 }
 
 COMPILED = {
-    "OptimizedModule": Kind(_optimized, (*LAYERS, *BY_HAND), (2, 1), _OPTIMIZED, saves=("_orig_mod.weight",)),
+    "OptimizedModule": Kind(
+        _optimized, (*LAYERS, *BY_HAND), (2, 1), {**_OPTIMIZED, **registering.OPTIMIZED}, saves=("_orig_mod.weight",)
+    ),
     # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
     # that hooks come and go between calls of what is compiled, as TC-02 says.
     "OptimizedModule of a container": Kind(
@@ -342,6 +356,7 @@ COMPILED = {
                 ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12", "SD-14"))),
                 "an OptimizedModule of a Sequential has no parts by number",
             ),
+            "RG-03: containers": "the Sequential in it registers what is appended",
             "FW-08: a module inside another": "one inside of another is called as the module that it is made of",
             "U-03: in * a forward_hook that comes in a forward": "forward knows the module inside alone, without hooks",
             "LB-02: a module of one Node": "torch warns of hooks on all modules",

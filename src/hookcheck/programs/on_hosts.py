@@ -12,10 +12,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, left_out
-from hookcheck.programs.host_kinds import AS_MADE
+from hookcheck.programs.host_kinds import ON_NO_HOST
 from hookcheck.programs.program import Program, programs
-
-ALONE = "it runs in a process of its own"
 
 
 @dataclass(frozen=True)
@@ -33,13 +31,13 @@ def clauses_on_hosts() -> Iterator[ClauseOnHost]:
     """Each of the clauses on each host."""
     for kinds, chapters in ON_HOSTS:
         for host, kind in kinds.items():
-            reasons = {**AS_MADE, **kind.but}
+            reasons = {**ON_NO_HOST, **kind.but}
             for chapter in chapters:
                 yield from (_on_host(one, host, chapter, reasons) for one in programs(chapter))
 
 
 def _on_host(one: Program, host: str, chapter: str, reasons: Mapping[str, str]) -> ClauseOnHost:
-    why = next((why for _, why in left_out(reasons, one.id, chapter)), ALONE if one.alone else "")
+    why = next((why for _, why in left_out(reasons, one.id, chapter)), "")
     facts = (pattern.partition(": ") for pattern in reasons if ": " in pattern)
     return ClauseOnHost(
         one.id, host, why, () if why else tuple(fact for id, _, fact in facts if fnmatchcase(one.id, id))

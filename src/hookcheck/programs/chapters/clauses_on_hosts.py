@@ -22,7 +22,7 @@ from hookcheck.probe.compiling import unlogged
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import dynamo, fresh
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.host_kinds import AS_MADE, COMPILED, KINDS, Kind
+from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
 from hookcheck.programs.hosting import hosted, untrue
 from hookcheck.programs.processes import process_group
@@ -48,7 +48,7 @@ ON_HOSTS = (
 def is_meant(kind: Kind, *words: str) -> str | None:
     """Why a host of that kind is meant to make untrue what has one of ``words``: an id, a chapter, a fact; or None."""
     earlier = [reasons.items() for release, reasons in kind.before.items() if not offered(release)]
-    return next((why for _, why in left_out(dict(chain(AS_MADE.items(), kind.but.items(), *earlier)), *words)), None)
+    return next((why for _, why in left_out(dict(chain(ON_NO_HOST.items(), kind.but.items(), *earlier)), *words)), None)
 
 
 def left_out(reasons: Mapping[str, str], *words: str) -> Iterator[tuple[str, str]]:
@@ -61,7 +61,7 @@ def fitting(kind: Kind, chapters: tuple[str, ...]) -> Iterator[Program]:
     for chapter in chapters:
         for one in programs(chapter):
             major, minor = map(int, one.since.split("."))
-            if offered((major, minor)) and not one.alone and not is_meant(kind, one.id, chapter):
+            if offered((major, minor)) and not is_meant(kind, one.id, chapter):
                 yield one
 
 

@@ -35,7 +35,7 @@ def refuses(*arguments: Any) -> None:
 def runs_for_parameters(check: Check) -> None:
     """On every registration of a parameter the hook gets module, name and parameter; what it returns is registered."""
     seen: list[Any] = []
-    empty: Any = nn.Module()
+    empty: Any = nn.Identity()
     first, second, third = (nn.Parameter(torch.ones(n)) for n in (1, 2, 3))
     with globally("parameter_registration_hook", keeping(seen)):
         linear = nn.Linear(2, 3)
@@ -64,7 +64,7 @@ def runs_for_parameters(check: Check) -> None:
         nn.utils.parametrize.register_parametrization(empty, "a", nn.Identity())
         check.equal("names of what is parametrized", [call[1] for call in seen], ["original"])
 
-    empty = nn.Module()
+    empty = nn.Identity()
     with globally("parameter_registration_hook", partial(exchange, first, second)):
         with globally("parameter_registration_hook", partial(exchange, second, third)):
             empty.register_parameter("both", first)
@@ -81,7 +81,7 @@ def runs_for_parameters(check: Check) -> None:
 def runs_for_buffers(check: Check) -> None:
     """On every registration of a buffer the hook gets module, name and buffer; what it returns is registered."""
     seen: list[Any] = []
-    empty: Any = nn.Module()
+    empty: Any = nn.Identity()
     first, second, third = (torch.ones(n) for n in (1, 2, 3))
     with globally("buffer_registration_hook", keeping(seen)):
         norm: Any = nn.BatchNorm1d(2)
@@ -102,7 +102,7 @@ def runs_for_buffers(check: Check) -> None:
         empty.child = nn.Identity()
         check.calls("what is no buffer", len(seen), 0)
 
-    empty = nn.Module()
+    empty = nn.Identity()
     with globally("buffer_registration_hook", partial(exchange, first, second)):
         with globally("buffer_registration_hook", partial(exchange, second, third)):
             empty.register_buffer("both", first)
@@ -121,7 +121,7 @@ def runs_for_buffers(check: Check) -> None:
 def runs_for_submodules(check: Check) -> None:
     """On every registration of a submodule the hook gets module, name and submodule; what it returns is registered."""
     seen: list[Any] = []
-    empty: Any = nn.Module()
+    empty: Any = nn.Identity()
     first, second, third = nn.ReLU(), nn.Tanh(), nn.Sigmoid()
     with globally("module_registration_hook", keeping(seen)):
         sequential = nn.Sequential(first, second)
@@ -146,7 +146,7 @@ def runs_for_submodules(check: Check) -> None:
         empty.register_buffer("buffer", torch.ones(1))
         check.calls("what is no module", len(seen), 0)
 
-    empty = nn.Module()
+    empty = nn.Identity()
     with globally("module_registration_hook", partial(exchange, first, second)):
         with globally("module_registration_hook", partial(exchange, second, third)):
             empty.add_module("both", first)
@@ -196,7 +196,7 @@ def handles_remove(check: Check) -> None:
 def none_is_registered_too(check: Check) -> None:
     """Where None is registered, hooks for buffers and submodules get it, and those for parameters are not called."""
     seen: list[Any] = []
-    empty: Any = nn.Module()
+    empty: Any = nn.Identity()
     buffer, child = torch.ones(1), nn.ReLU()
     globally("parameter_registration_hook", keeping(seen))
     globally("buffer_registration_hook", keeping(seen))
