@@ -20,6 +20,10 @@ def test_coverage() -> None:
     code, out, err = asked("coverage", "--format", "pretty")
     assert (code, err) == (0, "")  # nothing of the bar that a terminal shows
     assert "\x1b" not in out
+    assert {row["axis_b"] for row in rows if row["axis_a"] == "context" and row["required"]} == {"context", "tensor"}
+    assert all(row["choice"] and not (row["topologies"] and row["may_be_missing"]) for row in rows)
+    assert "grad mode × None pattern" in out
+    assert "required and missing, without a reason: " in out
     reached = sum(row["topologies"] > 0 for row in rows)
     assert f"{reached:,} of {len(rows):,} pairs reached by 2 topologies" in out.splitlines()[-1]
 

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from hookcheck.coverage.contexts import refusal
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.contexts import CONTEXTS, MODES, STEPS
 from hookcheck.topology.corpus import read
@@ -45,22 +46,13 @@ def test_contexts_of_one_place_nest_in_the_corpus(place: str) -> None:
     assert missing == {(a, b) for a, b in due if all(apart({place: order}) for order in ((a, b), (b, a)))}
 
 
-def refusing(a: str, b: str) -> bool:
-    """Whether a table has a reason why neither of the two is in the other, or beside it."""
-    places = CONTEXTS[a].wraps, CONTEXTS[b].wraps
-    orders = [{places[0]: order} for order in ((a, b), (b, a))]
-    both = orders if places[0] == places[1] else [{places[0]: (a,), places[1]: (b,)}]
-    compiling = any((a in o and b in i) or (b in o and a in i) for o, i, _ in compiled.NOT_AROUND)
-    return all(map(apart, both)) or compiling
-
-
 def test_any_two_contexts_meet_in_the_corpus_or_there_is_a_reason() -> None:
     """Two of one place nest; others are both around something. Those that compile, by one backend or another, are
     within the others."""
     corpus = [t for family in ("context", "compiled") for t in read(conformance_folder() / "corpus", family)]
     met = {compiled.pair(*names) for t in corpus for names in (*combinations(inside(t), 2), *nesting(t))}
     pairs = {*combinations_with_replacement(CONTEXTS, 2)}
-    assert {(a, b) for a, b in pairs if compiled.pair(a, b) not in met and not refusing(a, b)} == set()
+    assert {(a, b) for a, b in pairs if compiled.pair(a, b) not in met and not refusal(a, b)} == set()
 
 
 @pytest.mark.slow

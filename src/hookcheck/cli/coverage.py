@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,15 +14,19 @@ from hookcheck.cli.output import fields, show, table, watched
 
 if TYPE_CHECKING:
     from hookcheck.coverage.members import Member
+    from hookcheck.coverage.pairs import WordPair
 
 _SCHEMAS = [
     fields(
         axis_a=("string", "an axis: one way in which networks under hooks differ"),
         word_a=("string", "a word of it"),
-        axis_b=("string", "another axis"),
+        axis_b=("string", "another axis, or that of contexts again"),
         word_b=("string", "a word of that"),
-        topologies=("integer", "how many topologies of the corpus have both at one call of a module"),
+        topologies=("integer", "how many topologies of the corpus have both"),
         reason=("string", "why none has; empty where one has; 'possible, ...' where nothing stands in the way"),
+        required=("boolean", "whether the corpus must have the pairs of these axes; else they are left to exploration"),
+        choice=("string", "why they are required, or left to exploration"),
+        may_be_missing=("string", "of one that is required and possible, why it may be missing; else empty"),
     ),
     fields(
         choices=("array", "words of three axes of networks, each with its axis"),
@@ -59,10 +63,12 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, 
     """Tell which pairs of features the corpus reaches, and why not the others.
 
     The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype, depth,
-    context and class of tensor. Two features meet where one call of a module has both.
+    context and class of tensor. Two features meet where one call of a module has both; two contexts, where one is
+    within the other or beside it. Some pairs of axes are required: the corpus has each of their pairs that is possible,
+    or there is a reason. The others are left to exploration.
 
     With --triples three features at a time are looked at: hook kind, context and tensor, and some axes with what hooks
-    are given.
+    are given. None is required: they are left to exploration.
 
     With --situations the axes are those that hooks of every kind are met in: site, context, tensor, host, optimizer,
     what is done before, between forward and backward and in a hook, by twos and some by threes.
@@ -137,15 +143,33 @@ def _of_networks(shape: str) -> None:
 
     from rich.console import Group
 
+    from hookcheck.coverage import required
+    from hookcheck.coverage.contexts import contexts_met
     from hookcheck.coverage.pairs import covered
-    from hookcheck.coverage.sentences import columns, counts, missing, summary
+    from hookcheck.coverage.sentences import CHOSEN, chosen, columns, counts, missing, required_and_missing, summary
 
     corpus = _corpus()
-    pairs, topologies = covered(_watched(corpus)), sum(map(len, corpus.values()))
+    members = tuple(chain.from_iterable(corpus.values()))
+    pairs = (*covered(_watched(corpus)), *contexts_met(members))
+    allowed = required.missing(pairs)
+
+    def row(pair: WordPair) -> Mapping[str, Any]:
+        choice = required.choice(pair.axis_a, pair.axis_b)
+        more = {"required": choice.required, "choice": choice.why, "may_be_missing": allowed.get(pair, "")}
+        return {**asdict(pair), **more}
+
     show(
-        map(asdict, pairs),
+        map(row, pairs),
         shape,
-        lambda: Group(table(counts(pairs), columns()), *missing(pairs), "", summary(pairs, topologies)),
+        lambda: Group(
+            table(counts(pairs), columns()),
+            *missing(pairs),
+            "",
+            table(chosen(pairs), CHOSEN),
+            *required_and_missing(pairs),
+            "",
+            summary(pairs, len(members)),
+        ),
     )
 
 

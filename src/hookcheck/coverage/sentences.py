@@ -8,6 +8,8 @@ from typing import Any
 
 from hookcheck.coverage.axes import axes
 from hookcheck.coverage.pairs import WordPair, WordTriple
+from hookcheck.coverage.required import CHOICES, PairChoice, choice
+from hookcheck.coverage.required import missing as missing_of_required
 from hookcheck.coverage.rules import POSSIBLE
 
 
@@ -17,7 +19,7 @@ def columns() -> tuple[str, ...]:
 
 
 def counts(pairs: Iterable[WordPair]) -> list[Mapping[str, str]]:
-    """A row for each axis but the first: reached and all pairs with each axis before it."""
+    """A row for each axis but the first: reached and all pairs with each axis before it, and of contexts."""
     total: Counter[tuple[str, str]] = Counter()
     reached: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
@@ -30,12 +32,38 @@ def counts(pairs: Iterable[WordPair]) -> list[Mapping[str, str]]:
     ]
 
 
+CHOSEN = ("axes", "required", "reached", "ruled out", "missing", "why")
+"""The columns of `chosen`."""
+
+
+def chosen(pairs: Iterable[WordPair]) -> list[Mapping[str, str]]:
+    """A row for each choice of axes: whether their pairs are required, how many are there, and how many are not."""
+    rows: dict[PairChoice, Counter[str]] = {each: Counter() for each in CHOICES}
+    for pair in pairs:
+        rows[choice(pair.axis_a, pair.axis_b)][_outcome(pair)] += 1
+    return [
+        {
+            "axes": " × ".join(each.axes).replace("*", "any other"),
+            "required": "yes" if each.required else "no",
+            **{column: f"{row[column]:,}" for column in ("reached", "ruled out")},
+            "missing": f"{row['possible']:,}",
+            "why": each.why,
+        }
+        for each, row in rows.items()
+    ]
+
+
+def required_and_missing(pairs: Iterable[WordPair]) -> list[str]:
+    """What is required and missing, by the reason why it may be."""
+    why = Counter(missing_of_required(pairs).values())
+    return ["", *(f"required and missing, {reason or 'without a reason'}: {_plural(why[reason])}" for reason in why)]
+
+
 def by_threes(triples: Iterable[WordTriple]) -> list[Mapping[str, str]]:
     """A row for each three axes: how many of their words meet, cannot, or could and do not."""
     rows: dict[str, Counter[str]] = {}
     for triple in triples:
-        outcome = "reached" if triple.topologies else "possible" if triple.reason in POSSIBLE else "ruled out"
-        rows.setdefault(" × ".join(axis for axis, _ in triple.words), Counter())[outcome] += 1
+        rows.setdefault(" × ".join(axis for axis, _ in triple.words), Counter())[_outcome(triple)] += 1
     return [{"axes": axes, **{column: f"{row[column]:,}" for column in THREES[1:]}} for axes, row in rows.items()]
 
 
@@ -75,6 +103,10 @@ def summary(pairs: Iterable[WordPair], topologies: int) -> str:
         f"{numbers['reached']:,} of {_plural(sum(numbers.values()))} reached by {topologies:,} topologies; "
         f"{numbers[False]:,} ruled out, {numbers[True]:,} possible"
     )
+
+
+def _outcome(met: WordPair | WordTriple) -> str:
+    return "reached" if met.topologies else "possible" if met.reason in POSSIBLE else "ruled out"
 
 
 def _listed(axis: str, words: Iterable[str]) -> str:
