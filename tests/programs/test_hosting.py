@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -12,17 +14,19 @@ import pytest
 from hookcheck.contract.clause import CLAUSES, PIN, Clause, Subject
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs import nets, watching
-from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, fitting, is_meant
-from hookcheck.programs.check import Check
+from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, CHAPTERS_OF_OPTIMIZERS, fitting, is_meant, replaced
+from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import fresh
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import OPTIMIZERS
 from hookcheck.programs.hosting import MODULES, hosted, named, untrue
+from hookcheck.programs.making import makes
 from hookcheck.programs.nets import net, times, weighted
-from hookcheck.programs.program import Program, chapters
+from hookcheck.programs.program import Program, chapters, programs
 
 
-def makes(check: Check) -> None:
+def makes_each(check: Check) -> None:
     """Makes a module by each name, and an optimizer."""
     modules = (nn.Linear(1, 1), nn.Identity(), nn.Sequential(), times(2.0), weighted(3.0), net(lambda module, x: x))
     check.equal("the modules that are marked", [hasattr(module, "mark") for module in modules], [False] * 6)
@@ -31,7 +35,7 @@ def makes(check: Check) -> None:
     check.true("what is made elsewhere", not hasattr(watching.nested()[0], "mark"))
 
 
-HERE = Program("XX-01", PIN, "Makes.", "1.8", "nowhere", ("here",), Subject.PROGRAM, makes)
+HERE = Program("XX-01", PIN, "Makes.", "1.8", "nowhere", ("here",), Subject.PROGRAM, makes_each)
 
 
 def marked(module: Any) -> Any:
@@ -47,6 +51,48 @@ def test_what_a_program_makes_is_replaced_while_it_runs() -> None:
         assert set(untrue(HERE, "cpu")) == {"the modules that are marked", "the optimizer"}
     assert set(untrue(HERE, "cpu")) == set()
     assert (nets.times, watching.times) == (times, times)
+
+
+def makes_elsewhere(check: Check) -> None:
+    """Makes modules otherwise."""
+    check.true("a module", isinstance(nn.ReLU(), nn.Module))
+    check.true("a part", type("Net", (nn.Module,), {"forward": lambda module, x: x})().training)
+
+
+def makes_by_others(check: Check) -> None:
+    """Makes modules by a table, by a function of another one, and inside of what is called later."""
+    check.true("by a table", TABLE["partial"]() is not None)
+    check.true("by watching", watching.linear() is not None)
+    check.true("later", [lambda: weighted(1.0)] != [])
+
+
+TABLE = {"partial": partial(lambda make: make(), lambda: nn.Sequential())}
+
+
+def test_by_which_names_a_program_makes_something() -> None:
+    names = {*MODULES, "SGD"}
+    assert makes(HERE) == names
+    assert makes(replace(HERE, judge=makes_elsewhere)) == frozenset()
+    assert makes(replace(HERE, judge=makes_by_others)) == {"Sequential", "weighted"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chapter", [*CHAPTERS, *CHAPTERS_OF_OPTIMIZERS])
+def test_what_a_program_makes_as_it_runs_is_what_its_code_says(chapter: str) -> None:
+    for one in programs(chapter):
+        if not one.alone and offered(tuple(map(int, one.since.split(".")))):
+            names = set[str]()
+            modules = {name: partial(noted_by, names, name) for name in MODULES}
+            with suppress(NotOffered, NotRun), hosted(one, modules, partial(noted_by, names, "SGD")):
+                untrue(one, "cpu")
+            names = names - {"SGD"} if chapter in CHAPTERS else names & {"SGD"}
+            assert names <= makes(one), one.id
+            assert bool(names) == bool(replaced(Kind(marked), one)), one.id
+
+
+def noted_by(names: set[str], name: str, other: Any) -> Any:
+    names.add(name)
+    return other
 
 
 def test_what_is_named_is_there() -> None:

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, left_out
-from hookcheck.programs.host_kinds import ON_NO_HOST
+from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, left_out, replaced
+from hookcheck.programs.host_kinds import ON_NO_HOST, Kind
 from hookcheck.programs.program import Program, programs
+
+OTHERWISE = "it makes its modules or optimizers otherwise than by the names of which the host takes the place"
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,12 @@ def clauses_on_hosts() -> Iterator[ClauseOnHost]:
         for host, kind in kinds.items():
             reasons = {**ON_NO_HOST, **kind.but}
             for chapter in chapters:
-                yield from (_on_host(one, host, chapter, reasons) for one in programs(chapter))
+                yield from (_on_host(one, host, kind, reasons) for one in programs(chapter))
 
 
-def _on_host(one: Program, host: str, chapter: str, reasons: Mapping[str, str]) -> ClauseOnHost:
-    why = next((why for _, why in left_out(reasons, one.id, chapter)), "")
+def _on_host(one: Program, host: str, kind: Kind, reasons: Mapping[str, str]) -> ClauseOnHost:
+    otherwise = "" if replaced(kind, one) else OTHERWISE
+    why = next((why for _, why in left_out(reasons, one.id, one.chapter)), otherwise)
     facts = (pattern.partition(": ") for pattern in reasons if ": " in pattern)
     return ClauseOnHost(
         one.id, host, why, () if why else tuple(fact for id, _, fact in facts if fnmatchcase(one.id, id))

@@ -19,12 +19,14 @@ from itertools import chain
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
 from hookcheck.probe.compiling import unlogged
+from hookcheck.programs import hosting
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import dynamo, fresh
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
 from hookcheck.programs.hosting import hosted, untrue
+from hookcheck.programs.making import makes
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import Program, program, programs
 
@@ -61,8 +63,13 @@ def fitting(kind: Kind, chapters: tuple[str, ...]) -> Iterator[Program]:
     for chapter in chapters:
         for one in programs(chapter):
             major, minor = map(int, one.since.split("."))
-            if offered((major, minor)) and not is_meant(kind, one.id, chapter):
+            if offered((major, minor)) and replaced(kind, one) and not is_meant(kind, one.id, chapter):
                 yield one
+
+
+def replaced(kind: Kind, one: Program) -> frozenset[str]:
+    """The names by which a program makes what is another thing on a host of that kind."""
+    return makes(one) & {*(hosting.OPTIMIZERS if one.chapter in CHAPTERS_OF_OPTIMIZERS else kind.names)}
 
 
 @dataclass(frozen=True)
