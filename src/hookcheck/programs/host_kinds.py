@@ -190,6 +190,7 @@ WRAPPED = dict.fromkeys(
 )
 
 MODULE_WITHIN = ("RG-03: submodules under hooks *", "RG-04: * for a module")
+"""What does not hold where a host registers the module that it is made of."""
 
 KINDS = {
     "own methods": Kind(with_methods),
