@@ -343,7 +343,12 @@ _OPTIMIZED = {
 
 COMPILED = {
     "OptimizedModule": Kind(
-        _optimized, (*LAYERS, *BY_HAND), (2, 1), {**_OPTIMIZED, **registering.OPTIMIZED}, saves=("_orig_mod.weight",)
+        _optimized,
+        (*LAYERS, *BY_HAND),
+        (2, 1),
+        {**_OPTIMIZED, **registering.OPTIMIZED},
+        before={(2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"}},
+        saves=("_orig_mod.weight",),
     ),
     # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
     # that hooks come and go between calls of what is compiled, as TC-02 says.
