@@ -69,4 +69,20 @@ FAULTS = (
         (),
         "2.3",
     ),
+    Fault(
+        "a scaler keeps the arguments of the step to itself",
+        lambda: edited(
+            torch.amp.GradScaler, "_maybe_opt_step", ("optimizer.step(*args, **kwargs)", "optimizer.step()")
+        ),
+        ("OP-21",),
+        (),
+        "2.3",
+    ),
+    Fault(
+        "a scaler keeps what the step gives to itself",
+        lambda: edited(torch.amp.GradScaler, "step", ("retval = self._maybe_opt_step", "self._maybe_opt_step")),
+        ("OP-21",),
+        (),
+        "2.3",
+    ),
 )

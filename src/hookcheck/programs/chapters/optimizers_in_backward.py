@@ -77,3 +77,13 @@ def step_hooks_see_unscaled_gradients(check: Check) -> None:
         scaler.step(optimizer)
         scaler.update()
         check.order(f"{name}: hooks", log, [("scaled", 8.0), ("pre", 2.0, 1.0), ("post", 2.0, 0.5)])
+
+    class Given(torch.optim.SGD):
+        def step(self, *words: Any, **named: Any) -> Any:
+            return [*words, named]
+
+    optimizer, given = Given([parameter], lr=0.25), list[Any]()
+    optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: given.append([args[-1], kwargs]))
+    what = scaler.step(optimizer, "word", named=7)
+    check.equal("arguments of the step that a scaler was given, in a hook", given, [["word", {"named": 7}]], "argument")
+    check.equal("what the step of a scaler gives", what, ["word", {"named": 7}])
