@@ -25,6 +25,8 @@ GENERATORS = {
     "grad": ("torch._functorch.eager_transforms", "grad_increment_nesting"),
     "jvp": ("torch._functorch.eager_transforms", "jvp_increment_nesting"),
     "vmap": ("torch._functorch.vmap", "vmap_increment_nesting"),
+    "set_checkpoint_early_stop": ("torch.utils.checkpoint", "set_checkpoint_early_stop"),
+    "set_checkpoint_debug_enabled": ("torch.utils.checkpoint", "set_checkpoint_debug_enabled"),
 }
 """Contexts that are generators, those of transforms among them."""
 

@@ -55,6 +55,13 @@ def packing(log: list[Any]) -> AbstractContextManager[Any]:
     return hooks
 
 
+def of_checkpoints() -> dict[str, bool]:
+    """Those that set something for checkpoints, which came with 2.1, and what they are to set."""
+    offered = vars(import_module("torch.utils.checkpoint"))
+    names = {"set_checkpoint_early_stop": False, "set_checkpoint_debug_enabled": True}
+    return {name: value for name, value in names.items() if name in offered}
+
+
 def contexts(log: list[Any], modes: dict[str, Any]) -> dict[str, Way]:
     """Those around a call and its backward."""
     graph, profiler = torch.autograd.graph, torch.autograd.profiler
@@ -68,6 +75,7 @@ def contexts(log: list[Any], modes: dict[str, Any]) -> dict[str, Way]:
         "allow_mutation_on_saved_tensors": graph.allow_mutation_on_saved_tensors,
         "dual_level": import_module("torch.autograd.forward_ad").dual_level,
         "record_function": partial(profiler.record_function, "a name"),
+        **{name: partial(tool(name), value) for name, value in of_checkpoints().items()},
         **modes,
     }
     return {name: around(manager) for name, manager in managers.items()}
@@ -95,6 +103,7 @@ def settings(log: list[Any], modes: dict[str, Any]) -> dict[str, Any]:
     before = len(log)
     one.exp()
     packed, log[before:] = len(log) - before, []
+    checkpoints = vars(import_module("torch.utils.checkpoint"))
     with torch.device("cpu"):
         dual = import_module("torch.autograd.forward_ad")
         return {
@@ -104,6 +113,8 @@ def settings(log: list[Any], modes: dict[str, Any]) -> dict[str, Any]:
             "anomalies": torch.is_anomaly_enabled(),
             "threads": getattr(torch._C, "_is_multithreading_enabled", bool)(),
             "packed": packed,
+            "early stop": checkpoints.get("_enable_checkpoint_early_stop"),
+            "debug": checkpoints.get("_checkpoint_debug_enabled"),
             "a level": dual._current_level,
             "a transform": torch._C._functorch.peek_interpreter_stack() is not None,
             **{name: mode.sees() for name, mode in modes.items()},
