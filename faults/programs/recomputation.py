@@ -11,6 +11,7 @@ import torch
 import torch.utils.checkpoint
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .checkpointing import calling, plainly
 
 Patch = AbstractContextManager[None]
@@ -100,5 +101,16 @@ FAULTS = (
         ("CK-25",),
         kinds=(),
         since="2.5",
+    ),
+    Fault(
+        "selective checkpointing: what was saved is used again",
+        lambda: edited(
+            torch.utils.checkpoint._CachedTorchDispatchMode,
+            "__torch_dispatch__",
+            ("func_storage[idx] = _CONSUMED", "pass"),
+        ),
+        ("CK-25",),
+        kinds=(),
+        since="2.13",
     ),
 )

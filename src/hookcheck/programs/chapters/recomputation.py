@@ -221,6 +221,9 @@ def what_is_selectively_saved_is_not_computed_again(check: Check) -> None:
             of_input = of_output * factor * HALF[1]
             check.equal(f"{name}: calls of the full backward hook", log[3:], [[[of_input], [of_output]]])
             check.equal(f"{name}: gradient", x.grad, [of_input])
+        y = _selective(_sine_and_exponential([], lambda output: None), leaf(0.5), asked)
+        check.works(f"{form}: a backward that keeps the graph", partial(y.backward, retain_graph=True))
+        check.raises(f"{form}: a second one", RuntimeError, y.backward, "backward an extra time")
         y = _selective(_sine_and_exponential([], lambda output: output.mul_(2)), leaf(0.5), asked)
         check.raises(f"{form}, a hook that writes", RuntimeError, y.backward, "has been mutated")
         writing = _sine_and_exponential([], lambda output: output.mul_(2))
