@@ -113,6 +113,15 @@ FAULTS = (
         "2.13",
     ),
     Fault(
+        "module tracker: the end of a backward leaves no module",
+        lambda: other(
+            "torch.utils.module_tracker", "ModuleTracker._maybe_set_engine_callback", ('self.parents = {"Global"}', "")
+        ),
+        ("MT-06",),
+        (),
+        "2.6",
+    ),
+    Fault(
         "module tracker: modules are not left",
         lambda: method("_fw_post_hook", lambda _: lambda self, *args: None),
         ("MT-01", "MT-02"),

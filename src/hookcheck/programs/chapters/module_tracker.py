@@ -319,6 +319,11 @@ def flops_are_counted_by_module(check: Check) -> None:
     check.equal("forward and backward", both["Global"], 200 + 2 * 168 + 32)
     check.equal("of the last module", both["Sequential.1"], 360)
     check.order("hooks", log, ["forward", "backward"])
+    with counter:
+        net[1](torch.ones(4, 3)).sum().backward()  # it reaches no input, by which it would leave the module
+        ended = _flops(counter)["Sequential.1"]
+        torch.ones(4, 2) @ torch.ones(2, 3)
+    check.equal("of the last module, once its backward has ended", _flops(counter)["Sequential.1"] - ended, 0)
 
 
 def _flops(counter: Any) -> dict[str, int]:
