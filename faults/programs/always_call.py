@@ -11,6 +11,12 @@ AT_THE_END = "# raise exception raised in try block"
 
 FAULTS = (
     Fault(
+        "always_call runs global hooks from the last to the first",
+        lambda: call(("in _global_forward_hooks.items():", "in reversed(_global_forward_hooks.items()):")),
+        ("FW-23",),
+        since="2.1",
+    ),
+    Fault(
         "always_call is ignored",
         lambda: deaf(torch.nn.Module, "register_forward_hook", always_call=False),
         ("FW-17", "FW-18", "FW-22", "FW-23", "HD-04"),

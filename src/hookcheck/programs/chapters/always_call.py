@@ -166,12 +166,16 @@ def cannot_hide_the_error(check: Check) -> None:
         check.raises("global hooks that return and raise", ValueError, partial(other, x, fail=True), "forward")
 
     seen.clear()
+    order: list[str] = []
     other.register_forward_hook(keeping(seen), always_call=True)
-    globally("forward_hook", lambda module, args, output: x if output is None else None, always_call=True)
+    globally(
+        "forward_hook", lambda *given: (order.append("first"), x if given[-1] is None else None)[1], always_call=True
+    )
     globally("forward_hook", raising, always_call=True)
-    globally("forward_hook", lambda module, args, output: None, always_call=True)
+    globally("forward_hook", noting(order, "third"), always_call=True)
     check.warns("the error of a global hook is told in a warning", UserWarning, call_with_global_hooks, "hook")
     check.equal("the output that a hook gets after global ones", [call[2] for call in seen], [[1.0]])
+    check.order("global hooks before and after the one that raises", order, ["first", "third"])
 
 
 @program("FW-24", PIN, since="2.1", source=f"{ALWAYS}; pytorch#104278")
