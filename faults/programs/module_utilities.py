@@ -182,6 +182,13 @@ FAULTS = (
         "1.9",
     ),
     Fault(
+        "what is cached stays for the next time",
+        lambda: edited(_parametrize(), "cached", ("_cache = {}", "pass")),
+        ("MU-04",),
+        (),
+        "1.9",
+    ),
+    Fault(
         "an error within cached leaves the cache on",
         lambda: edited(_parametrize(), "cached", ("try:", "if True:"), ("finally:", "if True:")),
         ("MU-05",),

@@ -147,6 +147,10 @@ def parametrizing_keeps_hooks(check: Check) -> None:
     log.clear()
     net.register_forward_hook(lambda module, args, output: output + 1)
     check.equal("output under a hook that is registered then", net(torch.ones(1, 1)), [[7]])
+    for weight in (5.0, 3.0):
+        net.parametrizations.weight.original.data.fill_(weight)
+        with parametrize.cached():
+            check.equal(f"output within cached: 2 · {weight} + 1", net(torch.ones(1, 1)), [[2 * weight + 1]])
     log.clear()
     parametrize.remove_parametrizations(net, "weight")
     _run(net)
