@@ -11,6 +11,7 @@ from torch.nn import Module, Parameter
 from torch.utils.hooks import RemovableHandle
 
 from ..engine import Fault, added, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch
 
 
@@ -92,6 +93,13 @@ FAULTS = (
     Fault("freezing a module drops its parameters' hooks", _freezing_drops_hooks, ("PH-04",), kinds=()),
     Fault("parameters take the hooks of what they replace", _hooks_go_to_the_next, ("PH-05", "U-14"), kinds=()),
     Fault("swapping parameters keeps hooks", _swapping_keeps_hooks, ("PH-06",), kinds=(), since="2.3"),
+    Fault(
+        "swapping marks the first of two tensors alone",
+        lambda: edited(torch.utils, "swap_tensors", ("check_use_count(t2", "(lambda *_: None)(t2")),
+        ("PH-06",),
+        kinds=(),
+        since="2.3",
+    ),
     Fault(
         "parameters have hooks that are not called",
         lambda: added(Parameter, "register_hook", lambda self, hook: RemovableHandle({})),

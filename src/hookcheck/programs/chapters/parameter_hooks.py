@@ -172,6 +172,11 @@ def swapping_drops_hooks(check: Check) -> None:
         _step(net)
         check.order(f"hooks after {what}", log, [])
         check.equal(f"the gradient after {what}", net.weight.grad, [[2]])
+    for number, which in enumerate(("first", "second")):
+        pair = [nn.Parameter(torch.ones(1)) for _ in range(2)]
+        y = 2 * pair[number]
+        torch.utils.swap_tensors(*pair)
+        check.raises(f"backward of what was made of the {which} before", RuntimeError, y.backward, "swap_tensors")
 
 
 @program("PH-07", PROMISE, since="2.3", source=f"{TENSOR}, {POST}; 'called every time'")
