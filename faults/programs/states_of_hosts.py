@@ -31,6 +31,17 @@ FAULTS = (
         )
     ),
     Fault(
+        "a deep copy of a GraphModule shares tables of hooks",
+        lambda: edited(
+            GraphModule,
+            "__deepcopy__",
+            ("copy.deepcopy(self.__dict__[attr], memo)", "self.__dict__[attr]"),
+        ),
+        ("HO-15",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
         "hooks after loading are left out of children without parameters of their own",
         lambda: edited(
             Module,

@@ -163,6 +163,10 @@ def a_copy_of_a_graph_module_keeps_some_hooks(check: Check) -> None:
     other = copy.deepcopy(net)
     other.load_state_dict(other.state_dict())
     check.order("hooks on the state of a copy", log, [SAVE_POST, LOAD_PRE, LOAD_POST])
+    log.clear()
+    getattr(other, SAVE_POST)(noting(log, "of the copy alone"))
+    net.state_dict()
+    check.order("hooks on the state of the original once the copy has another", log, [SAVE_POST])
     if offered((2, 13)):  # which earlier release is the first is not known; 2.6 raises
         log.clear()
         for kind in ("create", "erase", "replace"):
