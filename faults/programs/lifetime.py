@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
+from torch.nn.modules import module
 from torch.utils.hooks import BackwardHook
 
 from ..autograd import on_nodes, on_tensors
@@ -138,6 +139,13 @@ def held_weakly(hook: Any) -> Any:
 
 
 FAULTS = (
+    Fault(
+        "lifetime: hooks on loading hold their module",
+        lambda: edited(module._WrappedHook, "__init__", ("weakref.ref(module)", "lambda: module")),
+        ("LT-02",),
+        kinds=(),
+        since="2.5",
+    ),
     Fault("lifetime: graphs do not hold hooks on tensors", lambda: on_tensors(held_weakly), ("LT-13",), kinds=()),
     Fault(
         "lifetime: graphs do not hold hooks on Nodes", lambda: on_nodes(held_weakly, held_weakly), ("LT-13",), kinds=()

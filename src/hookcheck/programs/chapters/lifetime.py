@@ -7,6 +7,7 @@ holds what its backward needs until it is dropped, and hooks that refer to it ar
 from __future__ import annotations
 
 import gc
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -97,6 +98,12 @@ def nothing_is_kept_without_a_backward(check: Check) -> None:
     """So they are if no backward was run, or one that retains the graph."""
     nothing_survives(check, lambda net, x, y: None, "without a backward")
     nothing_survives(check, lambda net, x, y: (y * y).backward(retain_graph=True), "retained")
+    if hasattr(nn.Module, "register_load_state_dict_pre_hook"):
+        module = nn.Identity()
+        module.register_load_state_dict_pre_hook(lambda *arguments: None)
+        known = weakref.ref(module)
+        del module
+        check.true("a module with a hook on loading is freed as soon as it is dropped", known() is None)
 
 
 def run_backward(net: Any, x: Any, y: Any) -> None:
