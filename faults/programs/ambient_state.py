@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import wraps
+from importlib import import_module
 from threading import Thread
 from typing import Any
 
@@ -97,7 +99,19 @@ def _recorded(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
         return hook(module, grad_input, grad_output)
 
 
+def _preserving(original: Any) -> Any:
+    """Has the composable checkpoint preserve random numbers whatever is asked."""
+    return wraps(original)(lambda module, **options: original(module, **{**options, "preserve_rng_state": True}))
+
+
 FAULTS = (
+    Fault(
+        "composable checkpoint: random numbers are preserved whatever is asked",
+        lambda: replaced(import_module("torch.distributed._composable"), "checkpoint", _preserving),
+        ("AB-05",),
+        kinds=(),
+        since="2.6",
+    ),
     Fault(
         "ambient state: tensor hooks run in a thread of their own",
         lambda: replaced(torch.Tensor, "register_hook", _in_a_thread),

@@ -19,7 +19,7 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check, NotOffered
-from hookcheck.programs.checkpoints import CHECKPOINT, NON_REENTRANT, REENTRANT, tool, variants
+from hookcheck.programs.checkpoints import CHECKPOINT, COMPOSABLE, NON_REENTRANT, REENTRANT, as_module, tool, variants
 from hookcheck.programs.host_changes import offered
 from hookcheck.programs.nets import leaf, net
 from hookcheck.programs.program import program
@@ -233,6 +233,9 @@ def random_numbers_between_the_passes(check: Check) -> None:
     forms = {name: (checkpoint, True) for name, checkpoint in variants().items()}
     for name in ({REENTRANT, NON_REENTRANT} & {*forms}) if offered((1, 11)) else ():
         forms[f"{name}, not preserved"] = partial(forms[name][0], preserve_rng_state=False), False
+    if COMPOSABLE in forms and offered((2, 6)):
+        composed = partial(import_module("torch.distributed._composable").checkpoint, preserve_rng_state=False)
+        forms[f"{COMPOSABLE}, not preserved"] = lambda region, x: composed(as_module(region))(x), False
     for name, (checkpoint, preserved) in forms.items():
         log: list[Any] = []
         net, x = nn.Identity(), leaf(2.0)
