@@ -6,8 +6,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 
 from ..engine import Fault, calling, each, receiving, replaced
+from ..registering import edited
 
 Tensor = torch.Tensor
 
@@ -54,6 +56,17 @@ def cast(hook: Any, module: Any, grad_input: Any, grad_output: Any) -> Any:
 
 
 FAULTS = (
+    Fault(
+        "autocast: the second pass of a checkpoint has the usual dtype",
+        lambda: edited(
+            torch.utils.checkpoint,
+            "_get_autocast_kwargs",
+            ("torch.get_autocast_dtype(device_type)", "None"),
+            ("torch.get_autocast_dtype('cpu')", "None"),
+        ),
+        ("AU-09",),
+        since="2.13",
+    ),
     Fault(
         "autocast: forward hooks see arguments cast",
         lambda: registered(torch.nn.Module, "register_forward_hook", lowered),

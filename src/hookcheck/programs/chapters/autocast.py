@@ -14,6 +14,8 @@ from typing import Any
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.checkpoints import variants
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.program import program
 
 AUTOCAST = "torch.autocast; notes on automatic mixed precision, 'Autocast Op Reference'"
@@ -202,6 +204,15 @@ def hooks_compute_in_the_precision_of_the_region(check: Check) -> None:
         net(x)
     net(x)
     check.equal("a product in the hook, inside and outside", results, [[LOW, [[1, 2]]], [FULL, [[1, 2]]]])
+    for form, checkpoint in variants().items() if offered((2, 5)) else ():
+        results.clear()
+        part = linear()
+        part.register_forward_pre_hook(lambda module, args: results.append(shown(torch.mm(args[0].detach(), weight))))
+        with torch.autocast(check.device, dtype=torch.float16):
+            y = checkpoint(part, x)
+        pull(y)
+        half = ["torch.float16", [[1, 2]]]
+        check.equal(f"{form}, in half precision: a product in the hook in both passes", results, [half, half])
 
 
 @program("AU-10", PIN, since="1.10", source=AUTOCAST)
