@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import torch
+from torch.nn.utils import prune
 
 from ..engine import Fault
 from ..registering import edited, everywhere
 
 FAULTS = (
+    Fault(
+        "a parameter registration hook is skipped where a tensor is pruned",
+        lambda: edited(
+            prune.BasePruningMethod,
+            "apply",
+            ('module.register_parameter(name + "_orig", orig)', 'module._parameters[name + "_orig"] = orig'),
+        ),
+        ("RG-01",),
+        since="2.0",
+    ),
     Fault(
         "a parameter registration hook's result is ignored",
         lambda: edited(torch.nn.Module, "register_parameter", ("param = output", "pass")),

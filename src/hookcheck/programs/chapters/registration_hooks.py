@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -63,6 +64,13 @@ def runs_for_parameters(check: Check) -> None:
         seen.clear()
         nn.utils.parametrize.register_parametrization(empty, "a", nn.Identity())
         check.equal("names of what is parametrized", [call[1] for call in seen], ["original"])
+        cell = nn.RNNCell(1, 1)
+        seen.clear()
+        nn.utils.weight_norm(cell, "weight_ih")
+        nn.utils.spectral_norm(cell, "weight_hh")
+        import_module("torch.nn.utils.prune").identity(cell, "bias_ih")
+        due = ["weight_ih_g", "weight_ih_v", "weight_hh_orig", "bias_ih_orig"]
+        check.equal("names of what is normed and pruned", [call[1] for call in seen], due)
 
     empty = nn.Identity()
     with globally("parameter_registration_hook", partial(exchange, first, second)):
