@@ -6,6 +6,7 @@ import gc
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.families import FAMILIES
+from hookcheck.topology.layers.activation import ReLU6
 from hookcheck.topology.layers.dropout import Dropout
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import PoissonNLLLoss
@@ -37,7 +39,7 @@ from hookcheck.topology.layers.loss_margins import SoftMarginLoss
 from hookcheck.topology.layers.normalisation import LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, Within
 from hookcheck.topology.ops import Add
-from hookcheck.topology.ops.elementwise import Scale
+from hookcheck.topology.ops.elementwise import Clamp, Scale
 from hookcheck.topology.tree import Ref
 
 from .cases import CALLED, case
@@ -101,6 +103,40 @@ def test_the_ledger_explains_what_it_knows() -> None:
     assert [(d.relation, d.site) for d in full.deviations] == [(CLOSE, Site(VALUE, "grad_input"))]
     assert list(unexplained(legacy.deviations)) == list(legacy.deviations) != []
     assert list(unexplained(without[1].deviations)) == list(without[1].deviations) != []
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+@pytest.mark.parametrize(("x", "on_a_kink"), [(-1.0, True), (1.0, False)])
+def test_at_a_bound_the_slope_of_clamp_may_be_either(
+    x: float, on_a_kink: bool, slope: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is 1 up to 2.13 and 0 from then on (pytorch#191142); elsewhere it must be what it is."""
+
+    class Clamped(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            ctx.save_for_backward(x)
+            return x.relu()
+
+        @staticmethod
+        def backward(ctx: Any, v: torch.Tensor) -> torch.Tensor:
+            (x,) = ctx.saved_tensors
+            return v * torch.where(x > 0, float(on_a_kink or slope), slope)
+
+    monkeypatch.setattr(torch.Tensor, "clamp", lambda x, *bounds: Clamped.apply(x))
+    part = Composite((("act", ReLU6()),), ("x",), (Call("h", "act", (Ref("x"),)),), Ref("h"))
+    net = Composite(
+        (("part", part),),
+        ("x",),
+        (Call("h", "part", (Ref("x"),)), Apply("y", Clamp(0.0, None), (Ref("h"),))),
+        Ref("y"),
+    )
+    main = (Call("y", "", (Ref("x"),)), Backward((Ref("y"),)))
+    numbers = {"x": np.array([x])}
+    monkeypatch.setattr(module, "values", lambda topology: numbers)
+    result = examined(Topology(net, (Input("x", (1,), True),), main))[1]
+    assert result.outcome == RAN
+    assert bool(result.deviations) is (not on_a_kink and not slope)
 
 
 def test_a_dropout_that_does_not_scale_what_it_keeps_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

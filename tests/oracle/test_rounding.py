@@ -21,6 +21,7 @@ from hookcheck.topology.layers.loss_margins import CosineEmbeddingLoss
 from hookcheck.topology.layers.normalisation import GroupNorm, LayerNorm
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology
 from hookcheck.topology.ops import Add, Mul, Sum
+from hookcheck.topology.ops.elementwise import Clamp
 from hookcheck.topology.ops.reduction import MaxOver
 from hookcheck.topology.primitive import Layer
 from hookcheck.topology.tree import Literal, Ref
@@ -215,7 +216,17 @@ class TestOverflow:
         main = (Apply("y", Add(), (X, U)), Backward((Y,), (V,)))
         numbers = {name: np.ones(2) for name in "xuv"}
         numbers[of] = np.array([1.0, largest])
-        assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).overflows is overflows
+        assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).undecided is overflows
+
+    @pytest.mark.parametrize(("x", "used", "on_a_kink"), [
+        (0.5, True, True), (-0.25, True, True), (0.0, True, False), (0.75, True, False), (0.5, False, False),
+    ])  # fmt: skip
+    def test_at_a_bound_of_clamp_releases_differ(self, x: float, used: bool, on_a_kink: bool) -> None:
+        """Where a gradient comes through it; the slope was 1 there and is 0 since 2.14 (pytorch#191142)."""
+        main = (Apply("y", Clamp(-0.25, 0.5), (X,)), Apply("z", Add(), (X, U)), Backward((Y if used else Ref("z"),)))
+        inputs = (Input("x", (1,), True), Input("u", (1,)))
+        numbers = {"x": np.array([x]), "u": np.zeros(1)}
+        assert Expected(Topology(Composite((), (), (), X), inputs, main), numbers).undecided is on_a_kink
 
     @pytest.mark.parametrize(("x", "dtype", "overflows"), [
         (-709.0, "float64", True), (700.0, "float64", False), (88.0, "float32", True), (-80.0, "float32", False),
@@ -229,7 +240,7 @@ class TestOverflow:
         )  # fmt: skip
         inputs = (Input("x", (1,), True), Input("v", (1,)))
         numbers = {"x": np.array([x]), "v": np.array([1.0])}
-        assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).overflows is overflows
+        assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).undecided is overflows
 
 
 class TestUnderflow:
@@ -339,4 +350,4 @@ def test_the_variance_of_equal_numbers_is_lost_in_float32_up_to_1_9(
     x = Input("x", (1, 1, 3), True)
     topology = Topology(norm, (x,), (Call("y", "", (X,)),), dtype=dtype)
     given = {**values(topology), "x": np.array([[numbers]], float)}
-    assert Expected(topology, given, release=release).overflows is lost
+    assert Expected(topology, given, release=release).undecided is lost

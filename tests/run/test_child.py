@@ -177,7 +177,7 @@ def test_ctrl_c_ends_the_process_too_and_a_later_task_has_a_new_one(
         patched.setattr(module.Connection, "poll", interrupt)
         with pytest.raises(KeyboardInterrupt):
             child.perform(TASK)
-    assert before.exitcode == -signal.SIGKILL
+    assert before.exitcode in (-signal.SIGKILL, module.CUT_OFF)  # it may notice before it is killed
     assert child.perform(TASK) == first
 
 

@@ -22,7 +22,7 @@ from hookcheck.oracle.last_node import (
     transformed,
     unfollowed_writes,
 )
-from hookcheck.oracle.overflow import cancels, overflows
+from hookcheck.oracle.overflow import cancels, disputed, overflows
 from hookcheck.oracle.rounding import MARGIN, TRIALS, Noise
 from hookcheck.oracle.sweep import Sweep, sweep
 from hookcheck.oracle.tolerance import DIFFERENCES, STEPS, UNIT, close, coarsest, within
@@ -92,10 +92,11 @@ class Expected:
         return self.acts == NO_ACTS or (not constant and all(layer.scalable for layer in layers))
 
     @cached_property
-    def overflows(self) -> bool:
-        """Whether a number on the way is too large for its dtype, or lost in it (see `hookcheck.oracle.overflow`)."""
-        lost = cancels(self.trace, self.dtype, self.release)
-        return lost or overflows(self.trace, (*self.hooked, *self.plain), self.dtype)
+    def undecided(self) -> bool:
+        """Whether a second look decides nothing: a number on the way is too large for its dtype, lost in it, or on a
+        kink at which releases differ (see `hookcheck.oracle.overflow`)."""
+        lost, sweeps = cancels(self.trace, self.dtype, self.release), (*self.hooked, *self.plain)
+        return lost or disputed(self.trace, sweeps) or overflows(self.trace, sweeps, self.dtype)
 
     @cached_property
     def dtype(self) -> str:

@@ -1,5 +1,6 @@
 """When does a run say nothing? Where a number on the way is too large for its dtype: what is infinite or NaN behind it,
-and what zero, is each kernel's affair. And where a variance is lost in it."""
+and what zero, is each kernel's affair. Where a variance is lost in it, and where one lies on a kink at which releases
+differ."""
 
 from __future__ import annotations
 
@@ -48,6 +49,16 @@ def cancels(trace: Trace, dtype: str, release: Release) -> bool:
     """Whether the variance of a LayerNorm or GroupNorm is lost in float32, where it is ``mean(x²) − mean(x)²``: kernels
     work it out so up to 1.9."""
     return dtype == "float32" and release < (1, 10) and any(map(_loses_its_variance, trace.nodes))
+
+
+def disputed(trace: Trace, sweeps: Iterable[Sweep]) -> bool:
+    """Whether a gradient comes through a step at whose numbers releases differ in it."""
+    ran = {index for swept in sweeps for index in swept.received}
+    return any(
+        node.primitive.disputed(*(t.array for t in node.inputs))
+        for node in trace.nodes
+        if node.primitive is not None and node.index in ran
+    )
 
 
 def _loses_its_variance(node: Node) -> bool:

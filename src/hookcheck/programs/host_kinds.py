@@ -15,7 +15,6 @@ from importlib import import_module
 from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs import host_registering as registering
 from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release
 from hookcheck.programs.host_classes import temporary, with_methods
 from hookcheck.programs.host_quantised import (
@@ -24,6 +23,17 @@ from hookcheck.programs.host_quantised import (
     prepared_to_train,
     quantised,
     quantised_dynamically,
+)
+from hookcheck.programs.host_registering import (
+    ANOTHER_MODULE,
+    BUFFERS,
+    COMPUTED_WEIGHT,
+    COPIED,
+    LAZY,
+    OPTIMIZED,
+    PARTS_OF_ITS_OWN,
+    SCRIPTED,
+    UNDONE,
 )
 from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS, MODULES, Make
 
@@ -150,7 +160,7 @@ NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-17", 
 """Of the clauses on state dicts those that say what is in them; the others hold whatever is."""
 
 COMPUTED = {
-    **registering.COMPUTED,
+    **COMPUTED_WEIGHT,
     **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
     "LB-03: gradients of nn.Linear": "a weight that is computed has Nodes of its own, which legacy hooks meet",
 }
@@ -162,12 +172,12 @@ OBSERVED = {
 }
 
 OBSERVING = "to quantise a weight an observer is called, which hooks on all modules meet"
-QUANTISED = {**registering.PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
+QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
     **dict.fromkeys(
         (*NAMES_AND_NUMBERS, "SD-03", "SD-14"), "its weight is packed, and is nothing that these clauses could write to"
     ),
-    **registering.ANOTHER,
+    **ANOTHER_MODULE,
     "RG-06": "its weight is packed, and is no parameter that a hook could return",
     "SD-12": "a packed weight is loaded by a method of its own, which passes strict=False on",
     "LB-03": "the same of the weight that it writes to",
@@ -202,18 +212,18 @@ KINDS = {
         {**COMPUTED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
         saves=("parametrizations.weight.original",),
     ),
-    "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9), but=registering.UNDONE),
+    "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9), but=UNDONE),
     "pruned": Kind(
         partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED, saves=("weight_orig", "weight_mask")
     ),
-    "pruned, undone": Kind(partial(_there_and_back, "pruned"), but=registering.UNDONE),
+    "pruned, undone": Kind(partial(_there_and_back, "pruned"), but=UNDONE),
     "spectral_norm": Kind(
         partial(_weighty, _spectral_normed),
         LAYERS,
         but={**COMPUTED, **ITERATED},
         saves=("weight_orig", "weight_u", "weight_v"),
     ),
-    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS, but=registering.UNDONE),
+    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS, but=UNDONE),
     "parametrizations.spectral_norm": Kind(
         partial(_weighty, _spectral_normed_by_parametrization),
         LAYERS,
@@ -227,20 +237,20 @@ KINDS = {
     "prepared to be trained": Kind(
         prepared_to_train,
         ("Linear",),
-        but={**OBSERVED, **registering.ANOTHER},
+        but={**OBSERVED, **ANOTHER_MODULE},
         saves=("weight", "weight_fake_quant.*", "activation_post_process.*"),
     ),
     "SyncBatchNorm-converted": Kind(
         _converted,
         ("Identity",),
-        but=dict.fromkeys(registering.BUFFERS, "what is made here registers buffers itself, of None"),
+        but=dict.fromkeys(BUFFERS, "what is made here registers buffers itself, of None"),
     ),
     "AveragedModel": Kind(
         lambda module: import_module("torch.optim.swa_utils").AveragedModel(module),
         ("Identity", "times"),
         but={
             **WRAPPED,
-            **dict.fromkeys(registering.BUFFERS, "an average registers how many it is of, while it is made"),
+            **dict.fromkeys(BUFFERS, "an average registers how many it is of, while it is made"),
             **dict.fromkeys(MODULE_WITHIN, "an average registers the module that it is made of"),
         },
     ),
@@ -260,19 +270,19 @@ KINDS = {
         saves=("scale", "zero_point", "_packed_params.*"),
     ),
     "quantised": Kind(quantised, ("Identity", "times"), but=QUANTISED, before={(1, 10): {"U-04": OBSERVING}}),
-    "fused by name": Kind(fused_by_name, ("Identity", "times"), but=registering.PARTS_OF_ITS_OWN),
+    "fused by name": Kind(fused_by_name, ("Identity", "times"), but=PARTS_OF_ITS_OWN),
     "temporary": Kind(temporary, but=TEMPORARY),
     "weight_norm": Kind(
         partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED, saves=("weight_g", "weight_v")
     ),
-    "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS, but=registering.UNDONE),
-    "was lazy": Kind(_was_lazy, ("Linear",), (1, 13), registering.LAZY),
+    "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS, but=UNDONE),
+    "was lazy": Kind(_was_lazy, ("Linear",), (1, 13), LAZY),
     "still lazy": Kind(
         _still_lazy,
         ("Linear",),
         (1, 13),
         {
-            **registering.LAZY,
+            **LAZY,
             **dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
         },
     ),
@@ -280,24 +290,24 @@ KINDS = {
         _fused,
         ("Linear",),
         (1, 13),
-        {**registering.ANOTHER, **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well")},
+        {**ANOTHER_MODULE, **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well")},
         saves=("weight", "bias"),
     ),
-    "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND), but=registering.COPIED),
-    "shallow copy": Kind(copy.copy, but=registering.ANOTHER),
-    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS, but=registering.COPIED),
-    "replica": Kind(_replica, (*LAYERS, *BY_HAND), but=registering.ANOTHER),
+    "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND), but=COPIED),
+    "shallow copy": Kind(copy.copy, but=ANOTHER_MODULE),
+    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS, but=COPIED),
+    "replica": Kind(_replica, (*LAYERS, *BY_HAND), but=ANOTHER_MODULE),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),
         LAYERS,
-        but={**registering.SCRIPTED, "SD-13": "it counts calls of a hook that is refused"},
+        but={**SCRIPTED, "SD-13": "it counts calls of a hook that is refused"},
         refuses="is not supported on ScriptModules",
     ),
     "GraphModule": Kind(
         _traced,
         (*LAYERS, *BY_HAND),
         but={
-            **registering.ANOTHER,
+            **ANOTHER_MODULE,
             "HD-05": "a GraphModule is part of a cycle, which only the collector frees",
             "GL-15": "a GraphModule is pickled by its code, and says so",
         },
@@ -336,7 +346,7 @@ WITHOUT_BACKWARD = (
 
 _OPTIMIZED = {
     **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
-    **registering.ANOTHER,
+    **ANOTHER_MODULE,
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
     **WRAPPED,
 }
@@ -346,7 +356,7 @@ COMPILED = {
         _optimized,
         (*LAYERS, *BY_HAND),
         (2, 1),
-        {**_OPTIMIZED, **registering.OPTIMIZED},
+        {**_OPTIMIZED, **OPTIMIZED},
         before={(2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"}},
         saves=("_orig_mod.weight",),
     ),

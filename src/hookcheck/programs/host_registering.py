@@ -5,7 +5,7 @@ A pattern is that of a clause, or of one of its facts (see `hookcheck.programs.h
 
 from __future__ import annotations
 
-ANOTHER = dict.fromkeys(
+ANOTHER_MODULE = dict.fromkeys(
     (
         *("RG-01: parameters of a Linear", "RG-01: the very parameter", "RG-01: names where there is no parameter"),
         "RG-03: children of a Sequential",
@@ -14,9 +14,9 @@ ANOTHER = dict.fromkeys(
 )
 """Of a host that is not the module itself."""
 
-COPIED = {**ANOTHER, "RG-06": "a copy has copies of the parameters that a hook returned"}
+COPIED = {**ANOTHER_MODULE, "RG-06": "a copy has copies of the parameters that a hook returned"}
 
-COMPUTED = {
+COMPUTED_WEIGHT = {
     "RG-01": "a weight that is computed is registered anew, by other names and after the bias",
     "RG-06": "a weight that is computed is no parameter that a hook could return",
 }
@@ -25,7 +25,7 @@ UNDONE = dict.fromkeys(
     ("RG-01", "RG-06: names"), "a weight that was computed was registered by another name, and then after the bias"
 )
 
-LAZY = {**ANOTHER, "RG-06": "the hook makes a parameter of the one that it gets, which has no numbers there yet"}
+LAZY = {**ANOTHER_MODULE, "RG-06": "the hook makes a parameter of the one that it gets, which has no numbers there yet"}
 
 BUFFERS = ("RG-02", "RG-04: * for a buffer")
 """What does not hold where a host registers buffers while it is made."""

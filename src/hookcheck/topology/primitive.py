@@ -135,6 +135,10 @@ class Primitive(ABC):
         """For each input, whether autograd leads to it from those outputs that have a gradient; None if to all."""
         return None
 
+    def disputed(self, *operands: Array) -> bool:
+        """Whether releases differ in its gradient at these numbers, some of which lie on a kink."""
+        return False
+
     def last_node(self, step: Step) -> tuple[Form, ...]:
         """What the last Node of the step hands on (see `hookcheck.topology.last_node`): the gradients of its operands,
         unless the subclass knows better.

@@ -14,6 +14,7 @@ from uuid import uuid4
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import process_group
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
@@ -172,7 +173,7 @@ def swapping_drops_hooks(check: Check) -> None:
         _step(net)
         check.order(f"hooks after {what}", log, [])
         check.equal(f"the gradient after {what}", net.weight.grad, [[2]])
-    for number, which in enumerate(("first", "second")):
+    for number, which in enumerate(("first", "second") if offered((2, 4)) else ()):  # 2.3 refuses what has a graph
         pair = [nn.Parameter(torch.ones(1)) for _ in range(2)]
         y = 2 * pair[number]
         torch.utils.swap_tensors(*pair)

@@ -76,6 +76,11 @@ class HingeEmbeddingLoss(_Elementwise):
         """``∂x`` and ``∂y``."""
         return np.where(y > 0, 1.0, -(x < self.margin).astype(x.dtype)), np.zeros_like(y)
 
+    def disputed(self, *operands: Array) -> bool:
+        """Where a number is the margin, at which torch clamps."""
+        x, y = operands
+        return bool(((x == self.margin) & (y < 0)).any())
+
     def of_losses(self, step: Step) -> tuple[Form, ...]:
         """The two cases added up."""
         return ((step.inner(step.v, 0), step.inner(step.v, 0)),)
@@ -112,6 +117,11 @@ class MarginRankingLoss(_Elementwise):
         """``∂a``, ``∂b`` and ``∂y``."""
         lacking = self.margin - y * (a - b) > 0
         return -y * lacking, y * lacking, (b - a) * lacking
+
+    def disputed(self, *operands: Array) -> bool:
+        """Where a difference is the margin, at which torch clamps."""
+        a, b, y = operands
+        return bool((y * (a - b) == self.margin).any())
 
     def of_losses(self, step: Step) -> tuple[Form, ...]:
         """What is lacking, cut off at 0."""

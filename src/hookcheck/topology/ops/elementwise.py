@@ -124,6 +124,11 @@ class Clamp(Rule):
         """``v`` between the bounds, 0 outside."""
         return v * (np.clip(x, self.minimum, self.maximum) == x)
 
+    def disputed(self, *operands: Array) -> bool:
+        """At a bound: the gradient is 1 there, and 0 from 2.14 on (pytorch#191142)."""
+        (x,) = operands
+        return any(bool((x == bound).any()) for bound in (self.minimum, self.maximum) if bound is not None)
+
 
 @dataclass(frozen=True)
 class Exp(Rule):
