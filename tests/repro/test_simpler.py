@@ -54,6 +54,7 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
     ),
     "arguments that are listed": (folded_since, "a.f(*(0, 1), c)", "a.f(0, 1, c)"),
     "a list that is asked for": (folded_since, "a = [b]\nif a is not None:\n    f(a)", "a = [b]\nif True:\n    f(a)"),
+    "a text that is asked for": (folded_since, 'if "a" is not None:\n    f()', "if True:\n    f()"),
     "a list that may be None": (folded_since, "a = [b]\nif c:\n    a = None\nif a is not None:\n    f(a)", None),
     "no arguments": (folded_since, "a.f(*())", "a.f()"),
     "arguments that are known to a run": (folded_since, "a.f(*b)", None),
@@ -266,6 +267,7 @@ CASES: dict[str, tuple[Rule, str, str | None]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("error::SyntaxWarning")
 def test_a_rule(name: str) -> None:
     rule, text, result = CASES[name]
     changed = rule(text)

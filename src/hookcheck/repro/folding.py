@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from types import SimpleNamespace
@@ -143,7 +144,9 @@ class Foreknown:
         }
         copies: dict[int, Any] = {}
         twin = copy.deepcopy(node, copies)
-        return eval(written(swapped(twin, {copies[id(n)]: value for n, value in here.items()})), names)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # of a value that is put in: 'a text' is not None
+            return eval(written(swapped(twin, {copies[id(n)]: value for n, value in here.items()})), names)
 
     def turns(self, loop: ast.For) -> list[str]:
         """What a loop is over, where that can be worked out."""
