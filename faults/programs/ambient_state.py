@@ -104,6 +104,11 @@ def _preserving(original: Any) -> Any:
     return wraps(original)(lambda module, **options: original(module, **{**options, "preserve_rng_state": True}))
 
 
+def _as_any_context_decorates(original: Any) -> Any:
+    """Decorates as contexts do that set nothing before they are entered."""
+    return import_module("torch.utils._contextlib")._DecoratorContextManager.__call__
+
+
 FAULTS = (
     Fault(
         "composable checkpoint: random numbers are preserved whatever is asked",
@@ -171,4 +176,11 @@ FAULTS = (
         since="2.13",
     ),
     Fault("full backward hooks run in grad mode", lambda: calling(_recorded), ("AB-06",), kinds=()),
+    Fault(
+        "set_grad_enabled: to decorate a hook leaves the mode set",
+        lambda: replaced(torch.set_grad_enabled, "__call__", _as_any_context_decorates),
+        ("AB-06",),
+        kinds=(),
+        since="2.3",
+    ),
 )

@@ -294,3 +294,14 @@ def hooks_run_in_the_grad_mode_of_backward(check: Check) -> None:
             for kind in kinds:
                 check.equal(f"{what}: {kind}", seen.get(kind), [builds, True])
             check.equal(f"{what}: after it", after, around)
+    if offered((2, 3)):  # before, to decorate a hook set the mode for whatever came then
+        modes: list[bool] = []
+        decorated = torch.set_grad_enabled(False)(lambda *arguments: modes.append(torch.is_grad_enabled()))
+        modes.append(torch.is_grad_enabled())
+        with torch.enable_grad():
+            module = nn.Identity()
+            module.register_forward_hook(decorated)
+            module(torch.ones(1))
+            modes.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(True)
+        check.equal("outside of, in and after a hook that set_grad_enabled decorates", modes, [True, False, True])
