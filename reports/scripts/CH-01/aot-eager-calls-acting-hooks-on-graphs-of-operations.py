@@ -21,26 +21,32 @@ def scaled(value, factor):
     return factor * value if floating else value
 
 
-calls = []
-net = Net()
-x = torch.ones(1, 1, requires_grad=True)
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones(1, 1, requires_grad=True)
+
+    def acting(link, factor):
+        def hook(module, args):
+            calls.append(link)
+            return (*(scaled(value, factor) for value in args[:1]), *args[1:])
+
+        return hook
+
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(acting(0, 0.5))
+    )
+    for module in net.modules():
+        module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
+        module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+    (torch.compile(lambda *args: net(*args), backend="aot_eager") if experiment else net)(x)
+    handle.remove()
+    return calls
 
 
-def acting(link, factor):
-    def hook(module, args):
-        calls.append(link)
-        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
-
-    return hook
-
-
-torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0, 0.5)))
-for module in net.modules():
-    module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
-    module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
-torch.compile(lambda *args: net(*args), backend="aot_eager")(x)
-
-experiment = calls
+control, experiment = run(experiment=False), run(experiment=True)
 # of one call of a module the first hook, then the second, then the third
-print("experiment:", experiment)
+print("control:", control, "experiment:", experiment)
+if control != [0, 1, 2] * (len(control) // 3):
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if experiment == [0, 1, 2] * (len(experiment) // 3) else 1)
