@@ -107,7 +107,7 @@ def disagreements(topology: Topology) -> tuple[str, list[str]]:
     expected = Expected(topology, values(topology))
     if plain.raised or [*results(expected, plain, joined=False)]:
         zeros = expected.unused and "vjp" in inside(topology)  # where autograd gives nothing
-        return OVERFLOWS if expected.undecided else TRANSFORMED if zeros else BROKEN, []
+        return OVERFLOWS if expected.overflows else TRANSFORMED if zeros else BROKEN, []
     if not TRANSFORMING.isdisjoint(inside(topology)):
         return TRANSFORMED, []
     wrong: list[str] = []

@@ -105,6 +105,19 @@ def test_the_ledger_explains_what_it_knows() -> None:
     assert list(unexplained(without[1].deviations)) == list(without[1].deviations) != []
 
 
+ON_A_BOUND = Topology(
+    Composite(
+        (("part", Composite((("act", ReLU6()),), ("x",), (Call("h", "act", (Ref("x"),)),), Ref("h"))),),
+        ("x",),
+        (Call("h", "part", (Ref("x"),)), Apply("y", Clamp(0.0, None), (Ref("h"),))),
+        Ref("y"),
+    ),
+    (Input("x", (1,), True),),
+    (Call("y", "", (Ref("x"),)), Backward((Ref("y"),))),
+)
+"""What is flat below 0 ahead of what is clamped at 0."""
+
+
 @pytest.mark.parametrize("slope", [0.0, 1.0])
 @pytest.mark.parametrize(("x", "on_a_kink"), [(-1.0, True), (1.0, False)])
 def test_at_a_bound_the_slope_of_clamp_may_be_either(
@@ -124,19 +137,18 @@ def test_at_a_bound_the_slope_of_clamp_may_be_either(
             return v * torch.where(x > 0, float(on_a_kink or slope), slope)
 
     monkeypatch.setattr(torch.Tensor, "clamp", lambda x, *bounds: Clamped.apply(x))
-    part = Composite((("act", ReLU6()),), ("x",), (Call("h", "act", (Ref("x"),)),), Ref("h"))
-    net = Composite(
-        (("part", part),),
-        ("x",),
-        (Call("h", "part", (Ref("x"),)), Apply("y", Clamp(0.0, None), (Ref("h"),))),
-        Ref("y"),
-    )
-    main = (Call("y", "", (Ref("x"),)), Backward((Ref("y"),)))
     numbers = {"x": np.array([x])}
     monkeypatch.setattr(module, "values", lambda topology: numbers)
-    result = examined(Topology(net, (Input("x", (1,), True),), main))[1]
+    result = examined(ON_A_BOUND)[1]
     assert result.outcome == RAN
     assert bool(result.deviations) is (not on_a_kink and not slope)
+
+
+def test_what_is_none_counts_at_a_bound_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "values", lambda topology: {"x": np.array([-1.0])})
+    assert not examined(ON_A_BOUND)[1].deviations
+    with receiving(each(lambda g: None)):
+        assert "GI-02" in {d.clause for d in examined(ON_A_BOUND)[1].deviations}
 
 
 def test_a_dropout_that_does_not_scale_what_it_keeps_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

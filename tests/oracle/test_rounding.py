@@ -216,7 +216,7 @@ class TestOverflow:
         main = (Apply("y", Add(), (X, U)), Backward((Y,), (V,)))
         numbers = {name: np.ones(2) for name in "xuv"}
         numbers[of] = np.array([1.0, largest])
-        assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).undecided is overflows
+        assert Expected(Topology(Composite((), (), (), X), inputs, main, dtype=dtype), numbers).overflows is overflows
 
     @pytest.mark.parametrize(("x", "used", "on_a_kink"), [
         (0.5, True, True), (-0.25, True, True), (0.0, True, False), (0.75, True, False), (0.5, False, False),
@@ -226,7 +226,7 @@ class TestOverflow:
         main = (Apply("y", Clamp(-0.25, 0.5), (X,)), Apply("z", Add(), (X, U)), Backward((Y if used else Ref("z"),)))
         inputs = (Input("x", (1,), True), Input("u", (1,)))
         numbers = {"x": np.array([x]), "u": np.zeros(1)}
-        assert Expected(Topology(Composite((), (), (), X), inputs, main), numbers).undecided is on_a_kink
+        assert Expected(Topology(Composite((), (), (), X), inputs, main), numbers).disputed is on_a_kink
 
     @pytest.mark.parametrize(("x", "dtype", "overflows"), [
         (-709.0, "float64", True), (700.0, "float64", False), (88.0, "float32", True), (-80.0, "float32", False),
@@ -240,7 +240,7 @@ class TestOverflow:
         )  # fmt: skip
         inputs = (Input("x", (1,), True), Input("v", (1,)))
         numbers = {"x": np.array([x]), "v": np.array([1.0])}
-        assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).undecided is overflows
+        assert Expected(Topology(Mish(), inputs, main, dtype=dtype), numbers).overflows is overflows
 
 
 class TestUnderflow:
@@ -350,4 +350,4 @@ def test_the_variance_of_equal_numbers_is_lost_in_float32_up_to_1_9(
     x = Input("x", (1, 1, 3), True)
     topology = Topology(norm, (x,), (Call("y", "", (X,)),), dtype=dtype)
     given = {**values(topology), "x": np.array([[numbers]], float)}
-    assert Expected(topology, given, release=release).undecided is lost
+    assert Expected(topology, given, release=release).overflows is lost

@@ -84,7 +84,7 @@ def examine(
             done.append((spoken, first, judgements))
         for look, case in enumerate(looks(first, beside)):
             if look == len(judgements):
-                judgements.append(judge(case, () if look and expected.undecided else spoken))
+                judgements.append(judge(case, () if look and expected.overflows else spoken))
             judged, unjudged, findings = judgements[look]
             deviations = explained(topology, family, kind, findings, ledger, evidence)
             if not any(unexplained(deviations)):

@@ -1,6 +1,6 @@
 """When does a run say nothing? Where a number on the way is too large for its dtype: what is infinite or NaN behind it,
-and what zero, is each kernel's affair. Where a variance is lost in it, and where one lies on a kink at which releases
-differ."""
+and what zero, is each kernel's affair. And where a variance is lost in it. Where a number lies on a kink at which
+releases differ, what is None and what is called still counts, and no number does."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def sightings(
     observed = observe(topology, numbers, kind.name, device)
     first = Case(topology, kind, device, expected, observed, plain)
     for case in looks(first, Beside(topology, numbers, device)):
-        seen = [] if case is not first and expected.undecided else _seen(case, family, clause, ledger)
+        seen = [] if case is not first and expected.overflows else _seen(case, family, clause, ledger)
         if all(sighting.symptom.ledger for sighting in seen):
             break
     return seen
