@@ -1,4 +1,4 @@
-"""What is a script's control? Two of its runs without hooks, networks one step away, and a class of its own."""
+"""What is the control of a script? A run without hooks, or a network one step away, be it of a class of its own."""
 
 from __future__ import annotations
 

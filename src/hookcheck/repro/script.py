@@ -119,7 +119,7 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
     named = f"{named} {asked.path}" if asked.place == ALIVE else named
     unlike = set(case.topology.inputs) ^ set(other.inputs) if other else set()
-    named = " ".join([named, *(i.name for i in unlike)])  # in both they have a line, as short as the other
+    named = " ".join([named, *(i.name for i in unlike)])  # each has a line, the only one that differs
     parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
     classes = list(parts.classes)
     leaking = any("leaked" in text for text in classes)

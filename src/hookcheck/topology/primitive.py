@@ -136,7 +136,7 @@ class Primitive(ABC):
         return None
 
     def disputed(self, *operands: Array) -> bool:
-        """Whether releases differ in its gradient at these numbers, some of which lie on a kink."""
+        """Whether one of these numbers lies on a kink at which its gradient is another one from some release on."""
         return False
 
     def last_node(self, step: Step) -> tuple[Form, ...]:
