@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -10,17 +11,20 @@ from torch import nn
 
 from hookcheck.repro.choice import ALONE, chosen, executed
 from hookcheck.repro.controls import controls
+from hookcheck.repro.due import due
 from hookcheck.repro.grown import COPY, grown
 from hookcheck.repro.heading import TOO_LONG
 from hookcheck.repro.overriding import overriding
-from hookcheck.repro.question import SAME, TYPE, VALUE, Question, question
-from hookcheck.repro.script import Control, Way, script
+from hookcheck.repro.question import CALLS, COUNT, SAME, TYPE, VALUE, Question, question
+from hookcheck.repro.script import EXPECTED_OF_CONTROL, Control, Way, script
 from hookcheck.topology.layers.activation import Sigmoid
-from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology, statements
+from hookcheck.topology.layers.linear import Linear
+from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology, statements
 from hookcheck.topology.ops.moving import Clone
 from hookcheck.topology.ops.views import Transpose
 from hookcheck.topology.source import source
 from hookcheck.topology.tree import Ref
+from hookcheck.topology.values import values
 
 from .test_script import SMALL, seen
 
@@ -104,6 +108,103 @@ def test_a_script_without_a_control_says_why(monkeypatch: pytest.MonkeyPatch) ->
     assert f"\n# {TOO_LONG}\n" in chosen(sighting).text
     monkeypatch.setattr("hookcheck.repro.choice.LONGEST", text.count("\n") - 1)
     assert "no control" not in chosen(sighting).text
+
+
+def doubling(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    """A layer whose gradient is twice what it should be."""
+    return torch.sigmoid(2 * x - x.detach())
+
+
+def turning_twice(self: torch.Tensor, *axes: int) -> torch.Tensor:
+    """An operation with the same fault."""
+    return torch.transpose(2 * self - self.detach(), *axes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "clause"), [("acting_forward_pre", "AG-01"), ("tensor", "TN-01"), ("full_backward", "GI-01")]
+)
+def test_a_control_may_have_an_expected_number_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, kind: str, clause: str
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(nn.Sigmoid, "forward", doubling)
+        text = chosen(seen(TURNED, kind, clause)).text
+        assert executed(text)[0] == 1
+    assert f"\n{EXPECTED_OF_CONTROL} = " in text
+    assert executed(text)[0] == 0
+    monkeypatch.setattr(torch.Tensor, "transpose", turning_twice)
+    assert executed(text)[0] == 2
+
+
+def test_what_is_due_in_another_network_is_what_the_oracle_has_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Sigmoid, "forward", doubling)
+    sighting = seen(TURNED, "full_backward", "GI-01")
+    asked = question(sighting)
+    turned = replace(TURNED, module=replace(TURNED.module, body=TURNED.module.body[:1], gives=Ref("t")))
+    there = due(turned, sighting, asked)
+    assert there is not None
+    assert there.asked.expected.tolist() == values(turned)["v"].T.tolist()
+    assert there.asked.at == asked.at
+    assert due(TURNED, sighting, asked) is None, "it is wrong there as well"
+    assert due(turned, sighting, replace(asked, event=1)) is None, "nothing is due there"
+
+
+TWICE = Topology(
+    Linear(1, 1, bias=False),
+    (Input("x", (1,), requires_grad=True),),
+    (
+        Call("y", "", (Ref("x"),)),
+        Grad("g", (Ref("y"),), (Ref("net.weight"),), create_graph=True),
+        Backward((Ref("g", (0,)),)),
+    ),
+    dtype="float32",
+    counting=True,
+)
+"""A backward that goes through another one: full hooks are given a gradient of the pass before."""
+
+
+GRAD = torch.autograd.grad
+
+
+def once_differentiable(*args: Any, **options: Any) -> tuple[torch.Tensor, ...]:
+    """Gradients that lead nowhere."""
+    return tuple(gradient.detach().requires_grad_() for gradient in GRAD(*args, **options))
+
+
+def test_a_control_may_have_a_gradient_where_none_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = chosen(seen(TWICE, "full_backward", "GO-02")).text
+    assert '\nexpected = "NoneType"' in text
+    assert f'\n{EXPECTED_OF_CONTROL} = "Tensor"' in text
+    assert executed(text)[0] == 1
+    monkeypatch.setattr(torch.autograd, "grad", once_differentiable)
+    assert executed(text)[0] == 0, "the hook is not called, and need not be"
+    monkeypatch.setattr(nn.Module, "register_full_backward_hook", lambda *_: None)
+    assert executed(text)[0] == 2, "that of the control must be called"
+
+
+def test_how_often_a_hook_is_due_in_another_network_is_what_the_oracle_has_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(nn.Module, "register_full_backward_hook", twice)
+        sighting = seen(TURNED, "full_backward", "BW-05")
+    backward = Backward((Ref("y"),), (Ref("v"),))
+    again = replace(TURNED, main=(*TURNED.main[:-1], replace(backward, retain_graph=True), backward))
+    asked = question(sighting)
+    assert (asked.place, asked.relation, asked.expected) == (CALLS, COUNT, 1)
+    there = due(again, sighting, asked)
+    assert there is not None
+    assert there.asked.expected == 2
+    assert there.why == "forward once, backward twice"
+
+
+REGISTER = nn.Module.register_full_backward_hook
+
+
+def twice(self: nn.Module, hook: Any) -> Any:
+    """A registration that counts twice."""
+    REGISTER(self, hook)
+    return REGISTER(self, hook)
 
 
 def test_what_is_grown_has_one_thing_more() -> None:

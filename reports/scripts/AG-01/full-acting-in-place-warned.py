@@ -3,7 +3,6 @@
 # dependencies = ["torch"]
 # ///
 """a module of ELU and sum: x.grad is wrong."""
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -21,24 +20,36 @@ class Net(nn.Module):
         return self.m0(x.sum())
 
 
-net = Net()
-x = torch.tensor(1.0, requires_grad=True)
+class Control(Net):
+    def forward(self, x):
+        return x.sum()
 
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
+def run(experiment):
+    net = (Net if experiment else Control)()
+    x = torch.tensor(1.0, requires_grad=True)
 
-    return hook
+    def acting(link, factors):
+        def hook(module, grad_input, grad_output):
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_input)
+            )
 
+        return hook
 
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
-for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0,)))
-    module.register_full_backward_hook(acting(2, (0.03125,)))
-net(x).backward()
+    handle = torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+    for module in net.modules():
+        module.register_full_backward_hook(acting(1, (4.0,)))
+        module.register_full_backward_hook(acting(2, (0.03125,)))
+    net(x).backward()
+    handle.remove()
+    return x.grad.item()
+
 
 expected = 0.0625  # chain rule: ELU, then Sum
-experiment = x.grad.item()
-print("experiment:", experiment)
+expected_of_control = 0.25  # chain rule: Sum
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -3,13 +3,14 @@
 # dependencies = ["torch"]
 # ///
 """a module of Softsign: x.grad is wrong."""
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
 
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
     raise SystemExit(3)
+
+leaked = {}
 
 
 class Net(nn.Module):
@@ -22,26 +23,33 @@ class Net(nn.Module):
         return self.m2(x)
 
 
-leaked = {}
-net = Net()
-x = torch.tensor(1.0, requires_grad=True)
+def run(experiment):
+    net = Net()
+    x = torch.tensor(1.0, requires_grad=True)
 
+    def acting(link, factors):
+        def hook(module, grad_input, grad_output):
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_input)
+            )
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
+        return hook
 
-    return hook
+    handle = torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+    for module in net.modules():
+        module.register_full_backward_hook(acting(1, (4.0,)))
+        module.register_full_backward_hook(acting(2, (0.03125,)))
+    net(x).backward()
+    if experiment:
+        leaked["h0"].backward()
+    handle.remove()
+    return x.grad.item()
 
-
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
-for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0,)))
-    module.register_full_backward_hook(acting(2, (0.03125,)))
-net(x).backward()
-leaked["h0"].backward()
 
 expected = 1.015625  # chain rule: Softsign
-experiment = x.grad.item()
-print("experiment:", experiment)
+expected_of_control = 0.015625  # chain rule: Softsign
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on a module of SoftMarginLoss and Linear: the hook is called …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -23,13 +22,21 @@ class Net(nn.Module):
         return self.m0(x, a0)
 
 
-calls = []
-net = Net()
-x = torch.ones((), requires_grad=True)
-net.register_full_backward_hook(lambda *args: calls.append(1))
-torch.autograd.grad(net(x, torch.ones(())), net.m2.weight, allow_unused=True)
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones((), requires_grad=True)
+    net.register_full_backward_hook(lambda *args: calls.append(1))
+    if experiment:
+        torch.autograd.grad(net(x, torch.ones(())), net.m2.weight, allow_unused=True)
+    else:
+        net(x, torch.ones(())).backward()
+    return len(calls)
+
 
 expected = 0  # no gradient that the hook waits for is computed
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+expected_of_control = 1  # forward once, backward once
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected_of_control else 0 if experiment == expected else 1)

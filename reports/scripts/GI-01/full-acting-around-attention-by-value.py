@@ -4,7 +4,6 @@
 # ///
 """register_module_full_backward_hook on a module of MultiheadAttention: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -22,32 +21,39 @@ class Net(nn.Module):
         return self.m0(x, x, x)
 
 
-calls = []
-net = Net()
-with torch.no_grad():
-    net.m0.in_proj_weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
-    net.m0.in_proj_bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
-    net.m0.out_proj.weight.copy_(torch.tensor([[1.0]]))
-    net.m0.out_proj.bias.copy_(torch.tensor([1.0]))
-x = torch.tensor([[[1.0]]], requires_grad=True)
+def run(experiment):
+    calls = []
+    net = Net()
+    with torch.no_grad():
+        net.m0.in_proj_weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
+        net.m0.in_proj_bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
+        net.m0.out_proj.weight.copy_(torch.tensor([[1.0]]))
+        net.m0.out_proj.bias.copy_(torch.tensor([1.0]))
+    x = torch.tensor([[[1.0]]], requires_grad=True)
 
+    def acting(link, factors):
+        def hook(module, grad_input, grad_output):
+            if link == 0 and module is net:
+                calls.append(grad_input)
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_input)
+            )
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        if link == 0 and module is net:
-            calls.append(grad_input)
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
+        return hook
 
-    return hook
+    handle = torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+    for module in net.modules():
+        module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
+        module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
+    net(x)[(0 if experiment else 1)].backward()
+    handle.remove()
+    return calls[0][0][0, 0, 0].item()
 
-
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
-for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
-    module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
-net(x)[0].backward()
 
 expected = 1.5  # chain rule: MultiheadAttention
-experiment = calls[0][0][0, 0, 0].item()
-print("experiment:", experiment)
+expected_of_control = 0.0  # chain rule: MultiheadAttention
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 7e-04 else 1)

@@ -4,7 +4,7 @@
 # ///
 """register_module_full_backward_hook on a module: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
+# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn

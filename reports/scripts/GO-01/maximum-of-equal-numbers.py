@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on Threshold: grad_output[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -22,15 +21,26 @@ class Net(nn.Module):
         return torch.maximum(self.m0(x0), x1)
 
 
-calls = []
-net = Net()
-x0 = torch.tensor(1.0, requires_grad=True)
-net.m0.register_full_backward_hook(
-    lambda module, grad_input, grad_output: calls.append(grad_output)
-)
-net(x0, torch.tensor(1.0)).backward()
+class Control(Net):
+    def forward(self, x0, x1):
+        return self.m0(x0)
+
+
+def run(experiment):
+    calls = []
+    net = (Net if experiment else Control)()
+    x0 = torch.tensor(1.0, requires_grad=True)
+    net.m0.register_full_backward_hook(
+        lambda module, grad_input, grad_output: calls.append(grad_output)
+    )
+    net(x0, torch.tensor(1.0)).backward()
+    return calls[0][0].item()
+
 
 expected = 0.5  # chain rule: Maximum, then Threshold
-experiment = calls[0][0].item()
-print("experiment:", experiment)
+expected_of_control = 1.0  # chain rule: Threshold
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

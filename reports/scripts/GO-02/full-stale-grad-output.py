@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on a module of Linear: grad_output[0] is a Tensor, not None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -22,14 +21,28 @@ class Net(nn.Module):
         return self.m0(x)
 
 
-calls = []
-net = Net()
-x = torch.ones(1, requires_grad=True)
-net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_output))
-g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
-g[0].backward()
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones(1, requires_grad=True)
+    net.register_full_backward_hook(
+        lambda module, grad_input, grad_output: calls.append(grad_output)
+    )
+    if experiment:
+        g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
+        g[0].backward()
+    else:
+        y = net(x)
+        torch.autograd.grad(y, net.m0.weight, create_graph=True)
+        y.backward()
+    return type(calls[0][0]).__name__ if len(calls) > 0 else None
+
 
 expected = "NoneType"  # no gradient is computed there
-experiment = type(calls[0][0]).__name__
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+expected_of_control = "Tensor"  # its gradient is computed
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# None: the hook is not called that often, and need not be
+if control != expected_of_control:
+    raise SystemExit(2)  # the control fails
+raise SystemExit(0 if experiment is None or experiment == expected else 1)

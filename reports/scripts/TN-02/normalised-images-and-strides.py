@@ -3,7 +3,6 @@
 # dependencies = ["torch"]
 # ///
 """register_post_accumulate_grad_hook on a module of InstanceNorm2d and permute and …"""
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -22,13 +21,25 @@ class Net(nn.Module):
         return (h2, h2)
 
 
-calls = []
-net = Net()
-x = torch.arange(1.0, 37).reshape(2, 3, 3, 2).requires_grad_()
-x.register_post_accumulate_grad_hook(lambda leaf: calls.append(leaf.grad.clone()))
-net(x)[1].backward(torch.arange(1.0, 37).reshape(3, 2, 2, 3))
+class Control(Net):
+    def forward(self, x):
+        h2 = x.permute(3, 2, 0, 1).transpose(-4, -3)
+        return (h2, h2)
+
+
+def run(experiment):
+    calls = []
+    net = (Net if experiment else Control)()
+    x = torch.arange(1.0, 37).reshape(2, 3, 3, 2).requires_grad_()
+    x.register_post_accumulate_grad_hook(lambda leaf: calls.append(leaf.grad.clone()))
+    net(x)[1].backward(torch.arange(1.0, 37).reshape(3, 2, 2, 3))
+    return calls[0][0, 0, 0, 0].item()
+
 
 expected = -2.7517888  # chain rule: Transpose, then Permute, then InstanceNorm2d
-experiment = calls[0][0, 0, 0, 0].item()
-print("experiment:", experiment)
+expected_of_control = 1.0  # chain rule: Transpose, then Permute
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 2e-02:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 1e-03 else 1)

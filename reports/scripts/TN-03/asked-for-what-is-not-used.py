@@ -4,7 +4,6 @@
 # ///
 """register_hook on a module of Linear: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
-# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn
@@ -30,21 +29,23 @@ class Net(nn.Module):
         return self.m1(self.m0(x), a0, a1, a2)
 
 
-calls = []
-net = Net()
-a0 = torch.ones(())
-a1 = torch.ones(())
-a2 = torch.ones(())
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones(1) if experiment else torch.ones(1, requires_grad=True)
+    a1 = torch.ones(())
+    a2 = torch.ones(())
 
+    def watch(module, args, output):
+        output.register_hook(calls.append)
 
-def watch(module, args, output):
-    output.register_hook(calls.append)
+    net.m0.register_forward_hook(watch)
+    torch.autograd.grad(net(x, torch.ones(()), a1, a2), net.m1.m2.weight, allow_unused=True)
+    return len(calls)
 
-
-net.m0.register_forward_hook(watch)
-torch.autograd.grad(net(torch.ones(1), a0, a1, a2), net.m1.m2.weight, allow_unused=True)
 
 expected = 0  # no gradient that the hook waits for is computed
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -4,7 +4,6 @@
 # ///
 """register_hook on a module of ReLU and maximum: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.register_hook.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -19,19 +18,28 @@ class Net(nn.Module):
         return torch.maximum(x0, self.m1(x1))
 
 
-calls = []
-net = Net()
-x1 = torch.tensor(1.0, requires_grad=True)
+class Control(Net):
+    def forward(self, x0, x1):
+        return self.m1(x1)
 
 
-def watch(module, args, output):
-    output.grad_fn.register_hook(lambda *grads: calls.append(grads[-1][output.output_nr]))
+def run(experiment):
+    calls = []
+    net = (Net if experiment else Control)()
+    x1 = torch.tensor(1.0, requires_grad=True)
 
+    def watch(module, args, output):
+        output.grad_fn.register_hook(lambda *grads: calls.append(grads[-1][output.output_nr]))
 
-net.m1.register_forward_hook(watch)
-net(torch.tensor(1.0), x1).backward()
+    net.m1.register_forward_hook(watch)
+    net(torch.tensor(1.0), x1).backward()
+    return calls[0].item()
+
 
 expected = 0.5  # chain rule: Maximum, then ReLU
-experiment = calls[0].item()
-print("experiment:", experiment)
+expected_of_control = 1.0  # chain rule: ReLU
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -4,7 +4,6 @@
 # ///
 """retain_grad on a module of ReLU and maximum: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -19,20 +18,29 @@ class Net(nn.Module):
         return torch.maximum(x0, self.m1(x1))
 
 
-calls = []
-net = Net()
-x1 = torch.tensor(1.0, requires_grad=True)
+class Control(Net):
+    def forward(self, x0, x1):
+        return self.m1(x1)
 
 
-def watch(module, args, output):
-    output.retain_grad()
-    calls.append(output)
+def run(experiment):
+    calls = []
+    net = (Net if experiment else Control)()
+    x1 = torch.tensor(1.0, requires_grad=True)
 
+    def watch(module, args, output):
+        output.retain_grad()
+        calls.append(output)
 
-net.m1.register_forward_hook(watch)
-net(torch.tensor(1.0), x1).backward()
+    net.m1.register_forward_hook(watch)
+    net(torch.tensor(1.0), x1).backward()
+    return calls[0].grad.item()
+
 
 expected = 0.5  # chain rule: Maximum, then ReLU
-experiment = calls[0].grad.item()
-print("experiment:", experiment)
+expected_of_control = 1.0  # chain rule: ReLU
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

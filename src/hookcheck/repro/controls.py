@@ -11,6 +11,7 @@ from hookcheck.hooks.kinds import BACKWARD, KINDS
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.trace import trace
 from hookcheck.probe.run import lacking
+from hookcheck.repro.due import due
 from hookcheck.repro.grown import grown
 from hookcheck.repro.network import ONES, network
 from hookcheck.repro.overriding import overriding
@@ -18,7 +19,7 @@ from hookcheck.repro.question import ALIVE, CALLS, ERROR, VALUE, WARNINGS, Quest
 from hookcheck.repro.reduce import INVALID, one_step_away
 from hookcheck.repro.script import Control
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Backward, Call, Grad, Topology, statements
+from hookcheck.topology.model import Backward, Call, Grad, Statement, Topology, statements
 from hookcheck.topology.tree import Ref
 from hookcheck.topology.values import values
 
@@ -41,16 +42,24 @@ def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
             yield Control(register=full.register)
     if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
         yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
-    less = [*islice(_near(case.topology), NEIGHBOURS)]
-    yield from (Control(topology=near) for near in _beside(case.topology, less, own_class=False))
-    for own_class in (False, True):
-        yield from (Control(topology=near) for near in _beside(case.topology, grown(case.topology), own_class))
-    yield from (Control(topology=near) for near in _beside(case.topology, less, own_class=True))
+    yield from (Control(topology=near) for near in _beside(case.topology))
+    for near in _beside(case.topology):
+        other = due(near, sighting, asked)
+        if other:
+            yield Control(topology=near, due=other)
     yield Control()
 
 
-def _beside(topology: Topology, others: Iterable[Topology], own_class: bool) -> Iterator[Topology]:
-    """Those of the others that one script can have beside the network, with a class of their own or without."""
+def _beside(topology: Topology) -> Iterator[Topology]:
+    """Networks that are one step away and that one script can have beside the network, the plainest first: a class of
+    the control's own is a last resort."""
+    less = [*islice(_near(topology), NEIGHBOURS)]
+    for others, own_class in ((less, False), (grown(topology), False), (grown(topology), True), (less, True)):
+        yield from _fitting(topology, others, own_class)
+
+
+def _fitting(topology: Topology, others: Iterable[Topology], own_class: bool) -> Iterator[Topology]:
+    """Those of the others that have no class but the network's, or one of their own."""
     classes, acting = network(topology, ONES, "").classes, _acts(topology)
     for other in others:
         try:
@@ -67,12 +76,37 @@ def _near(topology: Topology) -> Iterator[Topology]:
     outputs: list[Ref] = []
     with contextlib.suppress(*INVALID):
         outputs = [Ref("y", path) for path in _tensors(trace(topology, values(topology)).names.get("y"))]
-    for i, statement in enumerate(topology.main):
-        if isinstance(statement, (Backward, Grad)):
-            for output in (output for output in outputs if statement.outputs != (output,)):
-                changed = replace(statement, outputs=(output,), cotangents=statement.cotangents[:1])
-                yield replace(topology, main=(*topology.main[:i], changed, *topology.main[i + 1 :]))
+    for change in (_from, _backward_from, _again_from):
+        mains = (
+            main for i in range(len(topology.main)) for output in outputs for main in change(topology.main, i, output)
+        )
+        yield from (replace(topology, main=main) for main in mains if main != topology.main)
     yield from one_step_away(topology)
+
+
+Main = tuple[Statement, ...]
+
+
+def _from(main: Main, i: int, output: Ref) -> Iterator[Main]:
+    """The backward at ``i`` starts at another tensor."""
+    statement = main[i]
+    if isinstance(statement, (Backward, Grad)):
+        changed = replace(statement, outputs=(output,), cotangents=statement.cotangents[:1])
+        yield (*main[:i], changed, *main[i + 1 :])
+
+
+def _backward_from(main: Main, i: int, output: Ref) -> Iterator[Main]:
+    """No gradient is asked for; that of each leaf is computed."""
+    statement = main[i]
+    if isinstance(statement, Grad):
+        yield (*main[:i], Backward((output,), statement.cotangents[:1]), *main[i + 1 :])
+
+
+def _again_from(main: Main, i: int, output: Ref) -> Iterator[Main]:
+    """The backward starts at another tensor, which a pass before may have gone through."""
+    before = tuple(replace(s, retain_graph=True) if isinstance(s, (Backward, Grad)) else s for s in main[:i])
+    if before != main[:i]:
+        yield from _from((*before, *main[i:]), i, output)
 
 
 def _acts(topology: Topology) -> tuple[bool, bool]:

@@ -59,7 +59,7 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
         setup = ["torch.manual_seed(0)", *setup]
     for i in inputs:
         text = _input(i, numbers[i.name], topology, kind)
-        plain = device == "cpu" and not i.requires_grad and not re.search(rf"\b{i.name}\b", named)
+        plain = device == "cpu" and not re.search(rf"\b{i.name}\b", named)
         place = _only_use(i.name, text, main) if plain else None
         if place is None:
             setup.append(f"{i.name} = {text}")
@@ -137,7 +137,7 @@ def _tidy(text: str) -> str:
     if not opening or body.count("    def ") or "class " in body:
         return text
     signature, *lines = body.split("\n")
-    lines = _leaked_at_once(inlined([line[8:] for line in lines], ""))
+    lines = _given_at_once(_leaked_at_once(inlined([line[8:] for line in lines], "")))
     return "\n".join([f"{head}{opening}{signature}", *(f"        {line}" for line in lines)])
 
 
@@ -152,6 +152,12 @@ def _leaked_at_once(lines: list[str]) -> list[str]:
         else:
             result.append(line)
     return result
+
+
+def _given_at_once(lines: list[str]) -> list[str]:
+    """The lines with what a block ends with given back there."""
+    last = re.fullmatch(r"( +)(\w+) = (.+)", lines[-2]) if len(lines) > 1 else None
+    return [*lines[:-2], f"{last[1]}return {last[3]}"] if last and lines[-1] == f"return {last[2]}" else lines
 
 
 def _moved(i: Input, device: str) -> str:
@@ -207,17 +213,17 @@ def tensor(array: Array, more: str = "") -> str:
 
 
 def inlined(lines: list[str], named: str) -> list[str]:
-    """The lines with each value put where it is used, if that is once and in the very next line."""
+    """The lines with each value put where it is used, if that is once and in the very next line of its block."""
     i = 0
     lines = list(lines)
     while i + 1 < len(lines):
-        match = re.fullmatch(r"(\w+) = (.+)", lines[i])
-        if match and _once(match[1], lines, i, named):
-            alone = re.fullmatch(r"[\w.]+(\[[^\[\]]*\])*(\(.*\))?", match[2]) or re.search(
-                rf"(?:[(\[]|, ){match[1]}[,)\]]", lines[i + 1]
+        match = re.fullmatch(r"( *)(\w+) = (.+)", lines[i])
+        if match and re.match(rf"{match[1]}\S", lines[i + 1]) and _once(match[2], lines, i, named):
+            alone = re.fullmatch(r"[\w.]+(\[[^\[\]]*\])*(\(.*\))?", match[3]) or re.search(
+                rf"(?:[(\[]|, ){match[2]}[,)\]]", lines[i + 1]
             )
-            text = match[2] if alone else f"({match[2]})"
-            joined = re.sub(rf"\b{match[1]}\b", lambda _, text=text: text, lines[i + 1])  # type: ignore[misc]
+            text = match[3] if alone else f"({match[3]})"
+            joined = re.sub(rf"\b{match[2]}\b", lambda _, text=text: text, lines[i + 1])  # type: ignore[misc]
             if len(joined) <= LONGEST:
                 lines[i : i + 2] = [joined]
                 i = max(0, i - 1)

@@ -81,6 +81,12 @@ class Question:
         shape = getattr(self.observed, "shape", None)
         return self.relation == CLOSE and shape is not None and shape == np.shape(self.expected)
 
+    @property
+    def at(self) -> tuple[int, ...]:
+        """Of such numbers the place of the one that is wrong most."""
+        away = np.nan_to_num(abs(self.observed - np.asarray(self.expected)), nan=np.inf)
+        return tuple(map(int, np.unravel_index(int(np.argmax(away)), away.shape))) if away.ndim else ()
+
 
 RAISED = Question(ERROR, RAISES)
 """Whether the run raises, although it should not."""

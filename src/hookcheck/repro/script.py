@@ -14,10 +14,11 @@ import numpy as np
 
 from hookcheck.contract.clause import clause_named
 from hookcheck.hooks.acts import FORWARD
-from hookcheck.hooks.kinds import HookKind
+from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.registering import PREPEND
+from hookcheck.repro.due import Due
 from hookcheck.repro.formatting import WIDTH, formatted
 from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
@@ -52,15 +53,20 @@ SUPPRESS = "from contextlib import suppress"
 MODULES = {ALIVE: ("import gc", "import weakref"), WARNINGS: ("import warnings",)}
 """What questions need besides torch."""
 
+EXPECTED_OF_CONTROL = "expected_of_control"
+"""The name of what a control must give, where that is something else."""
+
 
 @dataclass(frozen=True)
 class Control:
     """What must pass: the run without hooks (``hooked``), with another function that registers (``register``), with
-    another network (``topology``), or another value of the same run (``value``); empty where there is none of these."""
+    another network (``topology``), of which something else may be ``due``, or another value of the same run
+    (``value``); empty where there is none of these."""
 
     hooked: bool = False
     register: str = ""
     topology: Topology | None = None
+    due: Due | None = None
     value: str = ""
 
     def __bool__(self) -> bool:
@@ -143,9 +149,7 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
         (*parts.imports, *([SUPPRESS] if raises else []), *MODULES.get(asked.place, ())),
         _guard(case.kind, case.topology, case.device),
         "\n\n\n".join([*(["leaked = {}"] if leaking else []), *classes, *hooking.helpers, run]),
-        "\n".join(
-            [*_in_full(sighting, asked), _verdict(way, asked, judged, case.kind.register, derivation(case, asked))]
-        ),
+        "\n".join([*_in_full(sighting, asked), _verdict(way, asked, judged, case, derivation(case, asked))]),
         tuple(re.findall(r"(?m)^def (\w+)", "\n".join(hooking.helpers))),
     )
 
@@ -170,13 +174,18 @@ def _hooked(hooking: Hooking, way: Way) -> list[str]:
 class _Judged:
     """What a run gives back, and how that is held against what is expected.
 
-    ``result`` is an expression, ``holds`` a condition with ``{}`` in the place of what a run gave.
+    ``result`` is an expression, ``holds`` a condition with ``{}`` in the place of what a run gave. Where a hook need
+    not be called that often (``may_lack``), the result is None if it is not.
     """
 
     def __init__(self, case: Case, asked: Question) -> None:
         self.expected = ""
+        self.may_lack = False
         if asked.place == CALLS:
             self.result, self.holds = self._calls(case, asked)
+            self.may_lack = f"calls[{asked.event}]" in self.result and not _is_certain(case, asked)
+            if self.may_lack:
+                self.result = f"{self.result} if len(calls) > {asked.event} else None"
         elif asked.place == VALUE:
             self.result, self.holds = self._value(case, asked)
         elif asked.place == WARNINGS:
@@ -229,17 +238,22 @@ class _Judged:
             self.expected = asked.expected
             return f"{of}.dtype", "{} == expected"
         expected = np.asarray(asked.expected)
-        observed = asked.observed
-        if not isinstance(observed, np.ndarray) or observed.shape != expected.shape:
+        if not asked.of_numbers:
             self.expected = repr(expected.shape)
             return f"tuple({of}.shape)", "{} == expected"
-        away = np.nan_to_num(abs(observed - expected), nan=np.inf)
-        place = np.unravel_index(int(np.argmax(away)), away.shape) if expected.ndim else ()
-        number = expected[place].item()
+        number = expected[asked.at].item()
         within = max(tolerance(expected, asked.dtype, case.device) or 0.0, 1e-6)
         self.expected = _number(number)
-        index = f"[{', '.join(map(str, place))}]" if place else ""
+        index = f"[{', '.join(map(str, asked.at))}]" if asked.at else ""
         return f"{of}{index}.item()", f"abs({{}} - expected) <= {within:.0e}"
+
+
+def _is_certain(case: Case, asked: Question) -> bool:
+    """Whether the call that is asked about must come: some firings are due only if torch goes that way."""
+    firings = case.due.get(asked.path) if case.kind.call in (BACKWARD, BACKWARD_PRE) else None
+    if firings is None:
+        return True
+    return asked.event < sum(firing.certain for firing in firings) and not case.nodes_unspecified
 
 
 def _number(value: complex) -> str:
@@ -271,9 +285,10 @@ def _function(way: Way, body: list[str], asked: Question, judged: _Judged, raise
     return "\n".join([f"def run({parameter}):", *(f"    {line}".rstrip() for line in body)])
 
 
-def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str) -> str:
+def _verdict(way: Way, asked: Question, judged: _Judged, case: Case, why: str) -> str:
     """The lines at the end: both runs, what is expected, and the exit code."""
-    control = way.control
+    control, register = way.control, case.kind.register
+    of_control = _Judged(case, control.due.asked) if control.due else judged
     first, second = {
         control.hooked: ("run(hooked=False)", "run(hooked=True)"),
         bool(control.register): (f'run("{control.register}")', f'run("{register}")'),
@@ -282,6 +297,10 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
     if asked.place == ERROR and not asked.expected:
         return "\n".join([*([f"{first}  # the control raises nothing"] if first else []), raising(second)])
     lines = [f"expected = {judged.expected}  # {why}"[:WIDTH]] if judged.expected and "expected" in judged.holds else []
+    holds = of_control.holds
+    if control.due:
+        lines.append(f"{EXPECTED_OF_CONTROL} = {of_control.expected}  # {control.due.why}"[:WIDTH])
+        holds = holds.replace("expected", EXPECTED_OF_CONTROL)
     both = f"control, experiment = {first}, {second}"
     if control.value:
         lines.append("control, experiment = run()")
@@ -296,8 +315,10 @@ def _verdict(way: Way, asked: Question, judged: _Judged, register: str, why: str
     shown = [f"{name}() is None" if asked.place == ALIVE else name for name in runs]
     lines.append(f"print({', '.join(f'{chr(34)}{name}:{chr(34)}, {value}' for name, value in zip(runs, shown))})")
     fails = len(runs) > 1 and not asked.compared and asked.place != WARNINGS
-    holds = [judged.holds.replace("{}", name) for name in ("experiment", "control")]
-    return "\n".join([*lines, *ending(*holds[: 1 + fails])])
+    lines += ["# None: the hook is not called that often, and need not be"] if judged.may_lack else []
+    may_lack = "experiment is None or " if judged.may_lack else ""
+    conditions = (may_lack + judged.holds.replace("{}", "experiment"), holds.replace("{}", "control"))
+    return "\n".join([*lines, *ending(*conditions[: 1 + fails])])
 
 
 def raising(act: str) -> str:

@@ -74,20 +74,26 @@ def sightings(
     The torch must be able to run it (see `unable`). What no entry of the ``ledger`` explains is looked at again, as
     in `hookcheck.networks.examine`.
     """
+    first = case_of(topology, kind, device)
+    if first is None:
+        return []
+    for case in looks(first, Beside(topology, values(topology), device)):
+        seen = [] if case is not first and case.expected.overflows else _seen(case, family, clause, ledger)
+        if all(sighting.symptom.ledger for sighting in seen):
+            break
+    return seen
+
+
+def case_of(topology: Topology, kind: HookKind, device: str = "cpu") -> Case | None:
+    """The network run with hooks of ``kind`` and without; None where the oracle cannot work it out."""
     numbers = values(topology)
     expected = Expected(topology, numbers, release=release(torch.__version__), device=device)
     if kind.acts.backward or not kind.observes:
         expected = expected.acting(kind.acts)
     if not expected.worked_out:
-        return []
+        return None
     plain = observe(topology, numbers, None, device)
-    observed = observe(topology, numbers, kind.name, device)
-    first = Case(topology, kind, device, expected, observed, plain)
-    for case in looks(first, Beside(topology, numbers, device)):
-        seen = [] if case is not first and expected.overflows else _seen(case, family, clause, ledger)
-        if all(sighting.symptom.ledger for sighting in seen):
-            break
-    return seen
+    return Case(topology, kind, device, expected, observe(topology, numbers, kind.name, device), plain)
 
 
 def _seen(case: Case, family: str, clause: Clause, ledger: Ledger) -> list[Sighting]:

@@ -1,0 +1,97 @@
+"""What is due in another network at the place that a question is about: a control has an expected number of its own.
+
+A judge says what it expects of what is wrong alone. So a copy of what torch gave is spoilt, and the judge is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from hookcheck.contract.clause import clause_named
+from hookcheck.networks.case import Case
+from hookcheck.networks.judge import deviating
+from hookcheck.probe.observation import Array, Copy, Observation
+from hookcheck.repro.question import CALLS, COUNT, TYPE, VALUE, Question, expression, question
+from hookcheck.repro.reduce import INVALID
+from hookcheck.repro.sighting import Sighting, case_of
+from hookcheck.repro.words import derivation
+from hookcheck.topology.model import Topology
+
+FAR = 1000.0
+"""So much is added to a number that is spoilt: rounding explains less."""
+
+
+@dataclass(frozen=True)
+class Due:
+    """The same question of another network, with what is expected there, and ``why`` that is."""
+
+    asked: Question
+    why: str
+
+
+def due(topology: Topology, sighting: Sighting, asked: Question) -> Due | None:
+    """What is due where the question looks, in a network of which the clause holds; None where that is not known."""
+    clause = clause_named(sighting.symptom.clause)
+    with contextlib.suppress(*INVALID, RuntimeError):
+        case = case_of(topology, sighting.case.kind, sighting.case.device)
+        if case is None or case.observed.raised or any(deviating(case, clause)):
+            return None
+        for observed in _spoilt(case, asked):
+            spoilt = replace(case, observed=observed)
+            for subject, located in deviating(spoilt, clause):
+                other = question(replace(sighting, case=spoilt, subject=subject, finding=located.finding))
+                if _place(other) == _place(asked):
+                    return Due(other, derivation(spoilt, other))
+    return None
+
+
+def _place(asked: Question) -> Question:
+    return replace(asked, expected=None, dtype="", observed=None)
+
+
+def _spoilt(case: Case, asked: Question) -> Iterator[Observation]:
+    """What was observed, each time with another thing wrong that the question may be about."""
+    observed = case.observed
+    if asked.place == VALUE:
+        for name, gradient in observed.gradients.items():
+            if expression(case, f"{name}.grad") == asked.path:
+                for changed in _changed(gradient, asked):
+                    yield replace(observed, gradients={**observed.gradients, name: changed})
+    if asked.place == CALLS:
+        for i, event in enumerate(observed.events):
+            if event.path != asked.path:
+                continue
+            if asked.relation == COUNT:
+                yield replace(observed, events=observed.events[:i] + observed.events[i + 1 :])
+                yield replace(observed, events=(*observed.events, event._replace(number=len(case.events[event.path]))))
+            elif event.number == asked.event:
+                for arguments in _changed(event.arguments, asked):
+                    events = (*observed.events[:i], event._replace(arguments=arguments), *observed.events[i + 1 :])
+                    yield replace(observed, events=events)
+
+
+def _changed(copy: Copy, asked: Question) -> Iterator[Any]:
+    """The copy, each time with another of its tensors changed as the question may be about it."""
+    if isinstance(copy, np.ndarray):
+        yield from _wrong(copy, asked)
+    elif isinstance(copy, dict):
+        for key, item in copy.items():
+            yield from ({**copy, key: changed} for changed in _changed(item, asked))
+    elif isinstance(copy, (tuple, list)):
+        for i, item in enumerate(copy):
+            for changed in _changed(item, asked):
+                yield type(copy)([*copy[:i], changed, *copy[i + 1 :]])
+
+
+def _wrong(array: Array, asked: Question) -> Iterator[Array | None]:
+    if asked.relation == TYPE:
+        yield None
+    elif asked.of_numbers and array.shape == asked.observed.shape and array.dtype.kind in "fc":
+        changed = array.copy()
+        changed[asked.at] += FAR
+        yield changed
