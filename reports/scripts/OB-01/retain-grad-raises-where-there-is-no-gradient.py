@@ -17,6 +17,7 @@ class Net(nn.Module):
 def run(hooked):
     calls = []
     net = Net()
+    x = torch.ones(4, requires_grad=True)
     if hooked:
 
         def watch(module, args, output):
@@ -26,7 +27,7 @@ def run(hooked):
                     calls.append(tensor)
 
         net.register_forward_hook(watch)
-    net(torch.ones(4, requires_grad=True))[0].backward()
+    net(x)[0].backward()
 
 
 run(hooked=False)  # the control raises nothing

@@ -41,8 +41,8 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     """The parts of a script about a topology.
 
     ``kind`` says what inputs hold: ones, random numbers, or those of the topology, with which the parameters are filled
-    too; else these are as the layers make them. What stands in ``named``
-    keeps its name; other values that are used once, at once, need none.
+    too; else these are as the layers make them. What stands in ``named`` keeps its name, and so does an argument that
+    requires grad where it is the only one; other values that are used once, at once, need none.
     """
     parts = [*filter(None, [layer_classes(topology)]), *modules_source(topology).split("\n\n\n")]
     imports = [line for part in parts for line in part.split("\n") if re.match("from |import ", line)]
@@ -57,14 +57,14 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     setup += [line for line in conversions_source(topology).split("\n") if line]
     if kind == RANDOM:
         setup = ["torch.manual_seed(0)", *setup]
-    for i in inputs:
-        text = _input(i, numbers[i.name], topology, kind)
-        plain = device == "cpu" and not re.search(rf"\b{i.name}\b", named)
-        place = _only_use(i.name, text, main) if plain else None
-        if place is None:
-            setup.append(f"{i.name} = {text}")
-        else:
+    lines = {i.name: _input(i, numbers[i.name], topology, kind) for i in inputs}
+    for i in sorted(inputs, key=lambda i: i.requires_grad):
+        free = device == "cpu" and not re.search(rf"\b{i.name}\b", named)
+        place = _only_use(i.name, lines[i.name], main) if free else None
+        if place is not None and (not i.requires_grad or re.search(rf", {i.name}\b|\b{i.name}, ", main[place])):
+            text = lines.pop(i.name)
             main[place] = re.sub(rf"\b{i.name}\b", lambda _, text=text: text, main[place])  # type: ignore[misc]
+    setup += [f"{name} = {text}" for name, text in lines.items()]
     if device != "cpu":
         setup += [f'net.to("{device}")', *(_moved(i, device) for i in inputs)]
     classes = _used("\n\n\n".join(classes), "\n".join([*setup, *main]))

@@ -124,8 +124,11 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     hooking = Hooking(case, asked, way.everywhere, _register(way), again=other is not None)
     named = f"{judged.result} {way.control.value}" if asked.place == VALUE else way.control.value
     named = f"{named} {asked.path}" if asked.place == ALIVE else named
-    unlike = set(case.topology.inputs) ^ set(other.inputs) if other else set()
-    named = " ".join([named, *(i.name for i in unlike)])  # each has a line, the only one that differs
+    if (
+        other is not None
+    ):  # an input that differs has a line, the only one that does; leaves are made alike in both runs
+        of_both, either = ({*case.topology.inputs} & {*other.inputs}), {*case.topology.inputs, *other.inputs}
+        named = " ".join([named, *(i.name for i in either if i.requires_grad or i not in of_both)])
     parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
     classes = list(parts.classes)
     leaking = any("leaked" in text for text in classes)
