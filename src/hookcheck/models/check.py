@@ -170,7 +170,7 @@ def _truth(use: ModelUse, say: _Steps) -> Truth:
     say("a step without hooks")
     plain = take(use)
     if plain.raised:
-        place = f" at {plain.line}" if plain.line else ""
+        place = f" ({plain.line})" if plain.line else ""
         raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
     say("the same once more")
     unsteady = tuple(_differing(plain, take(use)))
@@ -243,6 +243,8 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
     held = [*model.named_parameters(), *model.named_buffers()]
     if any(type(tensor).__name__.startswith("Uninitialized") for _, tensor in held):
         raise HookcheckError("the model has lazy parameters without numbers: call it once before, with real inputs")
+    if any(tensor.is_inference() for _, tensor in held if hasattr(tensor, "is_inference")):  # since 1.9
+        raise HookcheckError("the model was made in inference mode, so nothing in it can be trained: make it outside")
     devices = {tensor.device.type for _, tensor in (*held, *tensors_in({**dict(enumerate(args)), **kwargs}))}
     if "meta" in devices:
         raise HookcheckError("tensors on meta have no numbers: build the model and its inputs on a real device")

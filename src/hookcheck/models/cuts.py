@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
+from inspect import signature
 from typing import Any
 
 import torch
@@ -125,7 +126,7 @@ class Alias:
 
 class Cuts:
     """What a run with cuts showed: ``calls`` in order of entry, ``ended`` in order of their end, ``passes`` how many
-    backward passes there were."""
+    backward passes there were, ``recorded`` whether any was told to leave a graph of its own."""
 
     def __init__(self, joined: bool, keep: Keep, remember: Callable[[Any], Any] | None = None) -> None:
         """``keep`` is applied to each gradient, ``remember``, if it is given, to arguments and results of calls: there
@@ -137,6 +138,7 @@ class Cuts:
         self.ended: list[CutCall] = []
         self.boundaries: list[Boundary] = []
         self.passes = 0
+        self.recorded = False
         self.turn = 0
         self.open: list[int] = []
         self.aliases: list[Alias] = []
@@ -189,13 +191,16 @@ class Cuts:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Counts the outermost calls of ``torch.autograd.backward`` and ``grad``."""
+        """Counts the outermost calls of ``torch.autograd.backward`` and ``grad``, and notes ``create_graph``."""
         autograd: Any = torch.autograd
         originals = {name: getattr(autograd, name) for name in ("backward", "grad")}
 
         def counted(original: Any) -> Any:
+            asked = signature(original)
+
             @wraps(original)
             def run(*args: Any, **kwargs: Any) -> Any:
+                self.recorded |= bool(asked.bind(*args, **kwargs).arguments.get("create_graph"))
                 self.passes += not self._depth
                 self._depth += 1
                 try:

@@ -24,7 +24,7 @@ import torch
 
 from hookcheck.models.containers import keyed, put, rebuilt, replaced
 from hookcheck.models.cuts import CALLED, DIRECT, Boundary, CutCall, Cuts, Keep, Spot
-from hookcheck.probe.copying import fields_of, is_container
+from hookcheck.probe.copying import fields_of, is_container, view_of
 
 _CALLER = torch.nn.Module._call_impl.__code__.co_filename
 
@@ -76,7 +76,7 @@ def cut(
     for path, module in modules.items():
         forward = vars(module)["forward"] = _forward(cuts, path, module.forward)
         paths[forward] = path
-    base.__call__ = _called(cuts, paths, original)
+    base.__call__ = _called(cuts, modules, paths, original)
     try:
         with cuts.counting():
             yield cuts
@@ -126,10 +126,13 @@ def _batched(tensor: torch.Tensor) -> bool:
     return functorch is not None and bool(functorch.is_batchedtensor(tensor))
 
 
-def _called(cuts: Cuts, paths: dict[Any, str], original: Callable[..., Any]) -> Callable[..., Any]:
+def _called(
+    cuts: Cuts, modules: dict[str, torch.nn.Module], paths: dict[Any, str], original: Callable[..., Any]
+) -> Callable[..., Any]:
     """``Module.__call__`` with identities on what comes out, which forward hooks that are there may have replaced.
 
-    ``paths`` has the path of each forward that `_forward` made.
+    ``paths`` has the path of each forward that `_forward` made, ``modules`` the module at each path. Its forward may be
+    a function that someone has put there, and then belongs to no module.
     """
 
     @wraps(original)
@@ -138,8 +141,9 @@ def _called(cuts: Cuts, paths: dict[Any, str], original: Callable[..., Any]) -> 
         path = paths.get(forward) if callable(forward) else None
         if path is None:
             return original(module, *args, **kwargs)
-        if forward.__wrapped__.__self__ is not module:  # a replica has its original's attributes
-            rebound = vars(module)["forward"] = _forward(cuts, path, forward.__wrapped__.__func__.__get__(module))
+        method = forward.__wrapped__
+        if getattr(method, "__self__", None) is modules[path] is not module:  # a replica has its original's attributes
+            rebound = vars(module)["forward"] = _forward(cuts, path, method.__func__.__get__(module))
             paths[rebound] = path
         depth = len(cuts.open)
         try:
@@ -168,6 +172,12 @@ def _crossed(cuts: Cuts, call: CutCall, result: Any) -> Any:
     for i, inner_tensor in crosser.inner.items():
         cuts.alias(call, crosser.spots[i].where, True, crosser.tensors[i], inner_tensor)
     return rebuilt(result, [given[i] for i in range(len(result))]) if several else given[0]
+
+
+def _sizes(tensor: torch.Tensor) -> tuple[int, ...]:
+    """The shape; of a nested tensor that of its numbers as they are copied."""
+    nested = getattr(tensor, "is_nested", False)
+    return view_of(tensor).shape if nested else tuple(tensor.shape)
 
 
 class _Crosser:
@@ -200,7 +210,7 @@ class _Crosser:
     def _look(self, value: Any, where: str, place: int | None) -> None:
         if isinstance(value, torch.Tensor):
             dtype = str(value.dtype).partition(".")[2]
-            self.spots.append(Spot(where, place, value.requires_grad, tuple(value.shape), dtype))
+            self.spots.append(Spot(where, place, value.requires_grad, _sizes(value), dtype))
             self.tensors.append(value)
         elif is_container(value) and not isinstance(value, type) and id(value) not in self._seen:
             self._seen.add(id(value))

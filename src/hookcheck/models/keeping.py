@@ -81,9 +81,15 @@ def _contents(attributes: dict[str, Any]) -> dict[str, Any]:
 def _put_back(container: Any, content: Any) -> None:
     if isinstance(container, list):
         container[:] = content
-    elif container != content or (isinstance(container, dict) and [*container] != [*content]):
+    elif _members(container) != _members(content):
         container.clear()
         container.update(content)
+
+
+def _members(container: Any) -> list[Any]:
+    """By identity and in order, since tensors that are compared give tensors."""
+    items = container.items() if isinstance(container, dict) else ((item, item) for item in container)
+    return [(id(key), id(value)) for key, value in items]
 
 
 def _tables(tensor: torch.Tensor) -> dict[str, list[Any]]:

@@ -145,7 +145,7 @@ class Reference(Expected):
 
     @cached_property
     def _cut_calls(self) -> list[CutCall]:
-        called = (call for call in self.crossings.joined.calls if call.way == CALLED and call.finished)
+        called = (call for call in self.crossings.joined.calls if call.way == CALLED)
         return [call for call in called if call.path in self.paths]
 
     @cached_property
@@ -169,8 +169,10 @@ class Reference(Expected):
         }
         names = {"output": _tensors(self.seen.values["output"])}
         trace = Trace([], self._calls, [backward] * self.crossings.joined.passes, leaves, names, {self.dtype})
+        trace.recorded = self.crossings.joined.recorded
         place = {id(cut): i for i, cut in enumerate(self.crossings.joined.ended)}
-        trace.ended = sorted(self._calls, key=lambda call: place[id(self.of[id(call)])])
+        ended = (call for call in self._calls if self.of[id(call)].finished)
+        trace.ended = sorted(ended, key=lambda call: place[id(self.of[id(call)])])
         return trace
 
     @cached_property
@@ -266,16 +268,17 @@ class Reference(Expected):
         """The gradient of each output tensor; unknown where it came in as it is, is used inside of
         the call as well, or was written to afterwards."""
         calls = []
-        for call, cut in zip(self._calls, self._cut_calls):
-            alone = self._single.get((cut.path, cut.number))
-            there = () if alone is None else _placed(call.outputs_inside, alone.exit, alone.exit.crossed(0))
-            unknown = alone is None or cut.passes or cut.used or bool(cut.overwritten)
-            gradients = _placed(call.outputs_inside, cut.exit, cut.exit.crossed(0))
-            for place, gradient in enumerate(gradients):
-                if not self._asked(f"{cut.path}[{place}]"):
-                    continue
-                if unknown or (gradient is not None and there[place] is not None):
-                    calls.append(TensorCall(f"{cut.path}[{place}]", 0, gradient, cut.number, False, unknown))
+        for number in range(self.crossings.joined.passes):
+            for call, cut in zip(self._calls, self._cut_calls):
+                alone = self._single.get((cut.path, cut.number))
+                there = () if alone is None else _placed(call.outputs_inside, alone.exit, alone.exit.crossed(number))
+                unknown = alone is None or cut.passes or cut.used or bool(cut.overwritten)
+                gradients = _placed(call.outputs_inside, cut.exit, cut.exit.crossed(number))
+                for place, gradient in enumerate(gradients):
+                    if not self._asked(f"{cut.path}[{place}]"):
+                        continue
+                    if unknown or (gradient is not None and there[place] is not None):
+                        calls.append(TensorCall(f"{cut.path}[{place}]", number, gradient, cut.number, False, unknown))
         return tuple(calls)
 
     def _asked(self, name: str) -> bool:
