@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint
 
 import hookcheck
@@ -119,6 +120,15 @@ class Padded(nn.Module):
         return torch.nested.to_padded_tensor(self.layer(x), 0.0)
 
 
+class OfPacked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.cells = nn.GRU(3, 2)
+
+    def forward(self, packed: Any) -> Any:
+        return self.cells(packed)[0]
+
+
 def made(model: nn.Module) -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
     return model, torch.randn(2, 3, requires_grad=True)
@@ -201,8 +211,21 @@ def test_nested_tensors_with_sizes_are_cut() -> None:
 
 
 @NEWER
+def test_why_a_hook_does_not_fire_where_the_gradient_goes_by_a_container() -> None:
+    packed = pack_padded_sequence(torch.randn(4, 2, 3), torch.tensor([4, 2]))
+    check = checked(OfPacked(), (packed,), kinds=["full_backward"])
+    texts = [remark.text for remark in check.remarks if remark.modules == ("cells",)]
+    assert "the gradient does not go through a tensor that the hook sits on" in texts
+
+
+@NEWER
 def test_a_model_made_in_inference_mode_is_refused() -> None:
     with torch.inference_mode():
         model = nn.Linear(3, 3)
     with pytest.raises(HookcheckError, match="made in inference mode"):
         hookcheck.check_module(model, torch.ones(1, 3))
+
+
+def test_one_is_counted_as_one() -> None:
+    check = hookcheck.check_module(nn.Linear(1, 1), torch.ones(1, 1), kinds=["forward"])
+    assert "1 module reached by 1 call\n" in str(check)

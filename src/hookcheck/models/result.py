@@ -198,8 +198,9 @@ class ModelCheck:
 
     def __str__(self) -> str:
         """The counts by hook kind, then the sentences, most costly first."""
-        lines = [f"{self.model} on {self.device}, torch {self.torch}: {len(self.calls)} modules reached by "]
-        lines[0] += f"{sum(self.calls.values())} calls"
+        modules, calls = len(self.calls), sum(self.calls.values())
+        reached = f"{modules} module{'' if modules == 1 else 's'} reached by {calls} call{'' if calls == 1 else 's'}"
+        lines = [f"{self.model} on {self.device}, torch {self.torch}: {reached}"]
         for kind, counts in self._counts().items():
             counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
             lines.append(f"  {kind}: {counted}")

@@ -32,12 +32,15 @@ CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 def remarks(use: ModelUse, truth: Truth, judgings: Sequence[Judging]) -> tuple[Remark, ...]:
     """All that there is to say, most costly first."""
-    every = (
+    calls = (
         *_never_called(use, truth),
         *_several_times(truth),
         *_silent(truth, judgings),
         *_none(truth),
         *_hidden(truth),
+    )
+    every = (
+        *(() if truth.ended else calls),  # what a step that raised showed is not all
         *_refused(judgings),
         *_legacy(judgings),
         *presence(verdict for judging in judgings for verdict in judging.judged),
@@ -101,6 +104,8 @@ def _silent(truth: Truth, judgings: Sequence[Judging]) -> Iterator[Remark]:
     if not truth.plain.backward:
         yield Remark(SILENT, "nothing that the model returns requires grad: no backward hook fires")
         return
+    single = truth.crossings.single.calls
+    by_any_way = {call.path for call in single if call.exit.crossings or call.entry.crossings}
     for judging in judgings:
         hook = KINDS[judging.kind]
         if not hook.backward or hook.scope != "module":
@@ -110,23 +115,26 @@ def _silent(truth: Truth, judgings: Sequence[Judging]) -> Iterator[Remark]:
         reasons: dict[str, list[str]] = {}
         for path, of in calls.items():
             if path not in fired and path not in refused:
-                reasons.setdefault(_why_silent(of[0], judging), []).append(path)
+                reasons.setdefault(_why_silent(of[0], path in by_any_way, judging), []).append(path)
         for why, paths in reasons.items():
             yield Remark(SILENT, why, tuple(paths), (judging.kind,))
 
 
-def _why_silent(call: CutCall, judging: Judging) -> str:
+def _why_silent(call: CutCall, comes_by: bool, judging: Judging) -> str:
+    """``comes_by`` says whether backward has a gradient for anything that goes in or comes out."""
     if judging.ended:
         return f"the step ends with {judging.ended}"
     if not call.grad:
         return "called under no_grad"
     tensors = [spot for spot in call.exit.spots if spot.place is not None]
+    if not tensors and call.container == "tuple":
+        return "no item of the output, a tuple, is a tensor itself"
     if not tensors:
         return f"the output is a {call.container}, neither a tensor nor a tuple of tensors"
     if not any(spot.requires_grad for spot in tensors):
         inside = ", as nothing inside of torch.vmap does, though a gradient may come by" if call.batched else ""
         return f"no output requires grad{inside}"
-    if not call.exit.crossings and not call.entry.crossings:
+    if not comes_by:
         return "backward does not come by: the loss does not depend on the output"
     asking = any(spot.requires_grad for spot in call.entry.spots if spot.place is not None)
     if RELEASE < (1, 9) and KINDS[judging.kind].variant == "full" and not asking:
