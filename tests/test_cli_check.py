@@ -97,6 +97,7 @@ def test_exit_codes() -> None:
     [
         ("own_models", "'own_models' is not MODULE:FUNCTION"),
         ("no_such_module:make", "no_such_module cannot be imported"),
+        ("tests/own_models.py:make", "write it as package.module, without the path to its file"),
         ("own_models:absent", "own_models has no function absent"),
         ("own_models:number", "own_models has no function number"),
         ("own_models:failing", "failing() raises ValueError: no model today"),

@@ -200,7 +200,9 @@ def _named(target: str, use: str = "returns (model, args)") -> Callable[..., Any
     try:
         module = import_module(name)
     except Exception as error:
-        raise HookcheckError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+        said = " ".join(str(error).split())
+        hint = "; write it as package.module, without the path to its file" if "/" in name or "\\" in name else ""
+        raise HookcheckError(f"{name} cannot be imported: {type(error).__name__}: {said}{hint}") from error
     make: Any = getattr(module, attribute, None)
     if not callable(make):
         raise HookcheckError(f"{name} has no function {attribute}; write one that {use}")
