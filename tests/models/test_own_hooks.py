@@ -259,6 +259,23 @@ def test_a_hook_that_raises_is_no_success() -> None:
     assert checked(lambda model: model.fc.register_forward_hook(look)).raised == ""
 
 
+def test_what_a_hook_keeps_of_the_output_is_no_fault_of_torch() -> None:
+    store: list[Any] = []
+    result = checked(lambda model: model.register_forward_hook(lambda module, args, output: store.append(output)))
+    assert not result.deviations
+    assert "of what it was given stay in memory, with the graph behind it" in str(result.hooks[0])
+
+
+def test_hooks_on_forward_are_told_nothing_of_gradients() -> None:
+    result = checked(lambda model: model.fc.register_forward_hook(look))
+    assert not [remark for remark in result.remarks if "grad_input" in remark.text]
+
+
+def test_what_a_hook_returns_may_make_the_step_raise() -> None:
+    result = checked(lambda model: model.fc.register_forward_hook(lambda module, args, output: "no tensor"))
+    assert "returned something at one call, with which the step raises TypeError" in str(result.hooks[0])
+
+
 @pytest.mark.parametrize(
     ("text", "hooks"),
     [

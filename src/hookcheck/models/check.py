@@ -100,7 +100,9 @@ def check_module(
             *results.whole,
             *(verdict for hook in results.hooks for verdict in hook.judged),
         ),
-        remarks=said_once((*remarks(use, truth, results.kinds), *presence_of(results.whole), *beside)),
+        remarks=said_once(
+            (*remarks(use, truth, results.kinds, results.backward), *presence_of(results.whole), *beside)
+        ),
         calls=dict(Counter(call.path for call in truth.crossings.joined.calls)),
         hooks=results.hooks,
         seen=tuple(seen for judging in results.kinds for seen in judging.seen),
@@ -116,6 +118,12 @@ class _Results:
     hooks: tuple[OwnHook, ...]
     whole: tuple[Judged, ...]
     raised: str
+
+    @property
+    def backward(self) -> bool:
+        """Whether any hook is called in backward."""
+        kinds = (*(judging.kind for judging in self.kinds), *(hook.kind for hook in self.hooks))
+        return any(KINDS[kind].call not in (FORWARD, FORWARD_PRE) for kind in kinds)
 
 
 def _judge(

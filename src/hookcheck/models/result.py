@@ -10,6 +10,7 @@ from html import escape
 from textwrap import fill
 
 CONFORMS, KNOWN, NEW = "conforms", "deviates: known", "deviates: new"
+RAISING = "the step raises"
 NOT_REACHED, NOT_JUDGED = "not reached", "not judged"
 VERDICTS = (NEW, KNOWN, NOT_JUDGED, NOT_REACHED, CONFORMS)
 """What can be said of a hook of a kind on a module call by a clause; that to be looked at first, first."""
@@ -102,9 +103,8 @@ class OwnHook:
         did += [f"wrote to what it was given at {_calls(self.wrote)}"] if self.wrote else []
         if did:
             more = f" and {len(self.changed) - 3} more" if len(self.changed) > 3 else ""
-            did.append(
-                f"which changes {', '.join(self.changed[:3])}{more}" if self.changed else "which changes nothing"
-            )
+            way = "with which" if any(change.startswith(RAISING) for change in self.changed) else "which changes"
+            did.append(f"{way} {', '.join(self.changed[:3]) or 'nothing'}{more}")
         if self.retained:
             graph = ", with the graph behind it" if self.graph else ""
             did.append(f"{_size(self.retained)} of what it was given stay in memory{graph}")

@@ -129,7 +129,8 @@ def presence(use: ModelUse, received: Receipts, truth: Truth, ledger: Ledger, de
     best: dict[tuple[str, str], Judged] = {}
     for kind in dict.fromkeys(hook.kind for hook in received.hooks):
         reference = Reference(truth.crossings, truth.plain.seen, use.modules, use.modules, received.nodes)
-        about = [clause for clause in clauses_of(kind) if clause.id.startswith("OB-")]
+        # What a hook keeps alive, and how much, is told of each by itself.
+        about = [clause for clause in clauses_of(kind) if clause.id.startswith("OB-") and clause.id != "OB-08"]
         for verdict in verdicts(kind, reference, received.step, truth, ledger, device, about):
             key = (verdict.clause, verdict.observed if verdict.gap == "new warning" else "")
             best[key] = max(best.get(key, verdict), verdict, key=lambda each: result.VERDICTS.index(each.verdict))
@@ -237,7 +238,7 @@ def _judged(
 def _due(kind: HookKind, reference: Reference) -> int | None:
     """How often the hook must be called."""
     if kind.call in (FORWARD, FORWARD_PRE):
-        return len(reference.trace.calls)
+        return len(reference.trace.ended if kind.call == FORWARD else reference.trace.calls)
     if kind.call in (BACKWARD, BACKWARD_PRE):
         return len(reference.pre_firings if kind.call == BACKWARD_PRE else reference.firings)
     calls = reference.output_calls if kind.scope == "output" else reference.leaf_calls
@@ -253,7 +254,7 @@ def _on(hook: Watched) -> str:
 def _changed(before: ModelStep, after: ModelStep) -> Iterator[str]:
     """The outputs and gradients that are not the same in two steps."""
     if after.raised:
-        yield f"the step raises {after.seen.raised}"
+        yield f"{result.RAISING} {after.seen.raised}"
         return
     yield from _apart(before.seen.values["output"], after.seen.values["output"], "the output")
     for name, gradient in before.seen.gradients.items():

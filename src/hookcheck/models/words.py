@@ -30,15 +30,10 @@ RELEASE = release(torch.__version__)
 CONTAINERS = (nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
 
 
-def remarks(use: ModelUse, truth: Truth, judgings: Sequence[Judging]) -> tuple[Remark, ...]:
-    """All that there is to say, most costly first."""
-    calls = (
-        *_never_called(use, truth),
-        *_several_times(truth),
-        *_silent(truth, judgings),
-        *_none(truth),
-        *_hidden(truth),
-    )
+def remarks(use: ModelUse, truth: Truth, judgings: Sequence[Judging], backward: bool) -> tuple[Remark, ...]:
+    """All that there is to say, most costly first; ``backward`` says whether any hook is called there."""
+    of_backward = (*_silent(truth, judgings), *_none(truth), *_hidden(truth)) if backward else ()
+    calls = (*_never_called(use, truth), *_several_times(truth), *of_backward)
     every = (
         *(() if truth.ended else calls),  # what a step that raised showed is not all
         *_refused(judgings),
