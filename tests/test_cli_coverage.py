@@ -65,6 +65,8 @@ def test_coverage_of_what_was_judged(record: Path) -> None:
     code, out, err = asked("coverage", "--judged", str(record), "--format", "pretty")
     assert (code, err) == (0, "")
     assert "clause × context × tensor" in out
+    version = record.name.split("-")[1]
+    assert lines("coverage", "--judged", version) == rows
     code, _, err = asked("coverage", "--judged", str(record.with_name("none.gz")))
     assert code == 2
     assert "none.gz" in err

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hookcheck.cli.frame import command
+from hookcheck.cli import completing
+from hookcheck.cli.frame import REPORTS, command
 from hookcheck.cli.output import fields, show, table, watched
+from hookcheck.cli.records import record_path
 
 if TYPE_CHECKING:
     from hookcheck.coverage.members import Member
@@ -57,9 +59,11 @@ _SCHEMAS = [
 @click.option("--situations", is_flag=True, help="Of the situations that programs run, by twos and threes, instead.")
 @click.option("--hosts", is_flag=True, help="Which clauses run on which hosts, instead.")
 @click.option(
-    "--judged", "record", type=click.Path(path_type=Path), help="What each clause judged in this record, instead."
-)
-def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, shape: str) -> None:
+    "--judged", "record", metavar="RECORD", shell_complete=completing.records,
+    help="What each clause judged in this record, a file or a version of torch, instead.",
+)  # fmt: skip
+@REPORTS
+def coverage(triples: bool, situations: bool, hosts: bool, record: str | None, reports: Path, shape: str) -> None:
     """Tell which pairs of features the corpus reaches, and why not the others.
 
     The axes are hook kind, family, group of layers, grad mode, arity, None pattern, in-place, reuse, dtype, depth,
@@ -83,7 +87,7 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: Path | None, 
             "--triples, --situations, --hosts and --judged are each for themselves: give one of them"
         )
     if record:
-        _by_clause(record, shape)
+        _by_clause(record_path(record, reports), shape)
     elif hosts:
         _on_hosts(shape)
     elif situations:
