@@ -182,7 +182,8 @@ def test_a_cell_of_the_record_that_comes_with_hookcheck(folder: Path) -> None:
         (["verify", "bad.py"], "(bad.py, line 1)"),
         (["verify", "foreign.py"], "foreign.py imports numpy"),
         (["bisect", "none.py", "--good", "9.9.9"], "there is no torch '9.9.9' in the list of releases"),
-        (["bisect", "none.py", "--good", "2.6.0", "--bad", "1.13.1"], "exchange --good and --bad"),
+        (["bisect", "none.py", "--good", "2.6.0", "--bad", "1.13.1"], "or search with --find-fix"),
+        (["bisect", "none.py", "--find-fix", "--good", "1.8.0", "--bad", "2.6.0"], "or leave out --find-fix"),
         (["bisect", "bad.py"], "bad.py is not Python"),
     ],
 )

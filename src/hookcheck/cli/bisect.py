@@ -68,7 +68,10 @@ def bisect(
     older, newer = (bad, good) if find_fix else (good, bad)
     low, high = (known.index(name) if name else end for name, end in ((older, 0), (newer, len(known) - 1)))
     if low >= high:
-        raise HookcheckError(f"torch {known[low]} is not older than {known[high]}: exchange --good and --bad")
+        other = "leave out --find-fix" if find_fix else "search with --find-fix for the release that mended it"
+        raise HookcheckError(
+            f"torch {known[low]} is not older than {known[high]}: exchange --good and --bad, or {other}"
+        )
     memory = Memory.of(script)
     if again:
         memory.verdicts.clear()
