@@ -129,7 +129,7 @@ class OfPacked(nn.Module):
         return self.cells(packed)[0]
 
 
-def made(model: nn.Module) -> tuple[nn.Module, torch.Tensor]:
+def prepared(model: nn.Module) -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(0)
     return model, torch.randn(2, 3, requires_grad=True)
 
@@ -142,14 +142,14 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
 @NEWER
 @pytest.mark.parametrize("make", [Energy, Penalty, Checkpointed, Catching, Averaging])
 def test_nothing_new_deviates(make: type[nn.Module]) -> None:
-    check = checked(*made(make()))
+    check = checked(*prepared(make()))
     assert not check.deviations
     assert any(v.verdict == CONFORMS for v in check.judged if v.kind == "full_backward")
 
 
 @NEWER
 def test_the_gradients_of_both_backwards_are_told() -> None:
-    check = checked(*made(Energy()), kinds=["full_backward", "output_tensor", "tensor"])
+    check = checked(*prepared(Energy()), kinds=["full_backward", "output_tensor", "tensor"])
     assert {v.verdict for v in check.judged if v.clause == "TN-03"} == {CONFORMS}
     times = {seen.on: seen.times for seen in check.seen if seen.kind == "output_tensor"}
     # A hook on what the model itself gives is there after the first of the two.
@@ -165,7 +165,7 @@ def test_a_model_that_is_not_deterministic_is_no_fault_of_forward_and_legacy_hoo
 
 
 def test_a_buffer_that_is_set_anew_is_put_back() -> None:
-    model, x = made(Averaging())
+    model, x = prepared(Averaging())
     before = model.average
     checked(model, x, kinds=["forward"])
     assert model.average is before
@@ -192,7 +192,7 @@ def of_another(model: Any) -> None:
 @NEWER
 @pytest.mark.parametrize("change", [own_function, own_partial, of_another])
 def test_a_forward_that_was_put_there_is_run(change: Any) -> None:
-    model, x = made(nn.Sequential(nn.Linear(3, 3), nn.Tanh()))
+    model, x = prepared(nn.Sequential(nn.Linear(3, 3), nn.Tanh()))
     change(model)
     forward = model[0].forward
     check = checked(model, x)
