@@ -99,6 +99,39 @@ class Averaging(nn.Module):
         return h - self.average
 
 
+class Recursive(nn.Module):
+    """Calls itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any, times: int = 2) -> Any:
+        return self(self.layer(x), times - 1) if times else x.tanh()
+
+
+class Training(nn.Module):
+    """Takes a step of an optimizer in forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), 0.1)
+        self.layer(x).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return self.layer(x)
+
+
+class Flat(nn.Sequential):
+    """Writes to a view that a layer gives of what another gave."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Linear(3, 3), nn.Flatten(), nn.ReLU(inplace=True))
+
+
 class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +173,7 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
 
 
 @NEWER
-@pytest.mark.parametrize("make", [Energy, Penalty, Checkpointed, Catching, Averaging])
+@pytest.mark.parametrize("make", [Energy, Penalty, Checkpointed, Catching, Averaging, Recursive, Training, Flat])
 def test_nothing_new_deviates(make: type[nn.Module]) -> None:
     check = checked(*prepared(make()))
     assert not check.deviations
@@ -216,6 +249,19 @@ def test_why_a_hook_does_not_fire_where_the_gradient_goes_by_a_container() -> No
     check = checked(OfPacked(), (packed,), kinds=["full_backward"])
     texts = [remark.text for remark in check.remarks if remark.modules == ("cells",)]
     assert "the gradient does not go through a tensor that the hook sits on" in texts
+
+
+@NEWER
+def test_a_write_to_a_view_is_one_to_what_it_is_of() -> None:
+    check = checked(*prepared(Flat()), kinds=["full_backward"])
+    texts = {remark.text.partition(";")[0]: remark.modules for remark in check.remarks}
+    assert texts["its output 0 is written to afterwards"] == ("0", "1")
+    assert texts["its forward writes to its input 0"] == ("2",)
+
+
+def test_an_iterator_is_refused() -> None:
+    with pytest.raises(HookcheckError, match="an argument is an iterator"):
+        hookcheck.check_module(nn.Linear(1, 1), (iter([torch.ones(1, 1)]),))
 
 
 @NEWER

@@ -248,6 +248,8 @@ def _usable(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Non
         raise HookcheckError(f"a {name} calls the model in its own way: pass model.module")
     if not isinstance(kwargs, Mapping):
         raise HookcheckError(f"kwargs is a dict of keyword arguments, not {type(kwargs).__name__}")
+    if any(isinstance(value, Iterator) for value in (*args, *kwargs.values())):
+        raise HookcheckError("an argument is an iterator, of which the first step leaves nothing: pass a list")
     held = [*model.named_parameters(), *model.named_buffers()]
     if any(type(tensor).__name__.startswith("Uninitialized") for _, tensor in held):
         raise HookcheckError("the model has lazy parameters without numbers: call it once before, with real inputs")

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
+from itertools import count
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ class Crossing:
 class Boundary:
     """One side of a call: its tensors, and what crossed; ``nodes`` are the identities while the cut is open.
 
-    ``index`` is its number in order of creation. ``cut`` says whether there is any identity.
+    ``index`` is its number in the order in which identities are made. ``cut`` says whether there is any identity.
     """
 
     index: int
@@ -137,6 +138,7 @@ class Cuts:
         self.calls: list[CutCall] = []
         self.ended: list[CutCall] = []
         self.boundaries: list[Boundary] = []
+        self._indices = count()
         self.passes = 0
         self.recorded = False
         self.turn = 0
@@ -148,8 +150,12 @@ class Cuts:
 
     def boundary(self) -> Boundary:
         """A new boundary."""
-        self.boundaries.append(Boundary(len(self.boundaries)))
+        self.boundaries.append(Boundary(self.index()))
         return self.boundaries[-1]
+
+    def index(self) -> int:
+        """The next number of a boundary: its identities are made after those of all that have lower ones."""
+        return next(self._indices)
 
     def crossed(self, boundary: Boundary, spots: tuple[int, ...], gradients: tuple[Any, ...]) -> None:
         """Notes that an identity runs."""
@@ -159,9 +165,12 @@ class Cuts:
 
     def alias(self, call: CutCall, where: str, output: bool, of: torch.Tensor, tensor: torch.Tensor) -> None:
         """Notes that an identity handed out ``tensor`` for ``of``, which may come from an identity itself."""
-        reference, source = self._alias_of.get(id(of), (None, None))
-        if reference is None or reference() is not of:
+        base = of._base if of._is_view() else of  # what is written to a view is written to what it is of
+        reference, source = self._alias_of.get(id(base), (None, None))
+        if reference is None or reference() is not base:
             source = None
+        elif source is not None and source.call is call and output:
+            source = source.source  # handed on by the call, which does not write to it itself
         # What is detached has the version of what it is detached from.
         self.aliases.append(Alias(call, where, output, tensor.detach(), source))
         self._alias_of[id(tensor)] = (weakref.ref(tensor), self.aliases[-1])

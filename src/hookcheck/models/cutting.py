@@ -164,6 +164,7 @@ def _crossed(cuts: Cuts, call: CutCall, result: Any) -> Any:
     call.container = "tensor" if isinstance(result, torch.Tensor) else type(result).__name__
     several = isinstance(result, tuple)
     call.outputs = len(result) if several else 1
+    call.exit.index = cuts.index()  # behind those of the calls inside, which may be of this very module
     crosser = _Crosser(cuts, call.exit, outputs=True)
     given = crosser.swapped(dict(enumerate(result)) if several else {0: result})
     crosser.cut()

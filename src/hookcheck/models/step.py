@@ -17,8 +17,8 @@ import torch
 from hookcheck.errors import HookcheckError
 from hookcheck.models.containers import mapped
 from hookcheck.models.keeping import Snapshot, as_before, seeded
-from hookcheck.probe.copying import copied, fields_of, is_container, layouts, standings, view_of
-from hookcheck.probe.observation import Array, Event, Observation, Raised
+from hookcheck.probe.copying import copied, fields_of, is_container, layouts, standings, version, view_of
+from hookcheck.probe.observation import Array, Event, Observation, Raised, Standing
 
 TORCH = str(Path(torch.__file__).parent)
 OURS = str(Path(__file__).parents[1])
@@ -108,6 +108,7 @@ def _taken(
         parameter.grad = None
     args, kwargs = mapped((use.args, dict(use.kwargs)), lambda tensor: _fresh(convert(tensor)))
     inputs = {f"input {name}": tensor for name, tensor in tensors_in({**dict(enumerate(args)), **kwargs})}
+    written = {f"net.{name}": version(parameter) for name, parameter in parameters.items()}
     output, line, backward = None, "", False
     raised: Raised | None = None
     try:
@@ -130,13 +131,18 @@ def _taken(
         warnings=(),
         raised=raised,
         random=torch.default_generator.get_state().numpy().tobytes(),
-        standings=standings(named),
+        standings={name: _since(written.get(name), standing) for name, standing in standings(named).items()},
         layouts=layouts(grads),
     )
     tracked = {**inputs, **tensors}
     state = {id(tensor) for tensor in (*use.model.parameters(), *use.model.buffers())}
     references = {name: weakref.ref(tensor) for name, tensor in tracked.items() if id(tensor) not in state}
     return ModelStep(seen, line, backward), references
+
+
+def _since(before: int | None, standing: Standing) -> Standing:
+    """With the writes of this step alone: those of parameters count on from step to step, as they are put back."""
+    return standing if standing.version is None else standing._replace(version=standing.version - (before or 0))
 
 
 def _fresh(tensor: torch.Tensor) -> torch.Tensor:
@@ -159,8 +165,8 @@ def _backward(use: ModelUse, output: Any) -> bool:
         return True
     if not roots:
         raise HookcheckError(
-            f"the model returns no tensor in tuples, lists, dicts or dataclasses, but a {type(output).__name__}: "
-            "pass loss=, a function from its output to a loss"
+            "the model returns no tensor, and none in tuples, lists, dicts or dataclasses, but "
+            f"{type(output).__name__}: pass loss=, a function from its output to a loss"
         )
     drawn = torch.Generator().manual_seed(use.seed)
     torch.autograd.backward(roots, [_cotangent(root, drawn) for root in roots])
