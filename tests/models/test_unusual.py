@@ -99,6 +99,23 @@ class Averaging(nn.Module):
         return h - self.average
 
 
+class Eighth(nn.Module):
+    """Gives numbers of 8 bits."""
+
+    def forward(self, x: Any) -> Any:
+        return x.to(torch.float8_e4m3fn)
+
+
+class Quantised(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.eighth = Eighth()
+
+    def forward(self, x: Any) -> Any:
+        return self.eighth(self.layer(x)).to(torch.float32)
+
+
 class Recursive(nn.Module):
     """Calls itself."""
 
@@ -173,7 +190,9 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
 
 
 @NEWER
-@pytest.mark.parametrize("make", [Energy, Penalty, Checkpointed, Catching, Averaging, Recursive, Training, Flat])
+@pytest.mark.parametrize(
+    "make", [Energy, Penalty, Checkpointed, Catching, Averaging, Quantised, Recursive, Training, Flat]
+)
 def test_nothing_new_deviates(make: type[nn.Module]) -> None:
     check = checked(*prepared(make()))
     assert not check.deviations

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from hookcheck.probe.copying import copied
-from hookcheck.probe.observation import numbers
+from hookcheck.probe.copying import copied, dtype_as_copied
+from hookcheck.probe.observation import dtype_of, numbers
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 3), (2, 0)])
@@ -25,3 +25,15 @@ def test_numbers_that_are_conjugated_or_negated_when_they_are_asked_for_are_read
     assert z.imag.is_neg()
     assert numbers(copied(z)).tolist() == [1 - 2j, 3 + 4j]
     assert numbers(copied(z.imag)).tolist() == [-2, 4]
+
+
+@pytest.mark.parametrize("name", ["complex32", "float8_e4m3fn", "float8_e5m2"])
+def test_numbers_of_dtypes_that_numpy_lacks_are_those_of_a_wider_one(name: str) -> None:
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        pytest.skip("this torch lacks the dtype")
+    wider = "complex64" if name == "complex32" else "float32"
+    value = torch.tensor([0.5, -1.5], dtype=getattr(torch, wider)).to(dtype)
+    array = copied(value)
+    assert dtype_of(array) == dtype_as_copied(value) == wider
+    assert array.tolist() == [0.5, -1.5]

@@ -24,7 +24,7 @@ import torch
 
 from hookcheck.models.containers import keyed, put, rebuilt, replaced
 from hookcheck.models.cuts import CALLED, DIRECT, Boundary, CutCall, Cuts, Keep, Spot
-from hookcheck.probe.copying import fields_of, is_container, view_of
+from hookcheck.probe.copying import dtype_as_copied, fields_of, is_container, view_of
 
 _CALLER = torch.nn.Module._call_impl.__code__.co_filename
 
@@ -210,8 +210,7 @@ class _Crosser:
 
     def _look(self, value: Any, where: str, place: int | None) -> None:
         if isinstance(value, torch.Tensor):
-            dtype = str(value.dtype).partition(".")[2]
-            self.spots.append(Spot(where, place, value.requires_grad, _sizes(value), dtype))
+            self.spots.append(Spot(where, place, value.requires_grad, _sizes(value), dtype_as_copied(value)))
             self.tensors.append(value)
         elif is_container(value) and not isinstance(value, type) and id(value) not in self._seen:
             self._seen.add(id(value))

@@ -18,7 +18,7 @@ from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace
 from hookcheck.oracle.last_node import NodeCall
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.oracle.tolerance import close, coarsest
-from hookcheck.probe.copying import fields_of, is_container, view_of
+from hookcheck.probe.copying import dtype_as_copied, fields_of, is_container, view_of
 from hookcheck.probe.observation import Array, Observation, dtype_of, numbers
 from hookcheck.topology.model import Composite, Topology
 from hookcheck.topology.tree import Ref
@@ -317,7 +317,7 @@ def remembered(value: Any) -> Any:
     """An argument or result as clauses compare it: tensors with their numbers, in their own memory, ``...`` for what is
     not compared, since it says no more than where it is in memory."""
     if isinstance(value, torch.Tensor):
-        return Tensor(numbers(view_of(value)), value.requires_grad, str(value.dtype).partition(".")[2])
+        return Tensor(numbers(view_of(value)), value.requires_grad, dtype_as_copied(value))
     if isinstance(value, dict):
         return {str(key): remembered(item) for key, item in value.items()}
     if type(value) in (tuple, list):

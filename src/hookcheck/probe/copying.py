@@ -111,8 +111,19 @@ def _converted(plain: torch.Tensor) -> Array:
         return plain.contiguous().view(torch.int16).numpy().view(np.uint16)
     if _LAZY:
         plain = plain.resolve_conj().resolve_neg()
-    array: Array = plain.numpy()
+    wider = dtype_as_copied(plain)
+    array: Array = (plain if wider == _name_of(plain) else plain.to(getattr(torch, wider))).numpy()
     return array
+
+
+def dtype_as_copied(tensor: torch.Tensor) -> str:
+    """The name of the tensor's dtype; where NumPy has none for such numbers, of a wider one that holds each of them."""
+    name = _name_of(tensor)
+    return "float32" if name.startswith("float8") else "complex64" if name == "complex32" else name
+
+
+def _name_of(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).partition(".")[2]
 
 
 def _unwrapped(tensor: torch.Tensor) -> torch.Tensor:
