@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -127,6 +129,49 @@ class Recursive(nn.Module):
         return self(self.layer(x), times - 1) if times else x.tanh()
 
 
+class Reversing(nn.Module):
+    """Puts a hook of its own on what a layer gives, which turns the gradient round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 3)
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x: Any) -> Any:
+        h = self.inner(x)
+        h.register_hook(lambda gradient: -gradient)
+        return self.head(h)
+
+
+class Threaded(nn.Module):
+    """Calls its layers in threads: the second begins while the first is at work, and ends after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Waiting()
+        self.second = Waiting()
+
+    def forward(self, x: Any) -> Any:
+        begun, both_begun, over = threading.Event(), threading.Event(), threading.Event()
+        with ThreadPoolExecutor(2) as pool:
+            one = pool.submit(self.first, x, begun, both_begun)
+            one.add_done_callback(lambda _: over.set())
+            begun.wait(60)
+            other = pool.submit(self.second, x, both_begun, over)
+        return one.result() + other.result()
+
+
+class Waiting(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any, begun: threading.Event, go: threading.Event) -> Any:
+        begun.set()
+        go.wait(60)
+        return self.layer(x)
+
+
 class Training(nn.Module):
     """Takes a step of an optimizer in forward."""
 
@@ -189,10 +234,14 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
     return hookcheck.check_module(model, *args, **options)
 
 
-@NEWER
-@pytest.mark.parametrize(
-    "make", [Energy, Penalty, Checkpointed, Catching, Averaging, Quantised, Recursive, Training, Flat]
+UNUSUAL = (
+    *(Averaging, Catching, Checkpointed, Energy, Flat, Penalty),
+    *(Quantised, Recursive, Reversing, Threaded, Training),
 )
+
+
+@NEWER
+@pytest.mark.parametrize("make", UNUSUAL)
 def test_nothing_new_deviates(make: type[nn.Module]) -> None:
     check = checked(*prepared(make()))
     assert not check.deviations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,9 +75,10 @@ class CutCall:
     ``outputs`` are how many there are; ``container`` is the type of the output. ``written`` are the spots of the entry
     that the call wrote to in place, ``overwritten`` those of the exit that were written to before the outermost call
     ended. ``batched`` says that the call is inside of ``torch.vmap``, ``passes`` that an output is one of the very
-    tensors that came in, which are ``entered`` until that is known; ``used`` that one is used beside what comes out:
-    inside of the call, or by one that hands it on. ``given``, ``left`` and ``result`` are what ``remember`` made of the
-    arguments before and after the call, and of what it gave, as forward hooks that are there have left it.
+    tensors that came in, which are ``entered`` until that is known; ``used`` that one is used beside what comes out,
+    inside of the call or by one that hands it on, or that the model puts a hook on it. ``given``, ``left`` and
+    ``result`` are what ``remember`` made of the arguments before and after the call, and of what it gave, as forward
+    hooks that are there have left it.
     """
 
     path: str
@@ -142,11 +144,17 @@ class Cuts:
         self.passes = 0
         self.recorded = False
         self.turn = 0
-        self.open: list[int] = []
+        self._open: dict[int, list[int]] = {}
+        self._beginning = threading.Lock()
         self.aliases: list[Alias] = []
         self._alias_of: dict[int, tuple[weakref.ref[torch.Tensor], Alias]] = {}
         self._counts: dict[str, int] = {}
         self._depth = 0
+
+    @property
+    def open(self) -> list[int]:
+        """The calls that are open in this thread, the innermost last, each by its place in ``calls``."""
+        return self._open.setdefault(threading.get_ident(), [])
 
     def boundary(self) -> Boundary:
         """A new boundary."""
@@ -175,6 +183,12 @@ class Cuts:
         self.aliases.append(Alias(call, where, output, tensor.detach(), source))
         self._alias_of[id(tensor)] = (weakref.ref(tensor), self.aliases[-1])
 
+    def note_hook(self, tensor: torch.Tensor) -> None:
+        """Notes that the model puts a hook on a tensor: behind it, what a call gives may have another gradient."""
+        reference, alias = self._alias_of.get(id(tensor), (None, None))
+        if reference is not None and reference() is tensor and alias is not None and alias.output:
+            alias.call.used = True
+
     def forget(self) -> None:
         """Lets go of numbers: of each gradient stays whether it was there."""
         self.keep = bool
@@ -195,7 +209,7 @@ class Cuts:
         inner: set[Any] = set()
         for call in self.ended:  # those that are inside of a call end before it, and may give it their outputs
             behind = [edge for node in call.exit.nodes for edge in edges(node)]
-            call.used = any(counts[edge] > behind.count(edge) or edge[0] in inner for edge in behind)
+            call.used |= any(counts[edge] > behind.count(edge) or edge[0] in inner for edge in behind)
             inner.update(call.exit.nodes if call.used else ())
 
     @contextmanager
@@ -229,6 +243,10 @@ class Cuts:
 
     def begin(self, path: str, way: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CutCall:
         """A new call."""
+        with self._beginning:
+            return self._begun(path, way, args, kwargs)
+
+    def _begun(self, path: str, way: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CutCall:
         number = self._counts[path] = self._counts.get(path, -1) + 1
         outer = self.open[-1] if self.open else None
         grad = torch.is_grad_enabled()
@@ -239,11 +257,11 @@ class Cuts:
         return call
 
     def end(self, call: CutCall) -> None:
-        """Closes the innermost call."""
+        """Closes the innermost call of this thread."""
         self.open.pop()
         if call.finished:
             self.ended.append(call)
-        if not self.open:
+        if not any(self._open.values()):
             for alias in self.aliases:
                 if alias.tensor._version:
                     alias.write()

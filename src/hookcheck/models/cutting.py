@@ -77,11 +77,15 @@ def cut(
         forward = vars(module)["forward"] = _forward(cuts, path, module.forward)
         paths[forward] = path
     base.__call__ = _called(cuts, modules, paths, original)
+    of_tensors: Any = torch.Tensor
+    register = of_tensors.register_hook
+    of_tensors.register_hook = _registering(cuts, register)
     try:
         with cuts.counting():
             yield cuts
     finally:
         base.__call__ = original
+        of_tensors.register_hook = register
         for path, module in modules.items():
             before = forwards[path]
             if before is None:
@@ -154,6 +158,17 @@ def _called(
         finally:
             if len(cuts.open) > depth:
                 cuts.end(cuts.calls[cuts.open[-1]])
+
+    return run
+
+
+def _registering(cuts: Cuts, original: Callable[..., Any]) -> Callable[..., Any]:
+    """``Tensor.register_hook``, of which the cuts are told."""
+
+    @wraps(original)
+    def run(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        cuts.note_hook(tensor)
+        return original(tensor, *args, **kwargs)
 
     return run
 
