@@ -23,6 +23,44 @@ RELEASE = release(torch.__version__)
 NEWER = pytest.mark.skipif(RELEASE < (2, 1), reason="what these models use came later")
 
 
+class Distributed(nn.Module):
+    """Gives an object that fills in what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return torch.distributions.Categorical(logits=self.layer(x))
+
+
+class Entropy(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Distributed()
+        self.head = nn.Linear(3, 1)
+
+    def forward(self, x: Any) -> Any:
+        given = self.inner(x)
+        return given.probs.sum() + given.entropy().sum() + self.head(x).sum()
+
+
+class Growing(nn.Module):
+    """Has a buffer that grows, as observers of quantisation do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.register_buffer("largest", torch.tensor([]))
+
+    def forward(self, x: Any) -> Any:
+        h = self.layer(x)
+        largest = h.detach().amax(0)
+        self.largest.resize_(largest.shape)
+        self.largest.copy_(largest)
+        return h
+
+
 class Energy(nn.Module):
     """Gives forces: the gradient of what it computes with respect to its input."""
 
@@ -235,7 +273,7 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
 
 
 UNUSUAL = (
-    *(Averaging, Catching, Checkpointed, Energy, Flat, Penalty),
+    *(Averaging, Catching, Checkpointed, Energy, Entropy, Flat, Growing, Penalty),
     *(Quantised, Recursive, Reversing, Threaded, Training),
 )
 
@@ -271,6 +309,13 @@ def test_a_buffer_that_is_set_anew_is_put_back() -> None:
     checked(model, x, kinds=["forward"])
     assert model.average is before
     assert not before.any()
+
+
+@NEWER
+def test_a_buffer_that_has_grown_is_put_back() -> None:
+    model, x = prepared(Growing())
+    checked(model, x, kinds=["forward"])
+    assert model.largest.shape == (0,)
 
 
 def doubled(forward: Any, x: Any) -> Any:

@@ -42,6 +42,8 @@ class Snapshot:
             for tensor, version, numbers, asks, grad, tables in self._tensors:
                 # Kernels write running statistics past the version.
                 if tensor._version != version or id(tensor) in self._buffers:
+                    if tensor.shape != numbers.shape:  # as observers of quantisation grow theirs
+                        tensor.resize_(numbers.shape)
                     tensor.copy_(numbers)
                 if tensor.requires_grad is not asks and tensor.is_leaf:
                     tensor.requires_grad_(asks)

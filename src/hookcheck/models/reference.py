@@ -26,6 +26,9 @@ from hookcheck.topology.tree import Ref
 _NOTHING = Topology(Composite((), (), (), Ref("x")), (), ())
 """Stands for the network: nothing is known of its program."""
 
+_PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout)
+"""What is compared by what it says of itself."""
+
 _UNKNOWN: Any = object()
 """Stands for the formulas of a Node."""
 
@@ -315,7 +318,7 @@ class Reference(Expected):
 
 def remembered(value: Any) -> Any:
     """An argument or result as clauses compare it: tensors with their numbers, in their own memory, ``...`` for what is
-    not compared, since it says no more than where it is in memory."""
+    not compared: objects that say where they are in memory alone, or something else the next time."""
     if isinstance(value, torch.Tensor):
         return Tensor(numbers(view_of(value)), value.requires_grad, dtype_as_copied(value))
     if isinstance(value, dict):
@@ -324,7 +327,7 @@ def remembered(value: Any) -> Any:
         return type(value)(map(remembered, value))
     if is_container(value) and not isinstance(value, type):
         return SimpleNamespace(**{name: remembered(item) for name, item in fields_of(value)})
-    return Ellipsis if " at 0x" in repr(value) else value
+    return value if value is None or isinstance(value, _PLAIN) else Ellipsis
 
 
 def _call(cut: CutCall, module: Any, node: Node | None) -> CallTrace:
