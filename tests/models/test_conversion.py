@@ -65,7 +65,7 @@ def test_a_copied_parameter_has_lost_its_hooks() -> None:
     net[0].weight.register_hook(look)
     result = check_conversion(net, copy.deepcopy(net))
     assert fates(result) == {("tensor", "0.weight"): "left behind"}
-    with pytest.raises(AssertionError, match="1 hooks did not survive"):
+    with pytest.raises(AssertionError, match="1 hook did not survive"):
         result.raise_if_lost()
 
 

@@ -83,7 +83,8 @@ class Conversion:
         """
         wrong = [one for one in self.fates if one.fate in (LOST, LEFT_BEHIND, CHANGED, DOUBLED)]
         if wrong:
-            raise AssertionError("\n".join([f"{len(wrong)} hooks did not survive:", *(f"  {one}" for one in wrong)]))
+            hooks = "1 hook" if len(wrong) == 1 else f"{len(wrong)} hooks"
+            raise AssertionError("\n".join([f"{hooks} did not survive:", *(f"  {one}" for one in wrong)]))
 
 
 def inventory(model: Any) -> Inventory:
