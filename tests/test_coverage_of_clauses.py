@@ -11,7 +11,8 @@ import pytest
 import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.verdict import CRASHED
 from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, replaced
-from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST
+from hookcheck.programs.host_compiled import COMPILED
+from hookcheck.programs.host_kinds import KINDS, ON_NO_HOST
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
 from hookcheck.programs.on_hosts import OTHERWISE, by_host, by_reason, clauses_on_hosts
 from hookcheck.programs.program import programs

@@ -18,7 +18,8 @@ from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, CHAPTERS_OF_O
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import fresh
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
+from hookcheck.programs.host_compiled import COMPILED
+from hookcheck.programs.host_kinds import KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import OPTIMIZERS
 from hookcheck.programs.hosting import MODULES, hosted, named, untrue
 from hookcheck.programs.making import makes

@@ -30,12 +30,11 @@ from hookcheck.programs.host_registering import (
     COMPUTED_WEIGHT,
     COPIED,
     LAZY,
-    OPTIMIZED,
     PARTS_OF_ITS_OWN,
     SCRIPTED,
     UNDONE,
 )
-from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS, MODULES, Make
+from hookcheck.programs.hosting import BY_HAND, LAYERS, MODULES, Make
 
 
 def _weighty(change: Callable[[Module], Any], module: Module) -> Module:
@@ -314,87 +313,3 @@ KINDS = {
     ),
 }
 """The hosts of modules by name."""
-
-
-def _compiled_in_place(module: Module) -> Module:
-    module.compile(backend="eager")
-    return module
-
-
-def _compiled_in_place_with_its_backward(module: Module) -> Module:
-    module.compile(backend="aot_eager")
-    return module
-
-
-def _optimized(module: Module) -> Any:
-    return torch.compile(module, backend="eager")
-
-
-AHEAD = {
-    **dict.fromkeys(
-        ("U-06: gradients *", "AC-23: gradient* of *", "AC-24: gradients *"),
-        "a graph of backward gives zeros where a plain module gives None",
-    ),
-    **dict.fromkeys(("LB-01: *", "LB-02: *", "LB-03"), "a graph of backward is one Node"),
-    "BF-02": "a graph of backward cannot be differentiated",
-}
-WITHOUT_BACKWARD = (
-    *("handles", "FW-0[2-9]", "FW-1[02-9]", "FW-20", "always-call", "CP-01", "CP-0[46-9]"),
-    *("registration-hooks", "state-dict-hooks"),
-)
-"""Clauses that say nothing of a backward. They are left out where compiling takes seconds in all."""
-
-_OPTIMIZED = {
-    **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
-    **ANOTHER_MODULE,
-    "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
-    **WRAPPED,
-}
-
-COMPILED = {
-    "OptimizedModule": Kind(
-        _optimized,
-        (*LAYERS, *BY_HAND),
-        (2, 1),
-        {**_OPTIMIZED, **OPTIMIZED},
-        before={(2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"}},
-        saves=("_orig_mod.weight",),
-    ),
-    # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
-    # that hooks come and go between calls of what is compiled, as TC-02 says.
-    "OptimizedModule of a container": Kind(
-        _optimized,
-        CONTAINERS,
-        (2, 4),
-        {
-            **_OPTIMIZED,
-            **dict.fromkeys(
-                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12", "SD-14"))),
-                "an OptimizedModule of a Sequential has no parts by number",
-            ),
-            "RG-03: containers": "the Sequential in it registers what is appended",
-            "FW-08: a module inside another": "one inside of another is called as the module that it is made of",
-            "U-03: in * a forward_hook that comes in a forward": "forward knows the module inside alone, without hooks",
-            "LB-02: a module of one Node": "torch warns of hooks on all modules",
-        },
-    ),
-    "Module.compile": Kind(
-        _compiled_in_place,
-        since=(2, 2),
-        but={"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
-        before={
-            (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")
-        },
-    ),
-    "Module.compile with its backward": Kind(
-        _compiled_in_place_with_its_backward,
-        since=(2, 4),
-        but={
-            **WRAPPED,
-            **AHEAD,
-            "HD-05": "what is compiled in place is part of a cycle, which only the collector frees",
-            **dict.fromkeys(WITHOUT_BACKWARD, "it has no backward, and holds alike where forward alone is compiled"),
-        },
-    ),
-}
-"""The hosts of modules that torch.compile makes, by name; most with the backend that runs a graph as it is."""

@@ -63,7 +63,7 @@ class Hosts:
 HOSTS = {
     "HO-03": Hosts(f"{PACKAGE}.host_kinds", "KINDS"),
     "HO-04": Hosts(f"{PACKAGE}.host_optimizers", "OPTIMIZERS", of_optimizers=True),
-    "HO-07": Hosts(f"{PACKAGE}.host_kinds", "COMPILED"),
+    "HO-07": Hosts(f"{PACKAGE}.host_compiled", "COMPILED"),
     "HO-09": Hosts(f"{PACKAGE}.host_optimizers", "DISTRIBUTED", of_optimizers=True, in_group=True),
 }
 """The clauses that hold others to hosts."""

@@ -23,7 +23,8 @@ from hookcheck.programs import hosting
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import dynamo, fresh
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.host_kinds import COMPILED, KINDS, ON_NO_HOST, Kind
+from hookcheck.programs.host_compiled import COMPILED
+from hookcheck.programs.host_kinds import KINDS, ON_NO_HOST, Kind
 from hookcheck.programs.host_optimizers import DISTRIBUTED, OPTIMIZERS
 from hookcheck.programs.hosting import hosted, untrue
 from hookcheck.programs.making import makes

@@ -18,7 +18,8 @@ from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.host_changes import offered
-from hookcheck.programs.host_kinds import COMPILED, KINDS, Kind
+from hookcheck.programs.host_compiled import COMPILED
+from hookcheck.programs.host_kinds import KINDS, Kind
 from hookcheck.programs.program import program
 from hookcheck.programs.watching import noting
 
