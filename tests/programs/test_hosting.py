@@ -13,8 +13,8 @@ import pytest
 
 from hookcheck.contract.clause import CLAUSES, PIN, Clause, Subject
 from hookcheck.probe.lazy import nn, torch
-from hookcheck.programs import nets, watching
-from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, CHAPTERS_OF_OPTIMIZERS, fitting, is_meant, replaced
+from hookcheck.programs import hosting, nets, watching
+from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, CHAPTERS_OF_OPTIMIZERS, fitting, is_meant
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import fresh
 from hookcheck.programs.host_changes import offered
@@ -26,11 +26,14 @@ from hookcheck.programs.making import makes
 from hookcheck.programs.nets import net, times, weighted
 from hookcheck.programs.program import Program, chapters, programs
 
+NAMES = (*hosting.ALL_MODULES, *hosting.OPTIMIZERS)
+
 
 def makes_each(check: Check) -> None:
     """Makes a module by each name, and an optimizer."""
-    modules = (nn.Linear(1, 1), nn.Identity(), nn.Sequential(), times(2.0), weighted(3.0), net(lambda module, x: x))
-    check.equal("the modules that are marked", [hasattr(module, "mark") for module in modules], [False] * 6)
+    by_hand = (times(2.0), weighted(3.0), net(lambda module, x: x))
+    modules = (nn.Linear(1, 1), nn.Identity(), nn.MSELoss(), nn.Sequential(), *by_hand)
+    check.equal("the modules that are marked", [hasattr(module, "mark") for module in modules], [False] * 7)
     check.true("the optimizer", not hasattr(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=1.0), "mark"))
     check.true("what is not made by a name", not hasattr(nn.ReLU(), "mark"))
     check.true("what is made elsewhere", not hasattr(watching.nested()[0], "mark"))
@@ -48,7 +51,7 @@ def test_what_a_program_makes_is_replaced_while_it_runs() -> None:
     assert set(untrue(HERE, "cpu")) == set()
     with hosted(HERE, dict.fromkeys(MODULES, marked)):
         assert set(untrue(HERE, "cpu")) == {"the modules that are marked", "what is made elsewhere"}
-    with hosted(HERE, {"Linear": marked}, marked):
+    with hosted(HERE, {"Linear": marked, "SGD": marked}):
         assert set(untrue(HERE, "cpu")) == {"the modules that are marked", "the optimizer"}
     assert set(untrue(HERE, "cpu")) == set()
     assert (nets.times, watching.times) == (times, times)
@@ -78,17 +81,15 @@ def test_by_which_names_a_program_makes_something() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chapter", [*CHAPTERS, *CHAPTERS_OF_OPTIMIZERS])
+@pytest.mark.parametrize("chapter", sorted({*CHAPTERS, *CHAPTERS_OF_OPTIMIZERS}))
 def test_what_a_program_makes_as_it_runs_is_what_its_code_says(chapter: str) -> None:
     for one in programs(chapter):
         if not one.alone and offered(tuple(map(int, one.since.split(".")))):
             names = set[str]()
-            modules = {name: partial(noted_by, names, name) for name in MODULES}
-            with suppress(NotOffered, NotRun), hosted(one, modules, partial(noted_by, names, "SGD")):
+            with suppress(NotOffered, NotRun), hosted(one, {name: partial(noted_by, names, name) for name in NAMES}):
                 untrue(one, "cpu")
-            names = names - {"SGD"} if chapter in CHAPTERS else names & {"SGD"}
             assert names <= makes(one), one.id
-            assert bool(names) == bool(replaced(Kind(marked), one)), one.id
+            assert bool(names) == bool(makes(one)), one.id
 
 
 def noted_by(names: set[str], name: str, other: Any) -> Any:
@@ -100,7 +101,7 @@ def test_what_is_named_is_there() -> None:
     ids = {id for id, clause in CLAUSES.items() if isinstance(clause, Clause)}
     assert {*CHAPTERS} <= {*chapters()}
     for kind in (*KINDS.values(), *COMPILED.values(), *OPTIMIZERS.values()):
-        assert {*kind.names} <= {*MODULES}
+        assert {*kind.names} <= {*NAMES}
         for pattern in chain(kind.but, *kind.before.values()):  # of an id, of a chapter, or of an id and a fact
             assert fnmatch.filter(ids | {*chapters()}, pattern.partition(": ")[0]), pattern
     assert {*ON_NO_HOST} <= ids

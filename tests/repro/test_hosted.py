@@ -11,7 +11,7 @@ from torch import nn
 
 from hookcheck.contract.verdict import PROGRAM
 from hookcheck.probe.run import release
-from hookcheck.programs.chapters.clauses_on_hosts import CHAPTERS, CHAPTERS_OF_OPTIMIZERS, fitting
+from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, fitting
 from hookcheck.programs.host_changes import offered
 from hookcheck.repro.choice import executed as executed_here
 from hookcheck.repro.hosted import HOSTS, _collected, _hosted, hosted_script
@@ -90,7 +90,7 @@ def test_a_planted_fault_has_a_script_that_fails_and_passes_once_it_is_mended(mo
 @pytest.mark.parametrize("clause", HOSTS)
 def test_each_host_is_written(clause: str) -> None:
     hosts = HOSTS[clause]
-    chapters = CHAPTERS_OF_OPTIMIZERS if hosts.of_optimizers else CHAPTERS
+    chapters = next(chapters for kinds, chapters in ON_HOSTS if kinds is hosts.kinds)
     for name, kind in hosts.kinds.items():
         one = next(fitting(kind, chapters), None) if offered(kind.since) else None
         if one is not None:
@@ -110,12 +110,12 @@ def judge(check):
 
 
 def test_what_is_made_is_what_the_host_makes_of_it() -> None:
-    text = _hosted(TEXT.replace("    times = lambda x: x\n", ""), ("Linear", "times"), "host", False)
+    text = _hosted(TEXT.replace("    times = lambda x: x\n", ""), ("Linear", "times"), "host")
     assert "nn.Sequential(host(nn.Linear(1, 1))), host(times(2.0))" in text
     assert "hasattr(nn.ReLU(), " in text
     assert "(lambda *args, **options: host(nn.Linear(*args, **options)))" in text
-    assert "host(times(" not in _hosted(TEXT, ("Linear", "times"), "host", False)  # it is a name of its own
-    assert _hosted("def f():\n    return torch.optim.SGD(x)", ("SGD",), "host", True).endswith(
+    assert "host(times(" not in _hosted(TEXT, ("Linear", "times"), "host")  # it is a name of its own
+    assert _hosted("def f():\n    return torch.optim.SGD(x)", ("SGD",), "host").endswith(
         "return host(torch.optim.SGD(x))"
     )
 

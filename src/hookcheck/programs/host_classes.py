@@ -14,7 +14,7 @@ def own_methods(kind: type) -> type:
 
     class Own(kind):
         def __reduce__(self) -> Any:
-            return restored, (kind, self.__getstate__() if hasattr(object, "__getstate__") else vars(self))
+            return blank, (kind,), self.__getstate__() if hasattr(object, "__getstate__") else vars(self)
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             return super().__call__(*args, **kwargs)
@@ -38,11 +38,9 @@ def own_methods(kind: type) -> type:
     return Own
 
 
-def restored(kind: type, state: Any) -> Module:
-    """A module with methods of its own, of what was pickled."""
-    module = own_methods(kind)()
-    module.__setstate__(state)
-    return module
+def blank(kind: type) -> Module:
+    """A module with methods of its own, which pickle gives its state once it knows it: hooks may refer to it."""
+    return object.__new__(own_methods(kind))
 
 
 def with_methods(module: Module) -> Module:

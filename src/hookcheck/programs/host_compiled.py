@@ -6,9 +6,10 @@ from typing import Any
 
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.host_changes import Module
+from hookcheck.programs.host_copying import COMPUTING, HOOKS_OF_COPIES
 from hookcheck.programs.host_kinds import NAMES_AND_NUMBERS, WRAPPED, Kind
 from hookcheck.programs.host_registering import ANOTHER_MODULE, OPTIMIZED
-from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS
+from hookcheck.programs.hosting import BY_HAND, CONTAINERS
 
 
 def _compiled_in_place(module: Module) -> Module:
@@ -39,9 +40,15 @@ WITHOUT_BACKWARD = (
 )
 """Clauses that say nothing of a backward. They are left out where compiling takes seconds in all."""
 
+OLD = "no pickle that is so old is of what torch.compile makes"
+CYCLE = "what is compiled in place is part of a cycle, which only the collector frees"
+
 _OPTIMIZED = {
-    **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
+    **dict.fromkeys((*NAMES_AND_NUMBERS, "SZ-12", *COMPUTING), "what is saved has other names"),
+    **dict.fromkeys((*HOOKS_OF_COPIES, "SZ-10"), "it is copied and pickled as the module in it, without its hooks"),
+    "SZ-08": OLD,
     **ANOTHER_MODULE,
+    "EX-08": "an OptimizedModule loses its backward hooks, as other clauses show",
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
     **WRAPPED,
 }
@@ -49,10 +56,13 @@ _OPTIMIZED = {
 COMPILED = {
     "OptimizedModule": Kind(
         _optimized,
-        (*LAYERS, *BY_HAND),
+        ("Linear", "Identity", *BY_HAND),
         (2, 1),
         {**_OPTIMIZED, **OPTIMIZED},
-        before={(2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"}},
+        before={
+            (2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"},
+            (2, 6): {"SZ-13": "an OptimizedModule could not be pickled, and said so"},
+        },
         saves=("_orig_mod.weight",),
     ),
     # By itself, since a module that torch.compile made is no longer one inside of another. Up to 2.3 it goes unnoticed
@@ -64,7 +74,7 @@ COMPILED = {
         {
             **_OPTIMIZED,
             **dict.fromkeys(
-                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SZ-05", "SD-03", "SD-06", "SD-12", "SD-14"))),
+                ("FW-21", *(f"{clause}: program" for clause in ("BF-05", "SD-03", "SD-06", "SD-12", "SD-14"))),
                 "an OptimizedModule of a Sequential has no parts by number",
             ),
             "RG-03: containers": "the Sequential in it registers what is appended",
@@ -76,7 +86,7 @@ COMPILED = {
     "Module.compile": Kind(
         _compiled_in_place,
         since=(2, 2),
-        but={"HD-05": "what is compiled in place is part of a cycle, which only the collector frees"},
+        but={"HD-05": CYCLE, "SZ-08": OLD},
         before={
             (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")
         },
@@ -87,7 +97,8 @@ COMPILED = {
         but={
             **WRAPPED,
             **AHEAD,
-            "HD-05": "what is compiled in place is part of a cycle, which only the collector frees",
+            "HD-05": CYCLE,
+            "SZ-08": OLD,
             **dict.fromkeys(WITHOUT_BACKWARD, "it has no backward, and holds alike where forward alone is compiled"),
         },
     ),

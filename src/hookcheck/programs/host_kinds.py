@@ -17,6 +17,14 @@ from typing import Any
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.host_changes import CHANGES, GROUPS, Module, Release
 from hookcheck.programs.host_classes import temporary, with_methods
+from hookcheck.programs.host_copying import (
+    BACKWARD,
+    HOOKS_OF_COPIES,
+    NO_DEEPCOPY,
+    NO_LOADING,
+    NO_PARAMETER,
+    PICKLED,
+)
 from hookcheck.programs.host_quantised import (
     fused_by_name,
     prepared,
@@ -34,7 +42,7 @@ from hookcheck.programs.host_registering import (
     SCRIPTED,
     UNDONE,
 )
-from hookcheck.programs.hosting import BY_HAND, LAYERS, MODULES, Make
+from hookcheck.programs.hosting import ALL_MODULES, BY_HAND, ENCODERS, LAYERS, MODULES, UNSIZED, Make
 
 
 def _weighty(change: Callable[[Module], Any], module: Module) -> Module:
@@ -135,10 +143,10 @@ def _traced(module: Module) -> Module:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a host makes of a module that a program makes by one of ``names``, since which release it can be; which
-    clauses it is meant to make untrue, by patterns of their ids or chapters, or which of their facts, by patterns of
-    ``id: fact``, with the reason, and ``before`` a release which more; what torch says where it ``refuses`` hooks on
-    it, aloud; and, by patterns, the keys that it ``saves`` of a Linear that saves its weight."""
+    """What a host makes of a module or an optimizer that a program makes by one of ``names``, since which release it
+    can be; which clauses it is meant to make untrue, by patterns of their ids or chapters, or which of their facts, by
+    patterns of ``id: fact``, with the reason, and ``before`` a release which more; what torch says where it ``refuses``
+    hooks on it, aloud; and, by patterns, the keys that it ``saves`` of a Linear that saves its weight."""
 
     make: Make
     names: tuple[str, ...] = MODULES
@@ -152,6 +160,9 @@ class Kind:
 ON_NO_HOST = {
     "LB-05": "it is not so on a plain module, in any release, and what it runs there never ends",
     "SZ-29": "it starts processes, which the process of a run may not, and each of them imports torch anew",
+    "HD-02": "it is about tensors; what it says of a parameter is not so on a plain module either",
+    "EX-03": "it is about an operation written in Python, and makes no module",
+    "GL-14": "it is about the tables of hooks on all modules, and makes no module",
 }
 """Clauses of those chapters that run on no host, with the reason."""
 
@@ -160,34 +171,48 @@ NAMES_AND_NUMBERS = ("SD-0[124578]", "SD-03: its state_dict", "SD-10", "SD-17", 
 
 COMPUTED = {
     **COMPUTED_WEIGHT,
+    **NO_PARAMETER,
     **dict.fromkeys(NAMES_AND_NUMBERS, "what is saved has other names"),
     "LB-03: gradients of nn.Linear": "a weight that is computed has Nodes of its own, which legacy hooks meet",
 }
 
+PARAMETRIZED = {
+    "EX-10": "a parametrization is a module too, which hooks on all modules meet",
+    **dict.fromkeys((*PICKLED, "SZ-23"), "what is parametrized refuses pickle and copy.copy, aloud"),
+}
+PARAMETRIZED_BEFORE = {(1, 13): {"SZ-2[01]": "what is parametrized refused deepcopy as well"}}
 ITERATED = {"FW-21": "each call in training comes nearer to the singular value, which moves the last bits"}
 OBSERVED = {
     **dict.fromkeys(NAMES_AND_NUMBERS, "what an observer sees is saved as well"),
     "EX-10": "an observer is a module too, which hooks on all modules meet",
+    "U-13: the function is the same": "the hook of the observer is in the table as well",
+    **dict.fromkeys(PICKLED, "its qconfig cannot be pickled, and says so"),
 }
 
 OBSERVING = "to quantise a weight an observer is called, which hooks on all modules meet"
 QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
+    **NO_PARAMETER,
     **dict.fromkeys(
-        (*NAMES_AND_NUMBERS, "SD-03", "SD-14"), "its weight is packed, and is nothing that these clauses could write to"
+        (*NAMES_AND_NUMBERS, "SD-03", "SD-14", "SZ-33"),
+        "its weight is packed, and is nothing that these clauses could write to",
     ),
     **ANOTHER_MODULE,
     "RG-06": "its weight is packed, and is no parameter that a hook could return",
+    "SZ-06: program": "its forward calls its input otherwise",
     "SD-12": "a packed weight is loaded by a method of its own, which passes strict=False on",
     "LB-03": "the same of the weight that it writes to",
     **dict.fromkeys(("FW-21", "EX-10"), "it gives no gradient, with or without hooks"),
 }
 TEMPORARY = {
     **dict.fromkeys(
-        ("FW-0[269]: the module", "FW-10: the module", "FW-17: what *", "BW-14: module of *", "BP-01: module for *"),
+        (
+            *("FW-0[269]: the module", "FW-10: the module", "FW-17: what *"),
+            *("BW-14: module of *", "BP-01: module for *", "SZ-21"),
+        ),
         "hooks are given the module that is called, which is equal to that on which they are and not the same",
     ),
-    "GL-15": "its class cannot be pickled by its name",
+    **dict.fromkeys(("GL-15", *PICKLED), "its class cannot be pickled by its name"),
 }
 WRAPPED = dict.fromkeys(
     (
@@ -202,18 +227,22 @@ MODULE_WITHIN = ("RG-03: submodules under hooks *", "RG-04: * for a module")
 """What does not hold where a host registers the module that it is made of."""
 
 KINDS = {
-    "own methods": Kind(with_methods),
-    "hooked before": Kind(_hooked_before),
+    "own methods": Kind(with_methods, ALL_MODULES),
+    "hooked before": Kind(_hooked_before, ALL_MODULES),
     "parametrized": Kind(
         partial(_weighty, CHANGES["parametrized"].there),
         LAYERS,
         (1, 9),
-        {**COMPUTED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
+        {**COMPUTED, **PARAMETRIZED},
+        PARAMETRIZED_BEFORE,
         saves=("parametrizations.weight.original",),
     ),
     "parametrized, undone": Kind(partial(_there_and_back, "parametrized"), since=(1, 9), but=UNDONE),
     "pruned": Kind(
-        partial(_weighty, CHANGES["pruned"].there), LAYERS, but=COMPUTED, saves=("weight_orig", "weight_mask")
+        partial(_weighty, CHANGES["pruned"].there),
+        LAYERS,
+        but={**COMPUTED, **NO_DEEPCOPY},
+        saves=("weight_orig", "weight_mask"),
     ),
     "pruned, undone": Kind(partial(_there_and_back, "pruned"), but=UNDONE),
     "spectral_norm": Kind(
@@ -222,12 +251,13 @@ KINDS = {
         but={**COMPUTED, **ITERATED},
         saves=("weight_orig", "weight_u", "weight_v"),
     ),
-    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS, but=UNDONE),
+    "spectral_norm, undone": Kind(partial(_there_and_back, "spectral_norm"), LAYERS, but={**UNDONE, **NO_LOADING}),
     "parametrizations.spectral_norm": Kind(
         partial(_weighty, _spectral_normed_by_parametrization),
         LAYERS,
         (1, 10),  # in 1.9 its vectors come with the first call
-        {**COMPUTED, **ITERATED, "EX-10": "a parametrization is a module too, which hooks on all modules meet"},
+        {**COMPUTED, **ITERATED, **PARAMETRIZED},
+        PARAMETRIZED_BEFORE,
         saves=tuple(f"parametrizations.weight.{part}" for part in ("original", "0._u", "0._v")),
     ),
     "prepared to be quantised": Kind(
@@ -265,14 +295,18 @@ KINDS = {
         before={
             (1, 10): {"U-04": OBSERVING},
             (1, 12): {"SZ-28": "a packed weight is restored from numbers, of which none may be missing"},
+            (2, 3): dict.fromkeys(BACKWARD, "it gave no gradient, with or without hooks"),
         },
         saves=("scale", "zero_point", "_packed_params.*"),
     ),
     "quantised": Kind(quantised, ("Identity", "times"), but=QUANTISED, before={(1, 10): {"U-04": OBSERVING}}),
     "fused by name": Kind(fused_by_name, ("Identity", "times"), but=PARTS_OF_ITS_OWN),
-    "temporary": Kind(temporary, but=TEMPORARY),
+    "temporary": Kind(temporary, ALL_MODULES, but=TEMPORARY),
     "weight_norm": Kind(
-        partial(_weighty, CHANGES["weight_norm"].there), LAYERS, but=COMPUTED, saves=("weight_g", "weight_v")
+        partial(_weighty, CHANGES["weight_norm"].there),
+        LAYERS,
+        but={**COMPUTED, **NO_DEEPCOPY},
+        saves=("weight_g", "weight_v"),
     ),
     "weight_norm, undone": Kind(partial(_there_and_back, "weight_norm"), LAYERS, but=UNDONE),
     "was lazy": Kind(_was_lazy, ("Linear",), (1, 13), LAZY),
@@ -284,22 +318,42 @@ KINDS = {
             **LAZY,
             **dict.fromkeys(("SD-0[125]: arguments *", "SD-07: calls"), "its class is LazyLinear until it is called"),
         },
+        {
+            (2, 1): dict.fromkeys(
+                ("SZ-08: hooks", "SZ-23: *_state_dict_pre_hook of the original"),
+                "lazy modules were saved past register_state_dict_pre_hook, as facts of clauses on state dicts show",
+            ),
+            (2, 2): {"SZ-06: program": "a lazy module inferred nothing from keywords, as CP-06 says"},
+        },
     ),
     "fused layers": Kind(
         _fused,
         ("Linear",),
         (1, 13),
-        {**ANOTHER_MODULE, **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well")},
+        {
+            **ANOTHER_MODULE,
+            **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well"),
+            "SZ-12: program": "what is fused has a bias, which requires no grad and takes no hook",
+        },
         saves=("weight", "bias"),
     ),
-    "deep copy": Kind(copy.deepcopy, (*LAYERS, *BY_HAND), but=COPIED),
-    "shallow copy": Kind(copy.copy, but=ANOTHER_MODULE),
-    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), LAYERS, but=COPIED),
-    "replica": Kind(_replica, (*LAYERS, *BY_HAND), but=ANOTHER_MODULE),
+    "deep copy": Kind(
+        copy.deepcopy,
+        (*LAYERS, *BY_HAND, *ENCODERS, *UNSIZED),
+        but=COPIED,
+        before={(2, 0): {"CP-0[67]": "what has no size yet could not be copied with deepcopy, aloud"}},
+    ),
+    "shallow copy": Kind(copy.copy, ALL_MODULES, but=ANOTHER_MODULE),
+    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), (*LAYERS, *ENCODERS, *UNSIZED), but=COPIED),
+    "replica": Kind(_replica, (*LAYERS, *BY_HAND, *ENCODERS), but=ANOTHER_MODULE),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),
         LAYERS,
-        but={**SCRIPTED, "SD-13": "it counts calls of a hook that is refused"},
+        but={
+            **SCRIPTED,
+            **dict.fromkeys(("SD-13", "SZ-08: hooks"), "it counts calls of a hook that is refused"),
+            "SZ-13": "a ScriptModule is saved by torch.jit.save alone, and says so",
+        },
         refuses="is not supported on ScriptModules",
     ),
     "GraphModule": Kind(
@@ -309,6 +363,7 @@ KINDS = {
             **ANOTHER_MODULE,
             "HD-05": "a GraphModule is part of a cycle, which only the collector frees",
             "GL-15": "a GraphModule is pickled by its code, and says so",
+            **dict.fromkeys(HOOKS_OF_COPIES, "a GraphModule is copied and pickled without its hooks, as HO-01 says"),
         },
     ),
 }

@@ -14,7 +14,10 @@ from typing import Any
 
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.host_kinds import Kind
+from hookcheck.programs.hosting import OPTIMIZERS as NAMES
 from hookcheck.programs.hosting import Make
+
+_kind = partial(Kind, names=NAMES)
 
 
 def _first_steps(optimizer: Any) -> Any:
@@ -86,31 +89,40 @@ def _copied(make: Make, optimizer: Any) -> Any:
     return other
 
 
+LOCAL = dict.fromkeys(("SZ-09", "U-13: program"), "its class cannot be pickled by its name")
+NO_OPTION = {"U-19": "LBFGS has no such option"}
+COPIED = {"U-19": "a copy of an LBFGS has no list of its parameters, and takes no step"}
+
 OPTIMIZERS = {
-    "with super().step()": Kind(_first_steps),
-    "with an inherited step": Kind(_inheriting),
-    "foreach": Kind(partial(_with, foreach=True)),
-    "fused": Kind(
+    "with super().step()": _kind(
+        _first_steps, but={**LOCAL, "U-19": "hooks are called for both steps, as the facts of other clauses say"}
+    ),
+    "with an inherited step": _kind(_inheriting, but=LOCAL),
+    "foreach": _kind(partial(_with, foreach=True), but=NO_OPTION),
+    "fused": _kind(
         partial(_with, fused=True),
         since=(2, 4),
-        but={"OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"},
+        but={**NO_OPTION, "OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"},
     ),
-    "with StepLR": Kind(partial(_scheduled, SCHEDULERS["StepLR"])),
-    "with LambdaLR": Kind(partial(_scheduled, SCHEDULERS["LambdaLR"])),
-    "with ReduceLROnPlateau": Kind(partial(_scheduled, SCHEDULERS["ReduceLROnPlateau"])),
-    "with several schedulers": Kind(_under_all),
-    "loaded": Kind(_loaded),
-    "deep copy of one with schedulers": Kind(partial(_copied, lambda optimizer: copy.deepcopy(_under_all(optimizer)))),
-    "hooked before": Kind(_stepped),
-    "with a group more": Kind(
+    "with StepLR": _kind(partial(_scheduled, SCHEDULERS["StepLR"])),
+    "with LambdaLR": _kind(partial(_scheduled, SCHEDULERS["LambdaLR"])),
+    "with ReduceLROnPlateau": _kind(partial(_scheduled, SCHEDULERS["ReduceLROnPlateau"])),
+    "with several schedulers": _kind(_under_all),
+    "loaded": _kind(_loaded),
+    "deep copy of one with schedulers": _kind(
+        partial(_copied, lambda optimizer: copy.deepcopy(_under_all(optimizer))), but=COPIED
+    ),
+    "hooked before": _kind(_stepped),
+    "with a group more": _kind(
         _grouped,
         but={
             "OP-08": "it loads the state of one that has as many groups",
             "OP-12": "names are given to all groups or to none",
+            "U-19": "LBFGS steps one group alone, and says so",
         },
     ),
-    "deep copy": Kind(partial(_copied, copy.deepcopy)),
-    "unpickled": Kind(partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer)))),
+    "deep copy": _kind(partial(_copied, copy.deepcopy), but=COPIED),
+    "unpickled": _kind(partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer))), but=COPIED),
 }
 """The hosts of optimizers by name."""
 
@@ -150,11 +162,17 @@ WITHIN = dict.fromkeys(
     "hooks on all optimizers meet the one within as well",
 )
 
+DEAF = dict.fromkeys(("U-13", "U-19", "SZ-09"), "it takes no hooks, aloud, as the facts of other clauses say")
+
 DISTRIBUTED = {
-    "ZeroRedundancyOptimizer": Kind(
-        _without_redundancy, but={**WITHIN, "OP-15": "a copy of it has no optimizer within, and takes no step"}
+    "ZeroRedundancyOptimizer": _kind(
+        _without_redundancy,
+        but={
+            **WITHIN,
+            **dict.fromkeys(("OP-15", "U-13", "SZ-09"), "a copy of it has no optimizer within, and takes no step"),
+        },
     ),
-    "PostLocalSGDOptimizer": Kind(_averaging, but=WITHIN),
-    "_NamedOptimizer": Kind(_named, but={**WITHIN, "OP-22": "it loads no state before its first step"}),
+    "PostLocalSGDOptimizer": _kind(_averaging, but={**WITHIN, **DEAF}),
+    "_NamedOptimizer": _kind(_named, but={**WITHIN, **DEAF, "OP-22": "it loads no state before its first step"}),
 }
 """The hosts of optimizers for several processes, by name; they are made in a process group."""

@@ -38,7 +38,10 @@ PARTS_OF_ITS_OWN = dict.fromkeys(
     "what is made here registers parts of its own",
 )
 
-SCRIPTED = {"RG-0[1235]": "a ScriptModule takes no new parameters and modules once it is made, and says so"}
+SCRIPTED = dict.fromkeys(
+    ("RG-0[1235]", "SZ-25", "SZ-26", "SZ-31"),
+    "a ScriptModule takes no new parameters and modules once it is made, and says so",
+)
 
 OPTIMIZED = {
     "RG-0[1235]": "what is assigned to an OptimizedModule goes to the module in it, what is registered to the wrapper"

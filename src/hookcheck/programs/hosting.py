@@ -7,7 +7,7 @@ host these names give what the host makes of what they gave before.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
@@ -17,11 +17,13 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs import nets, watching
 from hookcheck.programs.program import Program
 
-LAYERS, BY_HAND, CONTAINERS = ("Linear", "Identity"), ("times", "weighted"), ("net", "Sequential")
+LAYERS, BY_HAND, CONTAINERS = ("Linear", "Identity", "MSELoss"), ("times", "weighted"), ("net", "Sequential")
+ENCODERS, UNSIZED = ("MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"), ("LazyLinear",)
 MODULES = (*LAYERS, *BY_HAND, *CONTAINERS)
+ALL_MODULES = (*MODULES, *ENCODERS, *UNSIZED)
 """What programs make modules by: classes of ``torch.nn``, and functions of `hookcheck.programs.nets`."""
 
-OPTIMIZERS = ("SGD", "Adam", "AdamW")
+OPTIMIZERS = ("SGD", "Adam", "AdamW", "LBFGS")
 """What they make optimizers by."""
 
 Make = Callable[[Any], Any]
@@ -46,18 +48,18 @@ def made_into(make: Make, original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def hosted(program: Program, modules: Mapping[str, Make], optimizer: Make | None = None) -> Iterator[None]:
-    """While it is open, what ``program`` makes by each name of ``modules`` is what stands there makes of it; the same
-    of its optimizers."""
-    functions = {name: getattr(nets, name) for name in MODULES if hasattr(nets, name)}
-    layers = {name: made_into(make, getattr(nn, name)) for name, make in modules.items() if name not in functions}
-    others: Mapping[str, Any] = {
-        name: made_into(modules[name], functions[name]) for name in functions if name in modules
-    }
-    others = {**others, "nn": Others(nn, layers)}
-    if optimizer:
-        classes = {name: made_into(optimizer, getattr(torch.optim, name)) for name in OPTIMIZERS}
-        others = {**others, "torch": Others(torch, {"optim": Others(torch.optim, classes)})}
+def hosted(program: Program, makes: Mapping[str, Make]) -> Iterator[None]:
+    """While it is open, what ``program`` makes by each name is what stands there makes of it."""
+    functions = {name: getattr(nets, name) for name in ALL_MODULES if hasattr(nets, name)}
+
+    def of(place: Any, names: Iterable[str]) -> dict[str, Any]:
+        return {name: made_into(makes[name], getattr(place, name)) for name in names if name in makes}
+
+    others = of(nets, functions)
+    if layers := of(nn, {*ALL_MODULES} - {*functions}):
+        others["nn"] = Others(nn, layers)
+    if classes := of(torch.optim, OPTIMIZERS):
+        others["torch"] = Others(torch, {"optim": Others(torch.optim, classes)})
     originals = {**functions, "nn": nn, "torch": torch}
     with ExitStack() as stack:
         for place in (sys.modules[program.judge.__module__], watching):

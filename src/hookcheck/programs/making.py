@@ -14,11 +14,11 @@ from typing import Any
 
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs import nets, watching
-from hookcheck.programs.hosting import BY_HAND, CONTAINERS, LAYERS, OPTIMIZERS
+from hookcheck.programs.hosting import ALL_MODULES, BY_HAND, CONTAINERS, OPTIMIZERS
 from hookcheck.programs.program import Program
 
 FUNCTIONS = {name: getattr(nets, name) for name in (*BY_HAND, *CONTAINERS) if hasattr(nets, name)}
-CLASSES = {name for name in (*LAYERS, *CONTAINERS) if name not in FUNCTIONS}
+CLASSES = {name for name in ALL_MODULES if name not in FUNCTIONS}
 
 
 @cache

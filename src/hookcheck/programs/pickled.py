@@ -42,13 +42,6 @@ def noted(module: Any) -> list[Any]:
     return list(vars(module).pop("noted", ()))
 
 
-def linear() -> Any:
-    """A module of torch's own, which pickle finds, with one parameter: ``y = 3 x``."""
-    module = nn.Linear(1, 1, bias=False)
-    nn.init.constant_(module.weight, 3.0)
-    return module
-
-
 def offered_kinds() -> Iterator[str]:
     """Those of `KINDS` that this torch offers, and with which a hook gets the module."""
     for name in KINDS:

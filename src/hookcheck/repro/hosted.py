@@ -33,12 +33,10 @@ NETS = f"{PACKAGE}.nets"
 
 @dataclass(frozen=True)
 class Hosts:
-    """Where a clause has its hosts from: a ``table`` of a ``module``; whether they are of optimizers, and whether they
-    are made in a process group."""
+    """Where a clause has its hosts from: a ``table`` of a ``module``; whether they are made in a process group."""
 
     module: str
     table: str
-    of_optimizers: bool = False
     in_group: bool = False
 
     @property
@@ -62,9 +60,9 @@ class Hosts:
 
 HOSTS = {
     "HO-03": Hosts(f"{PACKAGE}.host_kinds", "KINDS"),
-    "HO-04": Hosts(f"{PACKAGE}.host_optimizers", "OPTIMIZERS", of_optimizers=True),
+    "HO-04": Hosts(f"{PACKAGE}.host_optimizers", "OPTIMIZERS"),
     "HO-07": Hosts(f"{PACKAGE}.host_compiled", "COMPILED"),
-    "HO-09": Hosts(f"{PACKAGE}.host_optimizers", "DISTRIBUTED", of_optimizers=True, in_group=True),
+    "HO-09": Hosts(f"{PACKAGE}.host_optimizers", "DISTRIBUTED", in_group=True),
 }
 """The clauses that hold others to hosts."""
 
@@ -98,8 +96,8 @@ def _deviating(hosts: Hosts, kind: Kind, one: Program, device: str) -> list[str]
     plain = untrue(one, device)
     if hosts.in_group:
         with process_group(Check(device)):
-            return [*on_host(kind, one, device, plain, hosts.of_optimizers)]
-    return [*on_host(kind, one, device, plain, hosts.of_optimizers)]
+            return [*on_host(kind, one, device, plain)]
+    return [*on_host(kind, one, device, plain)]
 
 
 def _collected(hosts: Hosts, host: str, kind: Kind, one: Program) -> Alone:
@@ -110,11 +108,10 @@ def _collected(hosts: Hosts, host: str, kind: Kind, one: Program) -> Alone:
     wanted = [(hosts.module, name) for name in names if name not in bound]
     wanted += [(f"{PACKAGE}.processes", "process_group")] if hosts.in_group else []
     collected = together([*wanted, (one.judge.__module__, one.judge.__name__)], GIVEN)
-    function, definition = _function(make, "optimizer" if hosts.of_optimizers else "module")
+    function, definition = _function(make, "optimizer" if {*kind.names} <= {*OPTIMIZERS} else "module")
     places = {one.judge.__module__, WATCHING}
-    makes = OPTIMIZERS if hosts.of_optimizers else kind.names
     definitions = [
-        _hosted(text, makes, function, hosts.of_optimizers) if places & _origins(text, collected) else text
+        _hosted(text, kind.names, function) if places & _origins(text, collected) else text
         for text in collected.definitions
     ]
     if hosts.in_group:
@@ -140,11 +137,11 @@ def _function(make: ast.expr, given: str) -> tuple[str, str]:
     return written(make), ""
 
 
-def _hosted(text: str, makes: tuple[str, ...], function: str, of_optimizers: bool) -> str:
+def _hosted(text: str, makes: tuple[str, ...], function: str) -> str:
     """A definition in which what is made by one of some names is what ``function`` makes of it."""
     while True:
         scopes = Scopes(text)
-        node = next((n for n in _making(scopes, makes, of_optimizers) if not _is_hosted(scopes, n, function)), None)
+        node = next((n for n in _making(scopes, makes) if not _is_hosted(scopes, n, function)), None)
         if node is None:
             return text
         call = scopes.parents[node]
@@ -154,13 +151,12 @@ def _hosted(text: str, makes: tuple[str, ...], function: str, of_optimizers: boo
             text = replaced(text, node, f"(lambda *args, **options: {function}({written(node)}(*args, **options)))")
 
 
-def _making(scopes: Scopes, makes: tuple[str, ...], of_optimizers: bool) -> Iterator[ast.expr]:
+def _making(scopes: Scopes, makes: tuple[str, ...]) -> Iterator[ast.expr]:
     """The places at which a text speaks of what makes modules, or optimizers."""
-    of = "torch.optim" if of_optimizers else "nn"
     for node in ast.walk(scopes.tree):
-        if isinstance(node, ast.Attribute) and node.attr in makes and written(node.value) == of:
+        if isinstance(node, ast.Attribute) and node.attr in makes and written(node.value) in ("nn", "torch.optim"):
             yield node
-    for name in () if of_optimizers else sorted({*makes} - {*LAYERS}):
+    for name in sorted({*makes} - {*LAYERS}):
         yield from scopes.loads.get((scopes.tree, name), [])
 
 

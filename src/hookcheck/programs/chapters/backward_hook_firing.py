@@ -75,7 +75,7 @@ def exceptions_of_callbacks(check: Check) -> None:
         raise KeyError("a text of its own")
 
     x = leaf(1.0)
-    y = 2 * x
+    y = times(2.0)(x)
     y.register_hook(lambda grad: torch.autograd.Variable._execution_engine.queue_callback(fail))
     check.raises("backward", KeyError, y.sum().backward, "a text of its own")
     check.equal("gradient, which was there before", x.grad, [2])

@@ -19,7 +19,6 @@ from itertools import chain
 from hookcheck.contract.clause import PIN
 from hookcheck.contract.finding import Finding
 from hookcheck.probe.compiling import unlogged
-from hookcheck.programs import hosting
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.compiling import dynamo, fresh
 from hookcheck.programs.host_changes import offered
@@ -39,8 +38,8 @@ CHAPTERS = (
 )  # fmt: skip
 """The chapters on registering, removing, ordering, calls, state dicts and copies."""
 
-CHAPTERS_OF_OPTIMIZERS = ("optimizer-hooks", "optimizer-state-dict-hooks")
-"""Those on hooks of optimizers."""
+CHAPTERS_OF_OPTIMIZERS = ("optimizer-hooks", "optimizer-state-dict-hooks", "copying", "serialization")
+"""Those on hooks of optimizers; the last two are about modules as well."""
 
 ON_HOSTS = (
     (KINDS, CHAPTERS), (COMPILED, CHAPTERS), (OPTIMIZERS, CHAPTERS_OF_OPTIMIZERS), (DISTRIBUTED, CHAPTERS_OF_OPTIMIZERS)
@@ -70,7 +69,7 @@ def fitting(kind: Kind, chapters: tuple[str, ...]) -> Iterator[Program]:
 
 def replaced(kind: Kind, one: Program) -> frozenset[str]:
     """The names by which a program makes what is another thing on a host of that kind."""
-    return makes(one) & {*(hosting.OPTIMIZERS if one.chapter in CHAPTERS_OF_OPTIMIZERS else kind.names)}
+    return makes(one) & {*kind.names}
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,7 @@ class OnHost:
     findings: Mapping[str, Finding]
 
 
-def seen(
-    check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...], of_optimizers: bool = False
-) -> Iterator[OnHost]:
+def seen(check: Check, kinds: Mapping[str, Kind], chapters: tuple[str, ...]) -> Iterator[OnHost]:
     """Runs the programs on each host."""
     plain: dict[str, Mapping[str, Finding]] = {}
     for name, kind in kinds.items():
@@ -92,15 +89,12 @@ def seen(
             with suppress(NotOffered, NotRun):
                 if one.id not in plain:
                     plain[one.id] = untrue(one, check.device)
-                yield OnHost(name, one.id, on_host(kind, one, check.device, plain[one.id], of_optimizers))
+                yield OnHost(name, one.id, on_host(kind, one, check.device, plain[one.id]))
 
 
-def on_host(
-    kind: Kind, one: Program, device: str, plain: Mapping[str, Finding], of_optimizers: bool
-) -> dict[str, Finding]:
+def on_host(kind: Kind, one: Program, device: str, plain: Mapping[str, Finding]) -> dict[str, Finding]:
     """What of a program does not hold on such a host and is not untrue elsewhere, by the names of its facts."""
-    modules = {} if of_optimizers else dict.fromkeys(kind.names, kind.make)
-    with hosted(one, modules, kind.make if of_optimizers else None):
+    with hosted(one, dict.fromkeys(kind.names, kind.make)):
         deviating = untrue(one, device, kind.refuses)
     new = {fact: finding for fact, finding in deviating.items() if fact not in plain}
     return {fact: finding for fact, finding in new.items() if not is_meant(kind, f"{one.id}: {fact}")}
@@ -126,7 +120,7 @@ def clauses_hold_on_hosts_of_modules(check: Check) -> None:
 @program("HO-04", PIN, since="2.0", source="each clause's own")
 def clauses_hold_on_hosts_of_optimizers(check: Check) -> None:
     """What holds of hooks on a plain optimizer holds on subclasses, on fused and foreach ones, and on copies."""
-    for one in seen(check, OPTIMIZERS, CHAPTERS_OF_OPTIMIZERS, of_optimizers=True):
+    for one in seen(check, OPTIMIZERS, CHAPTERS_OF_OPTIMIZERS):
         states_each(check, one)
 
 
@@ -145,5 +139,5 @@ def clauses_hold_on_compiled_modules(check: Check) -> None:
 def clauses_hold_on_optimizers_of_processes(check: Check) -> None:
     """What holds of hooks on a plain optimizer holds on those for several processes, in a process group of one."""
     with process_group(check):
-        for one in seen(check, DISTRIBUTED, CHAPTERS_OF_OPTIMIZERS, of_optimizers=True):
+        for one in seen(check, DISTRIBUTED, CHAPTERS_OF_OPTIMIZERS):
             states_each(check, one)

@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from types import MethodType
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -17,7 +18,6 @@ from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.pickled import (
     exercised,
-    linear,
     noted,
     noting,
     offered_kinds,
@@ -26,6 +26,7 @@ from hookcheck.programs.pickled import (
     through_save,
 )
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import linear
 
 
 @program("SZ-20", PIN, since="1.7", source="copy.deepcopy of torch.nn.Module; relied on by EMA models")
@@ -72,21 +73,11 @@ def a_deepcopy_copies_other_hooks(check: Check) -> None:
         def hook(self, module: Any, args: Any) -> None:
             self.calls += 1
 
-    class Net(nn.Module):
-        def __init__(self, owner: Any) -> None:
-            super().__init__()
-            self.calls, self.owner = 0, owner
-            self.register_forward_pre_hook(self.hook)
-            self.register_forward_pre_hook(owner.hook)
-
-        def hook(self, module: Any, args: Any) -> None:
-            self.calls += 1
-
-        def forward(self, x: Any) -> Any:
-            return x
-
     owner = Owner()
-    net = Net(owner)
+    net: Any = nn.Identity()
+    net.calls, net.owner = 0, owner
+    net.register_forward_pre_hook(MethodType(Owner.hook, net))
+    net.register_forward_pre_hook(owner.hook)
     other = copy.deepcopy(net)
     other(torch.ones(1))
     other(torch.ones(1))
@@ -126,7 +117,7 @@ def a_shallow_copy_shares_its_tables(check: Check) -> None:
 def tensor_hooks_are_not_copied(check: Check) -> None:
     """Hooks of a parameter or another leaf are not copied with it; the original keeps them."""
     post = "register_post_accumulate_grad_hook"
-    leaves: dict[str, Any] = {"a parameter": nn.Parameter(torch.ones(1)), "a leaf": torch.ones(1, requires_grad=True)}
+    leaves: dict[str, Any] = {"a parameter": linear().weight, "a leaf": torch.ones(1, 1, requires_grad=True)}
     for what, leaf in leaves.items():
         log: list[str] = []
         leaf.register_hook(lambda grad, log=log: log.append("tensor"))
@@ -136,7 +127,7 @@ def tensor_hooks_are_not_copied(check: Check) -> None:
             new = how(leaf)
             (2 * new).sum().backward()
             check.order(f"hooks that {how.__name__} gives {what}", log, [])
-            check.equal(f"gradient of what {how.__name__} makes of {what}", new.grad, [2])
+            check.equal(f"gradient of what {how.__name__} makes of {what}", new.grad, [[2]])
         (2 * leaf).sum().backward()
         check.order(f"hooks of {what} itself", log, ["tensor", "accumulated"] if hasattr(leaf, post) else ["tensor"])
 
@@ -178,7 +169,7 @@ def what_a_deepcopy_takes_along(check: Check) -> None:
 @program("SZ-26", PROMISE, since="1.7", source="pytorch#28594")
 def a_deepcopy_of_weight_norm(check: Check) -> None:
     """A module under ``weight_norm`` (hook form) can be copied with deepcopy, and the copy normalises its weight."""
-    net = torch.nn.utils.weight_norm(linear())  # g = 3, v = 3
+    net = torch.nn.utils.weight_norm(linear(3.0))  # g = 3, v = 3
     other = check.works("deepcopy", partial(copy.deepcopy, net))
     if other is not None:
         check.equal("the copy's output", other(torch.ones(1, 1)), [[3]])
@@ -211,16 +202,16 @@ def a_copy_has_what_hooks_find(check: Check) -> None:
     be copied: its class, its attributes and its gradient."""
     subclass: Any = type("Subclass", (torch.Tensor,), {"new_empty": lambda self, *sizes: _empty(type(self), *sizes)})
     leaves = {
-        "a leaf": torch.ones(1).requires_grad_(),
-        "a parameter": nn.Parameter(torch.ones(1)),
-        "a leaf of a subclass": torch.ones(1).as_subclass(subclass).requires_grad_(),
+        "a leaf": torch.ones(1, 1).requires_grad_(),
+        "a parameter": linear().weight,
+        "a leaf of a subclass": torch.ones(1, 1).as_subclass(subclass).requires_grad_(),
     }
     for what, leaf in leaves.items():
-        leaf.tag, leaf.grad = "tag", 2 * torch.ones(1)
+        leaf.tag, leaf.grad = "tag", 2 * torch.ones(1, 1)
         new = copy.deepcopy(leaf)
         check.true(f"{what}: the class", type(new) is type(leaf))
         check.equal(f"{what}: an attribute", getattr(new, "tag", None), "tag")
-        check.equal(f"{what}: the gradient", new.grad, [2])
+        check.equal(f"{what}: the gradient", new.grad, [[2]])
 
 
 @program("SZ-32", PROMISE, since="1.13", source="copy.deepcopy of what shares memory; pytorch#79788")
@@ -228,7 +219,7 @@ def copies_share_what_originals_share(check: Check) -> None:
     """Tensors in one memory are in one memory when they are copied with deepcopy together, parameters as well as other
     leaves, and so are those of a module with hooks."""
     shared = torch.ones(2)
-    net: Any = nn.Module()
+    net: Any = nn.Sequential()
     net.one, net.other = nn.Parameter(shared[:1]), nn.Parameter(shared[1:])
     net.register_forward_hook(noting("hook"))
     new = copy.deepcopy(net)
@@ -244,7 +235,7 @@ def copies_share_what_originals_share(check: Check) -> None:
 @program("SZ-33", PROMISE, since="1.13", source="pickle, torch.save; pytorch#65694")
 def attributes_go_through_pickle(check: Check) -> None:
     """The attributes of a parameter and of another leaf go through pickle and ``torch.save``."""
-    for what, leaf in {"a leaf": torch.ones(1).requires_grad_(), "a parameter": nn.Parameter(torch.ones(1))}.items():
+    for what, leaf in {"a leaf": torch.ones(1).requires_grad_(), "a parameter": linear().weight}.items():
         leaf.tag = "tag"
         for way, copied in {"pickle": through_pickle, "torch.save": through_save}.items():
             check.equal(f"{way} of {what}: an attribute", getattr(copied(leaf), "tag", None), "tag")

@@ -14,7 +14,9 @@ from typing import Any
 from hookcheck.contract.clause import PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
+from hookcheck.programs.nets import net, times
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import linear
 
 ORDER = "notes on autograd, 'Backward Hooks execution': the order in which hooks are run"
 MODULE = "torch.nn.Module.register_full_backward_hook; notes on autograd, 'Backward Hooks execution': Special hooks"
@@ -65,7 +67,7 @@ ON_A_MODULE: Mapping[str, Callable[..., Any]] = {
 def on_a_leaf(kinds: Sequence[str]) -> list[str]:
     """What runs in a backward if hooks of ``kinds`` are put on a leaf, one after the other."""
     log: list[str] = []
-    x = torch.tensor([1.0], requires_grad=True)
+    x = linear().weight
     node = accumulator(x)
     for kind, hook in _named(kinds, log):
         ON_A_TENSOR[kind](x, node, hook)
@@ -86,10 +88,10 @@ def on_a_result(kinds: Sequence[str]) -> list[str]:
 def on_a_module(kinds: Sequence[str]) -> list[str]:
     """What runs in a backward if hooks of ``kinds`` are put on a module, its input and its output."""
     log: list[str] = []
-    net, x = nn.Linear(1, 1, bias=False), torch.ones(1, 1, requires_grad=True)
+    module, x = nn.Linear(1, 1, bias=False), torch.ones(1, 1, requires_grad=True)
     later: list[Any] = []
-    handles = [ON_A_MODULE[kind](net, x, later, hook) for kind, hook in _named(kinds, log)]
-    y = net(x)
+    handles = [ON_A_MODULE[kind](module, x, later, hook) for kind, hook in _named(kinds, log)]
+    y = module(x)
     for hook in later:
         y.register_hook(hook)
     y.backward()
@@ -143,7 +145,7 @@ def pre_hooks_before_retain_grad(check: Check) -> None:
     for retained_first in (True, False):
         seen: list[Any] = []
         x = torch.tensor([1.0], requires_grad=True)
-        y = 2 * x
+        y = times(2.0)(x)
 
         def hook(grad_outputs: Any) -> Any:
             seen.append(y.grad)  # noqa: B023
@@ -179,14 +181,14 @@ def post_accumulate_hooks_after_the_node(check: Check) -> None:
     two_kinds(check, "Node pre-hook", "post-accumulate hook")
     two_kinds(check, "tensor hook", "post-accumulate hook")
     seen: list[Any] = []
-    x = torch.tensor([1.0], requires_grad=True)
-    x.grad = torch.tensor([1000.0])
+    x = linear().weight
+    x.grad = torch.tensor([[1000.0]])
     node = accumulator(x)
     x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
     node.register_prehook(scaling([], "", 7))
     x.register_hook(scaling([], "", 5))
     (3 * x).backward()
-    check.equal("gradient that it sees, beside the one before", seen, [[1105.0]])  # 3 · 5 · 7
+    check.equal("gradient that it sees, beside the one before", seen, [[[1105.0]]])  # 3 · 5 · 7
 
 
 @program("EX-05", PROMISE, since="2.1", source=ORDER)
@@ -194,7 +196,7 @@ def post_hooks_after_post_accumulate_hooks(check: Check) -> None:
     """Post-hooks of the Node that accumulates run after post-accumulate hooks, and see what those did to ``.grad``."""
     two_kinds(check, "post-accumulate hook", "Node post-hook")
     seen: list[Any] = []
-    x = torch.tensor([1.0], requires_grad=True)
+    x = linear().weight
     node = accumulator(x)
     node.register_hook(lambda grad_inputs, grad_outputs: seen.append(x.grad))
 
@@ -229,7 +231,7 @@ def later_hooks_see_changes(check: Check) -> None:
     """A hook sees what hooks before it made of the gradient, whatever their kinds."""
     log: list[Any] = []
     x = torch.tensor([1.0], requires_grad=True)
-    y = 2 * x
+    y = times(2.0)(x)
     node, leaf = y.grad_fn, accumulator(x)
     leaf.register_prehook(scaling(log, "leaf's pre-hook", 23))
     x.register_hook(scaling(log, "leaf's tensor hook", 19))
@@ -262,14 +264,13 @@ def module_hooks_are_node_hooks(check: Check) -> None:
     inside: list[Any] = []
     log: list[Any] = []
 
-    class Net(nn.Module):
-        def forward(self, a: Any, b: Any) -> Any:
-            inside.extend((a, b))
-            return a * b, a + b
+    def forward(module: Any, a: Any, b: Any) -> Any:
+        inside.extend((a, b))
+        return a * b, a + b
 
-    net = Net()
+    module = net(forward)
     a, b = torch.tensor([2.0], requires_grad=True), torch.tensor([3.0], requires_grad=True)
-    plain = net(a, b)
+    plain = module(a, b)
     names = [tensor.grad_fn.name() for tensor in plain]
     check.true("no Node is added without a hook", not any("BackwardHook" in name for name in names))
     check.true("inputs are what they were without a hook", inside[0] is a and inside[1] is b)
@@ -278,14 +279,14 @@ def module_hooks_are_node_hooks(check: Check) -> None:
         log.append(("full hook", [g.tolist() for g in (*grad_input, *grad_output)]))
         return 10 * grad_input[0], 100 * grad_input[1]
 
-    net.register_full_backward_hook(hook)
-    times, plus = net(a, b)
-    for name, (first, second) in {"outputs": (times, plus), "inputs": (inside[2], inside[3])}.items():
+    module.register_full_backward_hook(hook)
+    multiplied, added = module(a, b)
+    for name, (first, second) in {"outputs": (multiplied, added), "inputs": (inside[2], inside[3])}.items():
         check.equal(f"name of the Node behind the {name}", first.grad_fn.name(), "BackwardHookFunctionBackward")
         check.true(f"both {name} have one Node", first.grad_fn is second.grad_fn)
-    times.register_hook(scaling(log, "output", 7))
+    multiplied.register_hook(scaling(log, "output", 7))
     a.register_hook(scaling(log, "input", 1))
-    (times + 5 * plus).backward()
+    (multiplied + 5 * added).backward()
     gradients = [26.0, 19.0, 7.0, 5.0]  # 7 b + 5, 7 a + 5, and of the outputs 7 · 1 and 5
     due = [("output", [1.0]), ("full hook", [[g] for g in gradients]), ("input", [260.0])]
     check.order("calls, each with the gradients that it gets", log, due)
@@ -297,12 +298,12 @@ def any_two_kinds(check: Check) -> None:
     """Any two kinds of hooks on one tensor, Node or module run in the documented order, however they are registered."""
     of_leaf = [kind for kind in ON_A_TENSOR if kind != "Node"]
     of_result = [kind for kind in of_leaf if kind != "post-accumulate hook"]
-    for pair in product(of_leaf, of_leaf):
-        check.order(f"on a leaf: {', '.join(pair)}", on_a_leaf(pair), due(pair, ON_A_TENSOR))
     for pair in product(of_result, of_result):
         check.order(f"on a result: {', '.join(pair)}", on_a_result(pair), due(pair, ON_A_TENSOR, "Node"))
     for pair in product(ON_A_MODULE, ON_A_MODULE):
         check.order(f"on a module: {', '.join(pair)}", on_a_module(pair), due(pair, ON_A_MODULE))
+    for pair in product(of_leaf, of_leaf):
+        check.order(f"on a leaf: {', '.join(pair)}", on_a_leaf(pair), due(pair, ON_A_TENSOR))
 
 
 @program("EX-11", PROMISE, since="1.13", source="pytorch#85849")
@@ -311,7 +312,7 @@ def tensor_hook_pre_hook_post_hook(check: Check) -> None:
     for place in ("leaf", "result"):
         log: list[Any] = []
         x = torch.tensor([1.0], requires_grad=True)
-        tensor = x if place == "leaf" else 2 * x
+        tensor = x if place == "leaf" else times(2.0)(x)
         node = accumulator(x) if place == "leaf" else tensor.grad_fn
         node.register_hook(lambda grad_inputs, grad_outputs: log.append(("post", grad_outputs[0].tolist())))  # noqa: B023
         node.register_prehook(scaling(log, "pre", 5))

@@ -18,7 +18,6 @@ from hookcheck.programs.check import Check
 from hookcheck.programs.pickled import (
     WAYS,
     exercised,
-    linear,
     module_read,
     note,
     noted,
@@ -32,6 +31,7 @@ from hookcheck.programs.pickled import (
 )
 from hookcheck.programs.processes import anew
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import linear
 
 HANDLE = "torch.utils.hooks.RemovableHandle"
 SETSTATE = "torch.nn.Module.__setstate__"
@@ -310,7 +310,7 @@ def what_can_be_pickled_goes_along(check: Check) -> None:
 )
 def a_state_dict_has_no_hooks(check: Check) -> None:
     """The state_dict of a module goes through pickle and ``torch.save`` whatever hooks it has, without a warning."""
-    net = linear()
+    net = linear(3.0)
     for kind in offered_kinds():
         register(net, kind, lambda *arguments: None)
     for parameter in net.parameters():
