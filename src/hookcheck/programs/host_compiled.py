@@ -6,7 +6,7 @@ from typing import Any
 
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.host_changes import Module
-from hookcheck.programs.host_copying import COMPUTING, HOOKS_OF_COPIES
+from hookcheck.programs.host_copying import COMPUTING, HOOKS_OF_COPIES, LOADED_BY_NAME
 from hookcheck.programs.host_kinds import NAMES_AND_NUMBERS, WRAPPED, Kind
 from hookcheck.programs.host_registering import ANOTHER_MODULE, OPTIMIZED
 from hookcheck.programs.hosting import BY_HAND, CONTAINERS
@@ -41,14 +41,19 @@ WITHOUT_BACKWARD = (
 """Clauses that say nothing of a backward. They are left out where compiling takes seconds in all."""
 
 OLD = "no pickle that is so old is of what torch.compile makes"
+NO_NAMED_RESULTS = {(2, 6): {"BS-05": "torch.compile raised where a named result of torch left a graph"}}
 CYCLE = "what is compiled in place is part of a cycle, which only the collector frees"
 
 _OPTIMIZED = {
-    **dict.fromkeys((*NAMES_AND_NUMBERS, "SZ-12", *COMPUTING), "what is saved has other names"),
+    **dict.fromkeys(
+        (*NAMES_AND_NUMBERS, *LOADED_BY_NAME, "SV-01", "SZ-12", *COMPUTING), "what is saved has other names"
+    ),
     **dict.fromkeys((*HOOKS_OF_COPIES, "SZ-10"), "it is copied and pickled as the module in it, without its hooks"),
     "SZ-08": OLD,
     **ANOTHER_MODULE,
-    "EX-08": "an OptimizedModule loses its backward hooks, as other clauses show",
+    **dict.fromkeys(
+        ("EX-08", "backward-hook-structures"), "an OptimizedModule loses its backward hooks, as other clauses show"
+    ),
     "RG-04: * for a module": "an OptimizedModule registers the module that it is made of",
     **WRAPPED,
 }
@@ -60,7 +65,10 @@ COMPILED = {
         (2, 1),
         {**_OPTIMIZED, **OPTIMIZED},
         before={
-            (2, 4): {"RG-06": "an OptimizedModule takes no parameter of a name that the module in it has"},
+            (2, 4): dict.fromkeys(
+                ("RG-06", "PH-05", "PH-11"),
+                "an OptimizedModule takes no parameter of a name that the module in it has",
+            ),
             (2, 6): {"SZ-13": "an OptimizedModule could not be pickled, and said so"},
         },
         saves=("_orig_mod.weight",),
@@ -88,7 +96,8 @@ COMPILED = {
         since=(2, 2),
         but={"HD-05": CYCLE, "SZ-08": OLD},
         before={
-            (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module")
+            (2, 4): dict.fromkeys(WRAPPED, "hooks on all modules meet the graph as well, which is called as a module"),
+            **NO_NAMED_RESULTS,
         },
     ),
     "Module.compile with its backward": Kind(
@@ -101,6 +110,7 @@ COMPILED = {
             "SZ-08": OLD,
             **dict.fromkeys(WITHOUT_BACKWARD, "it has no backward, and holds alike where forward alone is compiled"),
         },
+        before=NO_NAMED_RESULTS,
     ),
 }
 """The hosts of modules that torch.compile makes, by name; most with the backend that runs a graph as it is."""

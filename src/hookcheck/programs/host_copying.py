@@ -20,6 +20,7 @@ NO_PARAMETER = {
         "its weight is computed or packed, and is no parameter",
     ),
     **dict.fromkeys(COMPUTING, "its weight is computed or packed already"),
+    **dict.fromkeys(("parameter-hooks", "SV-01"), "its weight is computed or packed, and is no parameter"),
 }
 
 NO_DEEPCOPY = dict.fromkeys(
@@ -34,7 +35,10 @@ LOADED = ("SZ-2[013]", "SZ-0[125]")
 BACKWARD = (*LOADED, "SZ-08")
 """What runs a backward."""
 
+LOADED_BY_NAME = ("PH-03", "PH-06", "PH-08", "U-14")
+"""What loads a state that has a weight alone."""
+
 NO_LOADING = dict.fromkeys(
-    LOADED,
+    (*LOADED, *LOADED_BY_NAME, "PH-11", "SV-01"),
     "remove_spectral_norm leaves a hook behind by which loading fails, as clauses on state dicts show",
 )

@@ -20,6 +20,7 @@ from hookcheck.programs.host_classes import temporary, with_methods
 from hookcheck.programs.host_copying import (
     BACKWARD,
     HOOKS_OF_COPIES,
+    LOADED_BY_NAME,
     NO_DEEPCOPY,
     NO_LOADING,
     NO_PARAMETER,
@@ -163,6 +164,9 @@ ON_NO_HOST = {
     "HD-02": "it is about tensors; what it says of a parameter is not so on a plain module either",
     "EX-03": "it is about an operation written in Python, and makes no module",
     "GL-14": "it is about the tables of hooks on all modules, and makes no module",
+    **dict.fromkeys(("PH-09", "PH-10"), "it is about leaves, and makes no module"),
+    "HT-14": "it goes through the lazy classes of torch, of which it looks at the attributes",
+    "OP-25": "its optimizer is of a class of its own",
 }
 """Clauses of those chapters that run on no host, with the reason."""
 
@@ -183,7 +187,8 @@ PARAMETRIZED = {
 PARAMETRIZED_BEFORE = {(1, 13): {"SZ-2[01]": "what is parametrized refused deepcopy as well"}}
 ITERATED = {"FW-21": "each call in training comes nearer to the singular value, which moves the last bits"}
 OBSERVED = {
-    **dict.fromkeys(NAMES_AND_NUMBERS, "what an observer sees is saved as well"),
+    **dict.fromkeys((*NAMES_AND_NUMBERS, *LOADED_BY_NAME), "what an observer sees is saved as well"),
+    "PH-04": "an observer is a part that has no weight",
     "EX-10": "an observer is a module too, which hooks on all modules meet",
     "U-13: the function is the same": "the hook of the observer is in the table as well",
     **dict.fromkeys(PICKLED, "its qconfig cannot be pickled, and says so"),
@@ -194,7 +199,7 @@ QUANTISED = {**PARTS_OF_ITS_OWN, "GL-03: a module that is made *": OBSERVING}
 PACKED = {
     **NO_PARAMETER,
     **dict.fromkeys(
-        (*NAMES_AND_NUMBERS, "SD-03", "SD-14", "SZ-33"),
+        (*NAMES_AND_NUMBERS, "SD-03", "SD-14", "SD-19", "SZ-33"),
         "its weight is packed, and is nothing that these clauses could write to",
     ),
     **ANOTHER_MODULE,
@@ -213,6 +218,11 @@ TEMPORARY = {
         "hooks are given the module that is called, which is equal to that on which they are and not the same",
     ),
     **dict.fromkeys(("GL-15", *PICKLED), "its class cannot be pickled by its name"),
+}
+SWAPPED = {
+    "PH-07: calls of register_hook after swapping, where there was no hook": (
+        "a parameter from a pickle has an empty table of hooks, which swapping leaves behind as it does one with hooks"
+    )
 }
 WRAPPED = dict.fromkeys(
     (
@@ -332,7 +342,7 @@ KINDS = {
         (1, 13),
         {
             **ANOTHER_MODULE,
-            **dict.fromkeys(NAMES_AND_NUMBERS, "what is fused has a bias, which is saved as well"),
+            **dict.fromkeys((*NAMES_AND_NUMBERS, *LOADED_BY_NAME), "what is fused has a bias, which is saved as well"),
             "SZ-12: program": "what is fused has a bias, which requires no grad and takes no hook",
         },
         saves=("weight", "bias"),
@@ -344,7 +354,9 @@ KINDS = {
         before={(2, 0): {"CP-0[67]": "what has no size yet could not be copied with deepcopy, aloud"}},
     ),
     "shallow copy": Kind(copy.copy, ALL_MODULES, but=ANOTHER_MODULE),
-    "unpickled": Kind(lambda module: pickle.loads(pickle.dumps(module)), (*LAYERS, *ENCODERS, *UNSIZED), but=COPIED),
+    "unpickled": Kind(
+        lambda module: pickle.loads(pickle.dumps(module)), (*LAYERS, *ENCODERS, *UNSIZED), but={**COPIED, **SWAPPED}
+    ),
     "replica": Kind(_replica, (*LAYERS, *BY_HAND, *ENCODERS), but=ANOTHER_MODULE),
     "ScriptModule": Kind(
         lambda module: torch.jit.script(module),

@@ -90,19 +90,34 @@ def _copied(make: Make, optimizer: Any) -> Any:
 
 
 LOCAL = dict.fromkeys(("SZ-09", "U-13: program"), "its class cannot be pickled by its name")
-NO_OPTION = {"U-19": "LBFGS has no such option"}
-COPIED = {"U-19": "a copy of an LBFGS has no list of its parameters, and takes no step"}
+OF_A_PARAMETER = {"OP-20": "the parameter of such an optimizer holds what made it, which cannot be pickled"}
+NO_OPTION = {
+    "U-19": "LBFGS has no such option",
+    "OP-23: program": "it makes an optimizer that has no such option, or another one in its place",
+}
+OF_LBFGS = ("U-19", "OP-23: LBFGS: *", "OP-23: program")
+COPIED = dict.fromkeys(OF_LBFGS, "a copy of an LBFGS has no list of its parameters, and takes no step")
 
 OPTIMIZERS = {
     "with super().step()": _kind(
-        _first_steps, but={**LOCAL, "U-19": "hooks are called for both steps, as the facts of other clauses say"}
+        _first_steps,
+        but={
+            **LOCAL,
+            **dict.fromkeys(
+                ("U-19", "OP-21", "OP-23", "OP-24"),
+                "hooks are called for both steps, as the facts of other clauses say",
+            ),
+        },
     ),
     "with an inherited step": _kind(_inheriting, but=LOCAL),
     "foreach": _kind(partial(_with, foreach=True), but=NO_OPTION),
     "fused": _kind(
         partial(_with, fused=True),
         since=(2, 4),
-        but={**NO_OPTION, "OP-13": "a fused optimizer takes a GradScaler's numbers on CUDA alone"},
+        but={
+            **NO_OPTION,
+            **dict.fromkeys(("OP-13", "OP-21"), "a fused optimizer takes a GradScaler's numbers on CUDA alone"),
+        },
     ),
     "with StepLR": _kind(partial(_scheduled, SCHEDULERS["StepLR"])),
     "with LambdaLR": _kind(partial(_scheduled, SCHEDULERS["LambdaLR"])),
@@ -118,11 +133,13 @@ OPTIMIZERS = {
         but={
             "OP-08": "it loads the state of one that has as many groups",
             "OP-12": "names are given to all groups or to none",
-            "U-19": "LBFGS steps one group alone, and says so",
+            **dict.fromkeys(OF_LBFGS, "LBFGS steps one group alone, and says so"),
         },
     ),
     "deep copy": _kind(partial(_copied, copy.deepcopy), but=COPIED),
-    "unpickled": _kind(partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer))), but=COPIED),
+    "unpickled": _kind(
+        partial(_copied, lambda optimizer: pickle.loads(pickle.dumps(optimizer))), but={**COPIED, **OF_A_PARAMETER}
+    ),
 }
 """The hosts of optimizers by name."""
 
@@ -158,11 +175,13 @@ def _named(optimizer: Any) -> Any:
 
 
 WITHIN = dict.fromkeys(
-    ("OP-04", "OP-14", "OP-11: *optimizer_step*", "OP-18: *: hooks in two steps"),
+    ("OP-04", "OP-14", "OP-11: *optimizer_step*", "OP-18: *: hooks in two steps", "OP-2[34]: *: hooks of *"),
     "hooks on all optimizers meet the one within as well",
 )
 
-DEAF = dict.fromkeys(("U-13", "U-19", "SZ-09"), "it takes no hooks, aloud, as the facts of other clauses say")
+DEAF = dict.fromkeys(
+    ("U-13", "U-19", "SZ-09", "OP-2[0134]"), "it takes no hooks, aloud, as the facts of other clauses say"
+)
 
 DISTRIBUTED = {
     "ZeroRedundancyOptimizer": _kind(
@@ -170,6 +189,7 @@ DISTRIBUTED = {
         but={
             **WITHIN,
             **dict.fromkeys(("OP-15", "U-13", "SZ-09"), "a copy of it has no optimizer within, and takes no step"),
+            "OP-21: program": "it is made of the class of another one, which a subclass has to name as well",
         },
     ),
     "PostLocalSGDOptimizer": _kind(_averaging, but={**WITHIN, **DEAF}),

@@ -39,7 +39,7 @@ PARTS_OF_ITS_OWN = dict.fromkeys(
 )
 
 SCRIPTED = dict.fromkeys(
-    ("RG-0[1235]", "SZ-25", "SZ-26", "SZ-31"),
+    ("RG-0[1235]", "PH-0[67]", "SZ-25", "SZ-26", "SZ-31"),
     "a ScriptModule takes no new parameters and modules once it is made, and says so",
 )
 

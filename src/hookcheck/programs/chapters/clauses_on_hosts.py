@@ -33,12 +33,15 @@ from hookcheck.programs.program import Program, program, programs
 CHAPTERS = (
     "handles", "hook-order", "call-path", "forward-pre-hooks", "forward-hooks", "always-call", "full-backward-hooks",
     "full-backward-pre-hooks", "legacy-backward-hooks", "backward-hook-firing", "backward-hook-results",
-    "acting-backward-hooks", "global-hooks", "global-backward-hooks", "registration-hooks", "state-dict-hooks",
-    "copying", "serialization",
+    "backward-hook-structures", "acting-backward-hooks", "global-hooks", "global-backward-hooks", "registration-hooks",
+    "parameter-hooks", "state-dict-hooks", "states-and-hooks", "copying", "serialization",
 )  # fmt: skip
 """The chapters on registering, removing, ordering, calls, state dicts and copies."""
 
-CHAPTERS_OF_OPTIMIZERS = ("optimizer-hooks", "optimizer-state-dict-hooks", "copying", "serialization")
+CHAPTERS_OF_OPTIMIZERS = (
+    "optimizer-hooks", "optimizer-errors", "optimizers-in-backward", "optimizer-state-dict-hooks", "copying",
+    "serialization",
+)  # fmt: skip
 """Those on hooks of optimizers; the last two are about modules as well."""
 
 ON_HOSTS = (
