@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import Any
 
 import torch
@@ -127,18 +128,56 @@ def _pickled_uncompiled(original: Any) -> Any:
     return state
 
 
-def _lbfgs_wrapped_again() -> Patch:
-    """A scheduler has the step of an LBFGS call the hooks once more."""
+def _moved_anew(original: Any) -> Any:
+    """Moving or casting a module that is marked gives it other parameters."""
+
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        for name, parameter in self._parameters.items():
+            if is_marked(self) and parameter is not None:
+                self._parameters[name] = nn.Parameter(parameter.detach().clone())
+        return result
+
+    return apply
+
+
+@contextmanager
+def _copies_moved_anew() -> Iterator[None]:
+    with marking_copies(MODULE, shallow=False), replaced(MODULE, "_apply", _moved_anew):
+        yield
+
+
+def _scheduled(change: Callable[[Any], None]) -> Patch:
+    """A StepLR does something to its optimizer."""
 
     def make(original: Any) -> Any:
         def init(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(self, optimizer, *args, **kwargs)
-            if isinstance(optimizer, torch.optim.LBFGS):
-                optimizer.step = OPTIMIZER.profile_hook_step(type(optimizer).step).__get__(optimizer)
+            change(optimizer)
 
         return init
 
     return replaced(StepLR, "__init__", make)
+
+
+def _losing_hooks_by_errors(optimizer: Any) -> None:
+    """Has an optimizer lose its post-hooks as its step raises."""
+    step = optimizer.step
+
+    def stepping(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return step(*args, **kwargs)
+        except Exception:
+            self._optimizer_step_post_hooks.clear()
+            raise
+
+    optimizer.step = MethodType(stepping, optimizer)
+
+
+def _lbfgs_wrapped_again(optimizer: Any) -> None:
+    """Has the step of an LBFGS call the hooks once more."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        optimizer.step = MethodType(OPTIMIZER.profile_hook_step(type(optimizer).step), optimizer)
 
 
 def _foreach_restored_deaf() -> Patch:
@@ -214,6 +253,18 @@ FAULTS: tuple[Fault, ...] = (
         clause="HO-07",
         since="2.4",
     ),
-    on_hosts("an LBFGS under a scheduler calls hooks twice", _lbfgs_wrapped_again, "with StepLR", clause="HO-04"),
+    on_hosts("a deep copy gets other parameters as it is moved", _copies_moved_anew, "deep copy"),
+    on_hosts(
+        "an LBFGS under a scheduler calls hooks twice",
+        lambda: _scheduled(_lbfgs_wrapped_again),
+        "with StepLR",
+        clause="HO-04",
+    ),
+    on_hosts(
+        "under a scheduler hooks are lost as a step raises",
+        lambda: _scheduled(_losing_hooks_by_errors),
+        "with StepLR",
+        clause="HO-04",
+    ),
     on_hosts("foreach takes no hooks once it was pickled", _foreach_restored_deaf, "foreach", clause="HO-04"),
 )
