@@ -126,6 +126,12 @@ def test_why_a_clause_does_not_run_on_a_host() -> None:
     assert on_hosts["RG-06", "pruned, undone"].without == ("names",)
 
 
+def test_a_clause_on_modules_alone_has_no_row_for_an_optimizer_nor_the_other_way_round() -> None:
+    on_hosts = {(row.clause, row.host) for row in clauses_on_hosts()}
+    assert {("SZ-20", "replica"), ("SZ-09", "foreach"), ("U-13", "replica"), ("U-13", "foreach")} <= on_hosts
+    assert not {("SZ-20", "foreach"), ("SZ-09", "replica")} & on_hosts
+
+
 OF_HOSTS = {one for _, chapters in ON_HOSTS for chapter in chapters for one in programs(chapter)}
 
 

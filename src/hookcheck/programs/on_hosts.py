@@ -13,6 +13,8 @@ from typing import Any
 
 from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, left_out, replaced
 from hookcheck.programs.host_kinds import ON_NO_HOST, Kind
+from hookcheck.programs.hosting import ALL_MODULES, OPTIMIZERS
+from hookcheck.programs.making import makes
 from hookcheck.programs.program import Program, programs
 
 OTHERWISE = "it makes its modules or optimizers otherwise than by the names of which the host takes the place"
@@ -30,12 +32,18 @@ class ClauseOnHost:
 
 
 def clauses_on_hosts() -> Iterator[ClauseOnHost]:
-    """Each of the clauses on each host."""
+    """Each of the clauses on each host, but for those on modules alone on optimizers, and the other way round."""
     for kinds, chapters in ON_HOSTS:
+        clauses = [one for chapter in chapters for one in programs(chapter)]
         for host, kind in kinds.items():
             reasons = {**ON_NO_HOST, **kind.but}
-            for chapter in chapters:
-                yield from (_on_host(one, host, kind, reasons) for one in programs(chapter))
+            yield from (_on_host(one, host, kind, reasons) for one in clauses if _is_about(kind, one))
+
+
+def _is_about(kind: Kind, one: Program) -> bool:
+    """Whether a program makes something of the sort that the host is, or nothing at all."""
+    sort = OPTIMIZERS if {*kind.names} <= {*OPTIMIZERS} else ALL_MODULES
+    return not makes(one) or bool(makes(one) & {*sort})
 
 
 def _on_host(one: Program, host: str, kind: Kind, reasons: Mapping[str, str]) -> ClauseOnHost:
