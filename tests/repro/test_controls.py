@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from hookcheck.repro.choice import ALONE, chosen, executed
 from hookcheck.repro.controls import controls
-from hookcheck.repro.due import due
+from hookcheck.repro.due import due, due_of_leaf
 from hookcheck.repro.grown import COPY, grown
 from hookcheck.repro.heading import TOO_LONG
-from hookcheck.repro.overriding import overriding
-from hookcheck.repro.question import CALLS, COUNT, SAME, TYPE, VALUE, Question, question
+from hookcheck.repro.network import COPIED
+from hookcheck.repro.overriding import at_once, overriding
+from hookcheck.repro.question import CALLS, CLOSE, COUNT, RAISED, SAME, TYPE, VALUE, Question, question
 from hookcheck.repro.script import EXPECTED_OF_CONTROL, Control, Way, script
 from hookcheck.topology.layers.activation import Sigmoid
 from hookcheck.topology.layers.linear import Linear
@@ -75,14 +77,13 @@ def beside_a_copy(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def _copies(topology: Topology | None) -> bool:
-    return topology is not None and "contiguous_format" in source(topology).modules
+    return topology is not None and COPIED in source(topology).modules
 
 
 def test_what_is_wrong_of_a_view_is_right_of_a_contiguous_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     text = beside_a_copy(monkeypatch)
-    assert "class Control(Net):\n    def forward(self, x):\n" in text
-    assert ".clone(memory_format=torch.contiguous_format)" in text
-    assert "(Net if experiment else Control)()" in text
+    assert "    if not experiment:\n        net.forward = lambda x: " in text
+    assert ".contiguous()" in text
     assert executed(text)[0] == 0
 
 
@@ -217,6 +218,55 @@ def test_what_is_grown_has_one_thing_more() -> None:
     assert copies == [Clone()] * len(places) + [Clone(contiguous=True)] * len(places)
 
 
+def acting_twice(self: nn.Module, hook: Any, **options: Any) -> Any:
+    """A registration whose hook is called again with what it returned."""
+    return REGISTER_PRE(self, lambda module, args: hook(module, hook(module, args)), **options)
+
+
+REGISTER_PRE = nn.Module.register_forward_pre_hook
+
+
+def test_what_hooks_act_on_wrongly_is_right_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(nn.Module, "register_forward_pre_hook", acting_twice)
+        text = chosen(seen(SMALL, "acting_forward_pre", "AG-01")).text
+        assert "run(hooked=False), run(hooked=True)" in text
+        assert f"\n{EXPECTED_OF_CONTROL} = " in text
+        assert executed(text)[0] == 1
+    assert executed(text)[0] == 0
+    monkeypatch.setattr(nn.Linear, "forward", lambda module, x: nn.functional.linear(x * 3, module.weight, module.bias))
+    assert executed(text)[0] == 2
+
+
+def test_where_an_error_is_due_nothing_is_raised_without_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    asked = replace(RAISED, expected="RuntimeError", argument="broken on purpose")
+    text = script(sighting, asked, Way(next(controls(sighting, asked))))
+    assert "2 if control is not None else 0 if" in text
+    assert executed(text)[0] == 1
+
+    def raising(*_: Any) -> None:
+        raise RuntimeError("broken on purpose")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(nn.Module, "register_backward_hook", raising)
+        assert executed(text)[0] == 0
+    monkeypatch.setattr(nn.Linear, "forward", raising)
+    assert executed(text)[0] == 2
+
+
+def test_a_leaf_is_asked_for_the_number_that_a_hook_is_given_only_if_it_has_the_shape() -> None:
+    sighting = seen(SMALL, "backward", "GI-01")
+    asked = Question(CALLS, CLOSE, index="[0]", expected=np.ones((1, 2)), dtype="float32", observed=np.zeros((1, 2)))
+    there = due_of_leaf(sighting.case, "x", asked, hooked=True)
+    assert there is not None
+    assert (there.asked.place, there.asked.path) == (VALUE, "x.grad")
+    assert there.asked.expected.tolist() == values(SMALL)["weight"].tolist()
+    assert there.asked.at == asked.at
+    assert due_of_leaf(sighting.case, "weight", replace(asked, observed=np.zeros(1)), hooked=True) is None
+    assert due_of_leaf(sighting.case, "none", asked, hooked=True) is None
+
+
 NET = "class Net(nn.Module):\n"
 SAME_FORWARD, OTHER_FORWARD = (f"    def forward(self, x):\n        return {text}" for text in ("x", "-x"))
 CONSTRUCTED = "    def __init__(self):\n        pass\n\n"
@@ -228,6 +278,7 @@ CONSTRUCTED = "    def __init__(self):\n        pass\n\n"
         ([f"{NET}{OTHER_FORWARD}"], ("Net", f"class Control(Net):\n{OTHER_FORWARD}")),
         ([], None),
         ([f"{NET}{CONSTRUCTED}{OTHER_FORWARD}"], None),
+        ([f"{NET}{SAME_FORWARD}"], None),
         ([f"{NET}    scale = 2"], None),
         ([f"class Part(nn.Module):\n{OTHER_FORWARD}"], None),
     ],
@@ -235,3 +286,35 @@ CONSTRUCTED = "    def __init__(self):\n        pass\n\n"
 def test_a_class_of_the_control_has_another_forward_alone(others: list[str], expected: object) -> None:
     assert overriding([f"{NET}{SAME_FORWARD}"], others) == expected
     assert overriding([], others) is None
+
+
+@pytest.mark.parametrize(
+    ("forward", "written"),
+    [
+        ("self, x):\n        return self.m0(x)", "net.forward = lambda x: net.m0(x)"),
+        ("self, x):\n        h = self.m0(x)\n        return h", None),
+        ("self, *, x):\n        return x", "net.forward = lambda *, x: x"),
+        ("self):\n        return 1", None),
+        (f"self, x):\n        return {' + '.join(['x'] * 30)}", None),
+    ],
+)
+def test_a_short_forward_takes_no_class(forward: str, written: str | None) -> None:
+    assert at_once(f"class Control(Net):\n    def forward({forward}") == written
+
+
+INIT = "    def __init__(self):\n        super().__init__()\n"
+CHILDREN = "        self.m0 = nn.ELU(inplace=True)\n        self.m1 = nn.ReLU()\n\n"
+
+
+@pytest.mark.parametrize(
+    ("children", "expected"),
+    [
+        (CHILDREN.replace("inplace=True", ""), "        self.m0 = nn.ELU()"),
+        (CHILDREN.replace("self.m0", "self.m2"), None),
+        ("        self.m0 = nn.ELU()\n\n", None),
+        ("        m0 = 1\n        self.m1 = nn.ReLU()\n\n", None),
+    ],
+)
+def test_a_class_of_the_control_makes_its_children_otherwise(children: str, expected: str | None) -> None:
+    text = overriding([f"{NET}{INIT}{CHILDREN}{SAME_FORWARD}"], [f"{NET}{INIT}{children}{SAME_FORWARD}"])
+    assert text == (expected and ("Net", f"class Control(Net):\n{INIT}{expected}"))

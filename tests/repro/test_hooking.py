@@ -35,7 +35,8 @@ def of_calls(relation: str, path: str = "", argument: str = "", index: str = "",
     return Question(CALLS, relation, path, argument, index=index, link=link)
 
 
-GIVEN = "lambda module, grad_input, grad_output:"
+GIVEN = "lambda _, grad_input, grad_output:"
+GIVEN_MODULE = GIVEN.replace("_,", "module,")
 NAMED = 'names = {module: name for name, module in net.named_modules(prefix="net")}'
 
 
@@ -58,7 +59,7 @@ NAMED = 'names = {module: name for name, module in net.named_modules(prefix="net
         (
             "full_backward",
             of_calls(EQUAL, "b", MODULE),
-            f"net.b.register_full_backward_hook({GIVEN} calls.append(module is net.b))",
+            f"net.b.register_full_backward_hook({GIVEN_MODULE} calls.append(module is net.b))",
         ),
         (
             "full_backward",
@@ -69,7 +70,7 @@ NAMED = 'names = {module: name for name, module in net.named_modules(prefix="net
         (
             "forward",
             of_calls(CLOSE, "b", "args", "[0]"),
-            "net.b.register_forward_hook(lambda module, args, output: calls.append(args[0].clone()))",
+            "net.b.register_forward_hook(lambda _, args, output: calls.append(args[0].clone()))",
         ),
         (
             "forward",
@@ -87,7 +88,7 @@ NAMED = 'names = {module: name for name, module in net.named_modules(prefix="net
             "global_full_backward",
             of_calls(CLOSE, "b", "grad_input", "[0]"),
             "torch.nn.modules.module.register_module_full_backward_hook("
-            f"{GIVEN} calls.append(grad_input) if module is net.b else None)",
+            f"{GIVEN_MODULE} calls.append(grad_input) if module is net.b else None)",
         ),
         ("tensor", of_calls(CLOSE, "b.weight", "gradient"), "net.b.weight.register_hook(calls.append)"),
         (
@@ -251,7 +252,7 @@ def acting(link):
 
 def test_of_a_chain_only_the_first_hook_may_matter() -> None:
     assert lines(case(CHAIN, kind="acting_full_backward"), of_calls(EQUAL, "b", MODULE)) == [
-        f"torch.nn.modules.module.register_module_full_backward_hook({GIVEN} calls.append(module is net.b))",
+        f"torch.nn.modules.module.register_module_full_backward_hook({GIVEN_MODULE} calls.append(module is net.b))",
         "for module in net.modules():",
         "    module.register_full_backward_hook(lambda *args: None)",
     ]

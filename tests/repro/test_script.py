@@ -54,7 +54,7 @@ def run(register):
     calls = []
     net = nn.Linear(2, 1)
     x = torch.ones(1, 2, requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x).backward()
     return tuple(calls[0][0].shape)
 

@@ -22,14 +22,10 @@ class Net(nn.Module):
         return self.m1(self.m0(c[0][0], c[0][0], c[0][0])[0], a1)
 
 
-class Control(Net):
-    def forward(self, c, a1):
-        copy = self.m0(c[0][0], c[0][0], c[0][0])[0].clone(memory_format=torch.contiguous_format)
-        return self.m1(copy, a1)
-
-
 def run(experiment):
-    net = (Net if experiment else Control)()
+    net = Net()
+    if not experiment:
+        net.forward = lambda c, a1: net.m1(net.m0(c[0][0], c[0][0], c[0][0])[0].contiguous(), a1)
     net(([torch.ones(2, 2, 2)],), torch.ones(2, 2, 2))
 
 

@@ -3,7 +3,6 @@
 # dependencies = ["torch"]
 # ///
 """MultiheadAttention: x0.grad is wrong."""
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -11,34 +10,42 @@ from torch import nn
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
     raise SystemExit(3)
 
-net = nn.MultiheadAttention(2, 2, add_bias_kv=True)
-with torch.no_grad():
-    net.in_proj_weight.copy_(torch.arange(1.0, 13).reshape(6, 2))
-    net.in_proj_bias.copy_(torch.arange(1.0, 7))
-    net.bias_k.copy_(torch.tensor([[[1.0, 2.0]]]))
-    net.bias_v.copy_(torch.tensor([[[1.0, 2.0]]]))
-    net.out_proj.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    net.out_proj.bias.copy_(torch.tensor([1.0, 2.0]))
-x0 = torch.arange(1.0, 9).reshape(2, 2, 2).requires_grad_()
-x2 = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-v_y1 = torch.arange(1.0, 13).reshape(2, 2, 3)
 
+def run(hooked):
+    net = nn.MultiheadAttention(2, 2, add_bias_kv=True)
+    with torch.no_grad():
+        net.in_proj_weight.copy_(torch.arange(1.0, 13).reshape(6, 2))
+        net.in_proj_bias.copy_(torch.arange(1.0, 7))
+        net.bias_k.copy_(torch.tensor([[[1.0, 2.0]]]))
+        net.bias_v.copy_(torch.tensor([[[1.0, 2.0]]]))
+        net.out_proj.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        net.out_proj.bias.copy_(torch.tensor([1.0, 2.0]))
+    x0 = torch.arange(1.0, 9).reshape(2, 2, 2).requires_grad_()
+    x2 = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    v_y1 = torch.arange(1.0, 13).reshape(2, 2, 3)
+    if hooked:
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
+        def acting(link, factors):
+            def hook(module, grad_input, grad_output):
+                return tuple(
+                    None if g is None else factor * g for factor, g in zip(factors, grad_input)
+                )
 
-    return hook
+            return hook
 
+        torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+        for module in net.modules():
+            module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
+            module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
+    y = net(x0, x0, x0, attn_mask=torch.tensor([[1.0, 2.0], [3.0, 4.0]]), key_padding_mask=x2)
+    torch.autograd.backward([y[0], y[1]], [torch.arange(1.0, 9).reshape(2, 2, 2), v_y1])
+    return x0.grad[1, 1, 1].item()
 
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
-for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
-    module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
-y = net(x0, x0, x0, attn_mask=torch.tensor([[1.0, 2.0], [3.0, 4.0]]), key_padding_mask=x2)
-torch.autograd.backward([y[0], y[1]], [torch.arange(1.0, 9).reshape(2, 2, 2), v_y1])
 
 expected = 638.0  # chain rule: MultiheadAttention
-experiment = x0.grad[1, 1, 1].item()
-print("experiment:", experiment)
+expected_of_control = 1276.0  # chain rule: MultiheadAttention
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 6e-01:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 3e-01 else 1)

@@ -18,13 +18,10 @@ class Net(nn.Module):
         return self.m0(x.permute(0, 3, 1, 2), a0)
 
 
-class Control(Net):
-    def forward(self, x, a0):
-        return self.m0(x.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format), a0)
-
-
 def run(experiment):
-    net = (Net if experiment else Control)()
+    net = Net()
+    if not experiment:
+        net.forward = lambda x, a0: net.m0(x.permute(0, 3, 1, 2).contiguous(), a0)
     x = torch.ones(2, 2, 2, 3, requires_grad=True)
     net(x, torch.tensor([[[2, 1], [0, 1]], [[1, 2], [2, 1]]])).backward()
 

@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on a module of ELU and sum: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -22,13 +21,20 @@ class Net(nn.Module):
         return self.m0(x.sum())
 
 
-calls = []
-net = Net()
-x = torch.ones((), requires_grad=True)
-net.register_full_backward_hook(lambda *args: calls.append(1))
-net(x).backward()
+def run(experiment):
+    calls = []
+    net = Net()
+    if not experiment:
+        net.forward = lambda x: x.sum()
+    x = torch.ones((), requires_grad=True)
+    net.register_full_backward_hook(lambda *args: calls.append(1))
+    net(x).backward()
+    return len(calls)
+
 
 expected = 0  # no gradient that the hook waits for is computed
-experiment = len(calls)
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+expected_of_control = 1  # forward once, backward once
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected_of_control else 0 if experiment == expected else 1)

@@ -11,7 +11,7 @@ from torch import nn
 
 calls = []
 net = nn.Linear(1, 1)
-net.register_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_input))
+net.register_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
 net(torch.ones(1)).backward()
 
 expected = 1  # one for each positional argument

@@ -13,7 +13,7 @@ def run(register):
     calls = []
     net = nn.Tanhshrink()
     x0 = torch.ones((), requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x0).backward()
     return len(calls[0])
 

@@ -24,7 +24,7 @@ class Net(nn.Module):
 def run(register):
     calls = []
     net = Net()
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net([], torch.ones((), requires_grad=True), torch.ones(())).backward()
     return type(calls[0][0]).__name__
 

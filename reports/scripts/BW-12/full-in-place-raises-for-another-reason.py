@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on Linear: writing in place raises another error."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -13,11 +12,12 @@ if not hasattr(nn.Module, "register_full_backward_hook"):
     raise SystemExit(3)
 
 
-def run():
+def run(hooked):
     try:
         net = nn.Linear(1, 1, bias=False)
         x = torch.ones(1, requires_grad=True)
-        net.register_full_backward_hook(lambda *args: None)
+        if hooked:
+            net.register_full_backward_hook(lambda *args: None)
         y = net(x)
         y.mul_(2.0)
         y.backward()
@@ -26,6 +26,7 @@ def run():
     return None
 
 
-experiment = run()
-print("experiment:", experiment)
-raise SystemExit(0 if "modified inplace" in str(experiment) else 1)
+control, experiment = run(hooked=False), run(hooked=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control is not None else 0 if "modified inplace" in str(experiment) else 1)

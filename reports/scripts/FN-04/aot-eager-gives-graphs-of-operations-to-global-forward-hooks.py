@@ -22,7 +22,7 @@ def run(experiment):
     net = Net()
     x = torch.ones(1, 1, requires_grad=True)
     torch.nn.modules.module.register_module_forward_hook(
-        torch.compiler.disable(lambda module, args, output: calls.append(output))
+        torch.compiler.disable(lambda _, args, output: calls.append(output))
     )
     (torch.compile(lambda *args: net(*args), backend="aot_eager") if experiment else net)(x)
     return type(calls[0]).__name__

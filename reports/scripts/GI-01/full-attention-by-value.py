@@ -28,7 +28,7 @@ x1 = torch.tensor([[0.21875, 0.15625], [1.46875, -0.15625]])
 x2 = torch.tensor([[0.65625, -0.90625], [1.09375, -1.84375]])
 v_y0 = torch.tensor([[[-19, 61], [-63, 83]], [[11, -73], [-43, 63]]]) / 32
 v_y1 = torch.tensor([[[-21, -75, -87], [33, -25, 31]], [[61, -59, 17], [41, -7, 53]]]) / 32
-net.register_full_backward_hook(lambda module, grad_input, grad_output: calls.append(grad_input))
+net.register_full_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
 y = net(x0, x0, x0, attn_mask=x1, key_padding_mask=x2)
 torch.autograd.backward([y[0], y[1]], [v_y0, v_y1])
 

@@ -23,7 +23,7 @@ def run(register):
     net = Net()
     nn.init.constant_(net.m0.weight, 1.71875)
     a = torch.tensor([-1.96875], requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(a, torch.tensor(1.34375)).backward()
     return calls[0][0][0].item()
 

@@ -17,7 +17,7 @@ def run(register):
         net[0].bias.copy_(torch.tensor([1.0, 2.0]))
     x = torch.tensor([1.0], requires_grad=True)
     v_y = torch.tensor([1.0, 2.0])
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x).backward(v_y)
     return tuple(calls[0][0].shape)
 

@@ -15,7 +15,7 @@ def run(register):
     with torch.no_grad():
         net.weight.copy_(torch.tensor([[-0.65625]]))
     x = torch.tensor([-1.40625], requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x).backward()
     return tuple(calls[0][0].shape)
 

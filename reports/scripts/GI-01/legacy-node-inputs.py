@@ -18,7 +18,7 @@ def run(register):
     calls = []
     net = Net()
     x = torch.tensor([[1.0], [2.0]], requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x)[0].backward()
     return tuple(calls[0][0].shape)
 

@@ -32,9 +32,7 @@ def run(experiment):
     calls = []
     net = (Net if experiment else Control)()
     x = torch.arange(1.0, 37).reshape(2, 3, 3, 2).requires_grad_()
-    net.register_full_backward_hook(
-        lambda module, grad_input, grad_output: calls.append(grad_input)
-    )
+    net.register_full_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x)[1].backward(torch.arange(1.0, 37).reshape(3, 2, 2, 3))
     return calls[0][0][0, 0, 0, 0].item()
 

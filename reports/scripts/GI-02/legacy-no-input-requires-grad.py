@@ -13,7 +13,7 @@ def run(register):
     calls = []
     net = nn.Linear(1, 1, bias=False)
     x = torch.ones(1)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_input))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_input))
     net(x).backward()
     return type(calls[0][0]).__name__
 

@@ -27,7 +27,7 @@ def run(register):
     net = Net()
     x = torch.tensor([1.0], requires_grad=True)
     a0 = torch.tensor(1.0)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_output))
     y = net(x, a0)
     torch.autograd.backward([y[0], y[1]])
     return calls[0][0].item()

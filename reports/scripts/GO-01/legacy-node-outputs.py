@@ -33,7 +33,7 @@ def run(register):
     calls = []
     net = Net()
     x = torch.ones(2, 2, requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_output))
     net(x)[1].backward()
     return tuple(calls[0][1].shape)
 

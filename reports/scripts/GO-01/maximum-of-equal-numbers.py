@@ -21,18 +21,13 @@ class Net(nn.Module):
         return torch.maximum(self.m0(x0), x1)
 
 
-class Control(Net):
-    def forward(self, x0, x1):
-        return self.m0(x0)
-
-
 def run(experiment):
     calls = []
-    net = (Net if experiment else Control)()
+    net = Net()
+    if not experiment:
+        net.forward = lambda x0, x1: net.m0(x0)
     x0 = torch.tensor(1.0, requires_grad=True)
-    net.m0.register_full_backward_hook(
-        lambda module, grad_input, grad_output: calls.append(grad_output)
-    )
+    net.m0.register_full_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_output))
     net(x0, torch.tensor(1.0)).backward()
     return calls[0][0].item()
 

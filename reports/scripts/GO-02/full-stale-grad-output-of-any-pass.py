@@ -28,13 +28,13 @@ def run(experiment):
     if experiment:
         x = torch.ones(1)
         net.m1.register_full_backward_hook(
-            lambda module, grad_input, grad_output: calls.append(grad_output)
+            lambda _, grad_input, grad_output: calls.append(grad_output)
         )
         g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
         g[0].backward()
     else:
         net.m1.register_full_backward_hook(
-            lambda module, grad_input, grad_output: calls.append(grad_output)
+            lambda _, grad_input, grad_output: calls.append(grad_output)
         )
         y = net(torch.ones(1))
         torch.autograd.grad(y, net.m0.weight, create_graph=True)

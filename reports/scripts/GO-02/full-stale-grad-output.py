@@ -25,9 +25,7 @@ def run(experiment):
     calls = []
     net = Net()
     x = torch.ones(1, requires_grad=True)
-    net.register_full_backward_hook(
-        lambda module, grad_input, grad_output: calls.append(grad_output)
-    )
+    net.register_full_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_output))
     if experiment:
         g = torch.autograd.grad(net(x), net.m0.weight, create_graph=True, allow_unused=True)
         g[0].backward()

@@ -19,7 +19,7 @@ def run(register):
     calls = []
     net = Net()
     x = torch.ones((), requires_grad=True)
-    getattr(net, register)(lambda module, grad_input, grad_output: calls.append(grad_output))
+    getattr(net, register)(lambda _, grad_input, grad_output: calls.append(grad_output))
     net(x)[1].backward()
     return type(calls[0][0]).__name__
 

@@ -17,7 +17,7 @@ def run(register):
     net = nn.Linear(1, 1, bias=False)
     x = torch.ones(1)
     getattr(net, register)(
-        torch.compiler.disable(lambda module, grad_input, grad_output: calls.append(grad_output))
+        torch.compiler.disable(lambda _, grad_input, grad_output: calls.append(grad_output))
     )
     from torch._dynamo import compiled_autograd
 

@@ -25,9 +25,7 @@ def run(experiment):
         net = nn.Linear(1, 1, bias=False)
         x = torch.ones(1)
         torch.nn.modules.module.register_module_backward_hook(
-            torch.compiler.disable(
-                lambda module, grad_input, grad_output: calls.append(grad_output)
-            )
+            torch.compiler.disable(lambda _, grad_input, grad_output: calls.append(grad_output))
         )
         if experiment:
             with compiled_autograd():

@@ -18,14 +18,11 @@ class Net(nn.Module):
         return torch.maximum(x0, self.m1(x1))
 
 
-class Control(Net):
-    def forward(self, x0, x1):
-        return self.m1(x1)
-
-
 def run(experiment):
     calls = []
-    net = (Net if experiment else Control)()
+    net = Net()
+    if not experiment:
+        net.forward = lambda x0, x1: net.m1(x1)
     x1 = torch.tensor(1.0, requires_grad=True)
 
     def watch(module, args, output):

@@ -8,14 +8,15 @@ from dataclasses import replace
 from itertools import islice
 
 from hookcheck.hooks.kinds import BACKWARD, KINDS
+from hookcheck.networks.case import Case
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.trace import trace
 from hookcheck.probe.run import lacking
-from hookcheck.repro.due import due
+from hookcheck.repro.due import Due, due, due_of_leaf
 from hookcheck.repro.grown import grown
 from hookcheck.repro.network import ONES, network
 from hookcheck.repro.overriding import overriding
-from hookcheck.repro.question import ALIVE, CALLS, ERROR, VALUE, WARNINGS, Question
+from hookcheck.repro.question import ALIVE, CALLS, ERROR, RAISED, VALUE, WARNINGS, Question, expression
 from hookcheck.repro.reduce import INVALID, one_step_away
 from hookcheck.repro.script import Control
 from hookcheck.repro.sighting import Sighting
@@ -35,19 +36,32 @@ def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
         return
     compared = asked.place in (ALIVE, WARNINGS)
     if compared or (asked.place in (ERROR, VALUE) and not sighting.symptom.unhooked):
-        yield Control(hooked=True)
+        yield Control(hooked=True, due=_without_hooks(case, asked))
     if case.kind.call == BACKWARD and case.kind.variant == "legacy":
         full = KINDS["full_backward" if case.kind.scope == "module" else "global_full_backward"]
         if not lacking(full.name) and asked.place == CALLS:
             yield Control(register=full.register)
     if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
-        yield from (Control(value=i.name) for i in case.topology.inputs if i.requires_grad)
+        leaves = [i.name for i in case.topology.inputs if i.requires_grad]
+        yield from (Control(value=leaf) for leaf in leaves)
+        of_leaves = ((leaf, due_of_leaf(case, leaf, asked, hooked=True)) for leaf in leaves)
+        yield from (Control(value=leaf, due=of_leaf) for leaf, of_leaf in of_leaves if of_leaf)
     yield from (Control(topology=near) for near in _beside(case.topology))
     for near in _beside(case.topology):
         other = due(near, sighting, asked)
         if other:
             yield Control(topology=near, due=other)
     yield Control()
+
+
+def _without_hooks(case: Case, asked: Question) -> Due | None:
+    """What is due without hooks, where that is something else: no error, or a gradient that no hook acts on."""
+    if asked.place == ERROR and asked.expected:
+        return Due(RAISED, "")
+    if asked.place != VALUE or case.kind.observes:
+        return None
+    leaves = [name for name in case.expected.leaf_gradients if expression(case, f"{name}.grad") == asked.path]
+    return due_of_leaf(case, leaves[0], asked, hooked=False) if leaves else None
 
 
 def _beside(topology: Topology) -> Iterator[Topology]:

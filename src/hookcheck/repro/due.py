@@ -15,12 +15,14 @@ import numpy as np
 from hookcheck.contract.clause import clause_named
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import deviating
+from hookcheck.oracle.expected import Expected
 from hookcheck.probe.observation import Array, Copy, Observation
-from hookcheck.repro.question import CALLS, COUNT, TYPE, VALUE, Question, expression, question
+from hookcheck.repro.question import CALLS, CLOSE, COUNT, TYPE, VALUE, Question, expression, question
 from hookcheck.repro.reduce import INVALID
 from hookcheck.repro.sighting import Sighting, case_of
 from hookcheck.repro.words import derivation
 from hookcheck.topology.model import Topology
+from hookcheck.topology.values import values
 
 FAR = 1000.0
 """So much is added to a number that is spoilt: rounding explains less."""
@@ -48,6 +50,20 @@ def due(topology: Topology, sighting: Sighting, asked: Question) -> Due | None:
                 if _place(other) == _place(asked):
                     return Due(other, derivation(spoilt, other))
     return None
+
+
+def due_of_leaf(case: Case, name: str, asked: Question, hooked: bool) -> Due | None:
+    """The ``.grad`` that is due of a leaf in the same network, with hooks that act or without; None where it has not
+    the shape of what is asked about."""
+    expected = case.expected
+    if not hooked:
+        expected = Expected(case.topology, values(case.topology), release=expected.release, device=case.device)
+    gradient = expected.leaf_gradients.get(name)
+    if gradient is None or not asked.of_numbers or gradient.shape != asked.observed.shape:
+        return None
+    (wrong,) = _wrong(np.asarray(gradient), asked)
+    of_leaf = Question(VALUE, CLOSE, path=expression(case, f"{name}.grad"), expected=gradient, dtype=asked.dtype)
+    return Due(replace(of_leaf, observed=wrong), derivation(case, asked))
 
 
 def _place(asked: Question) -> Question:

@@ -133,8 +133,12 @@ class Hooking:
         note = note or self._note()
         if "*arguments" in note:
             return f"lambda *arguments: {note.replace('*arguments', 'arguments')}"
-        used = set(re.findall(r"\w+", note)).intersection(self.kind.parameters)
-        return f"lambda {self._parameters() if used else '*args'}: {note}"
+        module, *rest = self.kind.parameters
+        used = set(re.findall(r"\w+", note))
+        if not used.intersection(self.kind.parameters):
+            return f"lambda *args: {note}"
+        first = module if module in used else "_"  # a long name makes three lines of one
+        return f"lambda {', '.join([first, *rest])}: {note}"
 
     def _parameters(self) -> str:
         return ", ".join(self.kind.parameters)

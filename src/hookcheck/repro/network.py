@@ -23,6 +23,9 @@ SHORT = 4
 """So many numbers are written down; more are counted by ``torch.arange`` where they are 1, 2, 3, …"""
 
 
+COPIED = ".clone(memory_format=torch.contiguous_format)"
+"""How a network makes a copy that is contiguous, whether it needs to or not."""
+
 LONGEST = 90
 """So many characters a line of a network or of its run has at most that something is put into."""
 
@@ -44,13 +47,14 @@ def network(topology: Topology, kind: str, named: str, device: str = "cpu") -> N
     too; else these are as the layers make them. What stands in ``named`` keeps its name, and so does an argument that
     requires grad where it is the only one; other values that are used once, at once, need none.
     """
-    parts = [*filter(None, [layer_classes(topology)]), *modules_source(topology).split("\n\n\n")]
+    modules = modules_source(topology).replace(COPIED, ".contiguous()")
+    parts = [*filter(None, [layer_classes(topology)]), *modules.split("\n\n\n")]
     imports = [line for part in parts for line in part.split("\n") if re.match("from |import ", line)]
     classes = [re.sub(r"(?m)^(?:from|import) .*\n*", "", part).strip() for part in parts[:-1]]
     classes = [_tidy(text) for text in classes if text]
     setup = [line for line in parts[-1].split("\n") if parameter_shapes(topology) or not line.startswith("net.to(")]
     numbers = values(topology)
-    main = inlined(_asked_plainly(topology, named, device).split("\n"), named)
+    main = inlined(_asked_plainly(topology, named, device).replace(COPIED, ".contiguous()").split("\n"), named)
     used = "\n".join([*main, named])
     inputs = [i for i in topology.inputs if re.search(rf"\b{i.name}\b", used)]
     setup += _fill(topology, numbers) if kind == ITS_OWN else []

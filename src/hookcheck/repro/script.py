@@ -24,7 +24,7 @@ from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, network
-from hookcheck.repro.overriding import CONTROL, overriding
+from hookcheck.repro.overriding import CONTROL, at_once, overriding
 from hookcheck.repro.question import (
     ALIVE,
     CALLS,
@@ -137,7 +137,10 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
         changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
         setup = list(changed.setup)
         its_own = overriding(classes, [text for text in changed.classes if text not in classes])
-        if its_own:
+        line = its_own and at_once(its_own[1])
+        if its_own and line:
+            setup.insert(1, line)
+        elif its_own:
             classes.append(its_own[1])
             setup = [line.replace(f"{its_own[0]}(", f"{CONTROL}(") for line in setup]
         main = forked(main, [*setup, *hooking.lines, *hooking.within(changed.main)])
@@ -301,7 +304,7 @@ def _verdict(way: Way, asked: Question, judged: _Judged, case: Case, why: str) -
         return "\n".join([*([f"{first}  # the control raises nothing"] if first else []), raising(second)])
     lines = [f"expected = {judged.expected}  # {why}"[:WIDTH]] if judged.expected and "expected" in judged.holds else []
     holds = of_control.holds
-    if control.due:
+    if "expected" in holds and control.due:
         lines.append(f"{EXPECTED_OF_CONTROL} = {of_control.expected}  # {control.due.why}"[:WIDTH])
         holds = holds.replace("expected", EXPECTED_OF_CONTROL)
     both = f"control, experiment = {first}, {second}"
