@@ -66,4 +66,10 @@ FAULTS = (
         ("FW-07",),
         since="2.1",
     ),
+    Fault(
+        "a forward pre-hook's named tuple is one argument",
+        lambda: call(("if not isinstance(args_result, tuple):", "if type(args_result) is not tuple:")),
+        ("FW-04",),
+        since="2.1",
+    ),
 )

@@ -91,10 +91,11 @@ def a_tuple_replaces_the_arguments(check: Check) -> None:
     check.equal("output under a hook that returns a tuple", shown(x), [11, 12])
     check.equal("output of the second call", shown(x + 1), [12, 13])
 
-    for name, returned in {"longer": (y, x), "shorter": (y,), "empty": (), "of no tensor": (None, 0)}.items():
+    results = {"longer": (y, x), "shorter": (y,), "empty": (), "of no tensor": (None, 0), "named": torch.max(x, 0)}
+    for name, returned in results.items():
         shown = given()
         shown.register_forward_pre_hook(lambda module, args, returned=returned: returned)
-        check.equal(f"what forward gets for a tuple that is {name}", shown(x, z), (returned, {}))
+        check.equal(f"what forward gets for a tuple that is {name}", shown(x, z), (tuple(returned), {}))
 
     chain, seen = given(), list[Any]()
     chain.register_forward_pre_hook(lambda module, args: (args[0] + 1, y))
