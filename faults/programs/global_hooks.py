@@ -101,6 +101,23 @@ FAULTS = (
         ("GL-11",),
         since="2.6",
     ),
+    Fault(
+        "each global forward hook gets what forward gave",
+        lambda: call(
+            ("if _global_forward_hooks or self._forward_hooks:", "first = result\n        if True:"),
+            (
+                "hook_result = hook(self, args, result)\n\n",
+                "hook_result = hook(self, args, first if hook_id in _global_forward_hooks else result)\n\n",
+            ),
+        ),
+        ("GL-03",),
+        since="2.6",
+    ),
+    Fault(
+        "a decoder calls its layers past their hooks",
+        lambda: edited(torch.nn.TransformerDecoder, "forward", ("output = mod(", "output = mod.forward(")),
+        ("GL-03",),
+    ),
 )
 
 

@@ -108,6 +108,16 @@ def hook_runs_for_every_module(check: Check) -> None:
     with globally("forward_hook", lambda module, args, output: output + 1):
         # the inner module gives 2 + 1, the outer one 3 * 3 + 1
         check.equal("output where each module's output is replaced", outer(x), [10.0])
+        with globally("forward_hook", lambda module, args, output: output * 10):
+            check.equal("output that the second of two hooks replaces", nn.ReLU()(x), [20.0])  # of x + 1
+    transformer = nn.Transformer(4, 2, 1, 1, 8)
+    names = {module: name for name, module in transformer.named_modules()}
+    seen.clear()
+    with globally("forward_hook", keeping(seen)):
+        transformer(torch.ones(1, 1, 4), torch.ones(1, 1, 4))
+    uncalled = ("layers", "out_proj")  # a list of modules, and one whose weight attention reads
+    due = sorted(name for name in names.values() if not name.endswith(uncalled))
+    check.equal("modules of a Transformer", sorted(names[module] for module, *_ in seen), due)
 
 
 @program("GL-04", PROMISE, since="1.7", source=f"{PRE}, {POST}; 'Keyword arguments'")
