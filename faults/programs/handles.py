@@ -143,4 +143,9 @@ FAULTS = (
         lambda: replaced(torch.nn.Module, "__call__", _told_apart),
         ("U-12", "FW-17"),
     ),
+    Fault(
+        "a hook is marked by something that is put around it",
+        lambda: replaced(torch.utils.hooks, "unserializable_hook", lambda mark: lambda hook: mark(partial(hook))),
+        ("HD-02",),
+    ),
 )

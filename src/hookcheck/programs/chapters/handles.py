@@ -99,7 +99,9 @@ def saving_drops_hooks(check: Check) -> None:
     handle.remove()
     check.silent("a tensor whose hook was removed", partial(save, hooked), "hook")
     mark: Any = torch.utils.hooks.unserializable_hook
-    hooked.register_hook(mark(noting(log, "marked")))
+    marked = noting(log, "marked")
+    check.true("what is marked is the hook itself", mark(marked) is marked)
+    hooked.register_hook(marked)
     check.silent("a tensor whose hook is marked", partial(save, hooked), "hook")
     hooked.register_hook(noting(log, "hook"))
     check.warns("a tensor with a marked and another hook", UserWarning, partial(save, hooked), "hook")
