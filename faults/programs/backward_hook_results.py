@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
-from ..engine import Fault, calling
+from ..engine import Fault, calling, fetched
 from . import full_backward_pre_hooks as pre
+
+
+def at_once(hooks: list[Any], *arguments: Any) -> Any:
+    """Calls all hooks before it looks at what they return."""
+    results = [hook(*arguments) for hook in hooks]
+    return next((result for result in results if result is not None), None)
 
 
 def tolerant(hook: Any, module: Any, *gradients: Any) -> Any:
@@ -69,5 +76,10 @@ FAULTS = (
         "results of full hooks: a tensor is the only gradient",
         lambda: calling(wrapped),
         ("BR-04",),
+    ),
+    Fault(
+        "results of full hooks: they are counted when all were called",
+        lambda: fetched(lambda module, hooks: [partial(at_once, hooks)]),
+        ("AC-21",),
     ),
 )

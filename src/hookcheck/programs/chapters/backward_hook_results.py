@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
-from hookcheck.probe.lazy import torch
+from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.nets import leaf, net, times, weighted
 from hookcheck.programs.program import program
+from hookcheck.programs.watching import noting
 
 FULL = "torch.nn.Module.register_full_backward_hook"
 PRE = "torch.nn.Module.register_full_backward_pre_hook"
@@ -64,6 +65,12 @@ def grad_inputs_that_are_refused(check: Check) -> None:
     refused(check, "full", RuntimeError, "invalid number of grad_input", NUMBERS)
     refused(check, "full", TypeError, "expected Variable", ENTRIES)
     refused(check, "full", TypeError, "has no len()", LENGTHLESS)
+    log: list[str] = []
+    module, x = nn.ReLU(), leaf(1.0)
+    module.register_full_backward_hook(lambda module, grad_input, grad_output: ())
+    module.register_full_backward_hook(noting(log, "called"))
+    check.raises("a result of nothing ahead of another hook", RuntimeError, module(x).backward, "invalid number")
+    check.calls("calls of a hook behind one whose result is refused", len(log), 0)
 
 
 @program("AC-22", PIN, since="2.0", source=PRE)
