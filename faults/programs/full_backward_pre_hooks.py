@@ -75,4 +75,14 @@ FAULTS = (
         ("BP-02",),
         since="2.0",
     ),
+    Fault(
+        "pre-hooks: as many gradients are due as there are tensors",
+        lambda: edited(
+            BackwardHook,
+            "setup_output_hook",
+            ("expected_len = len(self.grad_outputs)", "expected_len = len(self.output_tensors_index)"),
+        ),
+        ("BP-04",),
+        since="2.0",
+    ),
 )

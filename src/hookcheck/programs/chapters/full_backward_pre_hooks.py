@@ -105,6 +105,11 @@ def none_for_what_is_no_tensor(check: Check) -> None:
     check.equal("grad_output", seen, [(None, [4], None, [5], None)])
     check.equal("outputs that are no tensors", (outputs[0], outputs[2], outputs[4]), ("text", 7, None))
     check.equal("gradient of the input", x.grad, [2 * 4 + 3 * 5])
+    x.grad = None
+    mixed.register_full_backward_pre_hook(lambda module, g: (None, 10 * g[1], None, g[3], None))
+    outputs = mixed(x)
+    check.works("backward under a hook that returns as many", (4 * outputs[1] + 5 * outputs[3]).backward)
+    check.equal("gradient of the input under that hook", x.grad, [2 * 40 + 3 * 5])
 
 
 @program("BP-05", PIN, since="2.0", source=PRE)
