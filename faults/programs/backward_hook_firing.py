@@ -100,4 +100,13 @@ FAULTS = (
         lambda: replaced(torch.autograd.Variable, "_execution_engine", Engine),
         ("BF-03",),
     ),
+    Fault(
+        "a Function marks one result as non-differentiable",
+        lambda: replaced(
+            torch.autograd.function.FunctionCtx,
+            "mark_non_differentiable",
+            lambda original: lambda ctx, *results: original(ctx, *results[:1]),
+        ),
+        ("BF-06",),
+    ),
 )

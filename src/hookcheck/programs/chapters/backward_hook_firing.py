@@ -122,6 +122,11 @@ def the_first_input_needs_no_gradient(check: Check) -> None:
         check.equal("gradient of the second argument", [call[0][1] for call in seen], [[3]])
         check.equal("grad_output", [call[1] for call in seen], [([1],)])
         check.equal("its .grad", b.grad, [3])
+    needing: list[Any] = []
+    sums = net(lambda module, *args: needing.append([a.requires_grad for a in args]) or sum(args))
+    watched(sums)
+    sums(leaf(5.0), torch.ones(1), torch.ones(1))
+    check.equal("which of three arguments forward sees require grad", needing, [[True, False, False]])
 
 
 @program("BF-07", PROMISE, since="1.8", source="pytorch#56693")
