@@ -27,6 +27,17 @@ def giving(change: Any) -> Any:
     return replaced(graph, "get_gradient_edge", lambda original: lambda tensor: change(original(tensor)))
 
 
+def none_but_in_tuples(original: Any) -> Any:
+    """A backward that refuses an edge that is in no tuple."""
+
+    def backward(roots: Any, *others: Any, **options: Any) -> Any:
+        if isinstance(roots, graph.GradientEdge):
+            raise TypeError("an edge is no root")
+        return original(roots, *others, **options)
+
+    return backward
+
+
 def owning_nothing() -> Any:
     """The edge of a result of a custom Function is one whose graph holds nothing of what was before. That an edge has
     no ``ownership_token`` shows up to 2.12 alone: since pytorch#179924 the Python object of such a Node owns it."""
@@ -68,4 +79,10 @@ FAULTS = (
     Fault("gradient edge: it stays", lambda: keeping(lambda tensor, edge: edge), ("GE-04",), (), "2.2"),
     Fault("gradient edge: that of an operation's first result", lambda: giving(first_result), ("GE-01",)),
     Fault("gradient edge: one too far", lambda: giving(next_one), ("GE-01", "GE-02", "GE-03")),
+    Fault(
+        "gradient edge: a backward takes none that is in no tuple",
+        lambda: replaced(torch.autograd, "backward", none_but_in_tuples),
+        ("GE-02",),
+        since="2.7",
+    ),
 )

@@ -62,7 +62,7 @@ def backward_may_begin_at_an_edge(check: Check) -> None:
     """A backward that begins at the gradient edge of a tensor calls the hooks that one calls which begins at the
     tensor, with the same gradients: those of modules, of tensors, and those that run after accumulation."""
 
-    def seen(by_edge: bool) -> list[Any]:
+    def seen(by_edge: bool, alone: bool = False) -> list[Any]:
         log: list[Any] = []
         net = torch.nn.Linear(1, 1)
         with torch.no_grad():
@@ -78,12 +78,13 @@ def backward_may_begin_at_an_edge(check: Check) -> None:
         y = net(x)
         y.register_hook(lambda grad: log.append(["output", grad.tolist()]))
         root = edge(y) if by_edge else y
-        torch.autograd.backward((root,), (torch.tensor([[5.0]]),))
+        torch.autograd.backward(root if alone else (root,), (torch.tensor([[5.0]]),))
         return sorted([*log, ["input", x.grad.tolist()]], key=str)
 
     due = [["input", [[15]]], ["module", [[15]], [[5]]], ["output", [[5]]], ["weight", [[10]]]]
     check.equal("from the tensor", seen(by_edge=False), due)
     check.equal("from its edge", seen(by_edge=True), due)
+    check.equal("from its edge, which is in no tuple", seen(by_edge=True, alone=True), due)
 
 
 @program("GE-03", PROMISE, since="2.7", source=f"{EDGE}; pytorch#160098", alone=True)
