@@ -164,4 +164,14 @@ FAULTS = (
         lambda: on_tensors(_weakly),
         ("TH-01",),
     ),
+    Fault(
+        "a backward that creates its graph retains no other",
+        lambda: edited(torch.autograd, "backward", ("retain_graph = create_graph", "retain_graph = False")),
+        ("TH-01",),
+    ),
+    Fault(
+        "torch.autograd.grad retains the graph",
+        lambda: edited(torch.autograd, "grad", ("retain_graph = create_graph", "retain_graph = True")),
+        ("TH-01",),
+    ),
 )

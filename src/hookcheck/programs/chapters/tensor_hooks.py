@@ -40,6 +40,7 @@ def runs_whenever_a_gradient_is_computed(check: Check) -> None:
     log.clear()
     torch.autograd.grad(loss, x)
     check.order("calls of torch.autograd.grad", log, once)
+    check.raises("a graph that was not retained", RuntimeError, loss.backward, "second time")
 
     log.clear()
     (3 * x).sum().backward()
@@ -54,6 +55,11 @@ def runs_whenever_a_gradient_is_computed(check: Check) -> None:
     x.register_hook(Bound(log).hook)
     (3 * x).sum().backward()
     check.order("calls of a method of what nothing else refers to", log, ["bound"])
+    log.clear()
+    loss = (x * x).sum()
+    loss.backward(create_graph=True)  # which retains the graph
+    loss.backward()
+    check.order("calls of a backward that creates its graph, and of another one", log, ["bound"] * 2)
 
 
 @program("TH-08", PROMISE, since="1.7", source=HOOK)
