@@ -111,6 +111,11 @@ FAULTS = (
     Fault("checkpoint: its wrapper does nothing", wrapped_plainly, ("DS-13", "U-17"), kinds=(), since="2.1"),
     Fault("checkpoint: the outputs of regions are kept", hoarding, ("CK-21",)),
     Fault("checkpoint: respect_saved_tensors_hooks is not respected", lambda: calling(told_nothing), ("ST-24",)),
+    Fault(
+        "checkpoint: nothing is said where no input requires grad",
+        lambda: replaced(torch.utils.checkpoint, "check_backward_validity", lambda original: lambda inputs: None),
+        ("DS-14",),
+    ),
 )
 
 OUT_OF_REACH = {"CK-22": "since 2.1 every fact of it is refuted: what is saved has not been filled"}

@@ -71,6 +71,8 @@ def the_reentrant_variant_supports_backward_alone(check: Check) -> None:
                 check.equal(f"{way}, {name}", differentiated(gradient, checkpoint), [2])
             else:
                 is_refused(check, f"{way}, {name}", way, gradient, checkpoint)
+    act = partial(variants()[REENTRANT], torch.exp, torch.ones(1))
+    check.warns("what requires no grad, reentrant", UserWarning, act, "None of the inputs have requires_grad=True")
 
 
 def grad_modes(check: Check) -> None:
