@@ -27,6 +27,23 @@ def _instead(name: str, other: str) -> Patch:
     return replaced(Optimizer, name, make)
 
 
+def _in_any_case() -> Patch:
+    """Calls load post-hooks where the state does not fit, too."""
+
+    def make(original: Any) -> Any:
+        def load(self: Any, state: Any) -> None:
+            try:
+                original(self, state)
+            except ValueError:
+                for hook in self._optimizer_load_state_dict_post_hooks.values():
+                    hook(self)
+                raise
+
+        return load
+
+    return replaced(Optimizer, "load_state_dict", make)
+
+
 class Uncopied(dict[str, Any]):
     """A state_dict whose shallow copy is the caller's own."""
 
@@ -137,4 +154,12 @@ FAULTS = (
         since="2.1",
     ),
     Fault("what optimizer's load pre-hooks return is dropped", _dropped, ("OP-08", "OP-22"), kinds=(), since="2.1"),
+    Fault(
+        "optimizer's load pre-hooks replace by what is not empty",
+        lambda: edited(Optimizer, "load_state_dict", ("if hook_result is not None:", "if hook_result:")),
+        ("OP-08",),
+        kinds=(),
+        since="2.1",
+    ),
+    Fault("optimizer's load post-hooks are called whatever comes", _in_any_case, ("OP-09",), kinds=(), since="2.1"),
 )

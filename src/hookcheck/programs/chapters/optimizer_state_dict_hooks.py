@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -130,6 +131,9 @@ def a_load_pre_hook_changes_what_is_loaded(check: Check) -> None:
     optimizer.register_load_state_dict_pre_hook(lambda *given: OrderedDict(renewed(*given)))
     optimizer.load_state_dict(optimizer.state_dict())
     check.equal("the learning rate of an OrderedDict that is returned", _rate(optimizer.state_dict()), 0.0625)
+    optimizer.register_load_state_dict_pre_hook(lambda *given: {})
+    load = partial(optimizer.load_state_dict, optimizer.state_dict())
+    check.raises("an empty dict that is returned", KeyError, load, "param_groups")
 
 
 @program("OP-09", PROMISE, since="2.1", source=f"{LOAD_POST}; 'called after load_state_dict'")
@@ -152,6 +156,10 @@ def a_load_post_hook_runs_after_loading(check: Check) -> None:
     optimizer.load_state_dict(state)
     check.equal("the learning rate once it is removed", optimizer.param_groups[0]["lr"], 0.125)
     check.calls("calls once it is removed", len(log) - 2, 0)
+    optimizer.register_load_state_dict_post_hook(lambda optimizer: log.append("after an error"))
+    refused = partial(optimizer.load_state_dict, {"state": {}, "param_groups": []})
+    check.raises("a state that does not fit", ValueError, refused, "different number of parameter groups")
+    check.calls("calls after a state that does not fit", len(log) - 2, 0)
 
 
 @program("OP-10", PROMISE, since="2.1", source=f"{SAVE_PRE}, {SAVE_POST}, {LOAD_PRE}, {LOAD_POST}; 'prepend'")
