@@ -85,4 +85,13 @@ FAULTS = (
         (),
         "2.3",
     ),
+    Fault(
+        "a scaler that is not enabled keeps the arguments of the step to itself",
+        lambda: edited(
+            torch.amp.GradScaler, "step", ("return optimizer.step(*args, **kwargs)", "return optimizer.step()")
+        ),
+        ("OP-21",),
+        (),
+        "2.3",
+    ),
 )

@@ -84,6 +84,9 @@ def step_hooks_see_unscaled_gradients(check: Check) -> None:
 
     optimizer, given = Given([parameter], lr=0.25), list[Any]()
     optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: given.append([args[-1], kwargs]))
-    what = scaler.step(optimizer, "word", named=7)
-    check.equal("arguments of the step that a scaler was given, in a hook", given, [["word", {"named": 7}]], "argument")
-    check.equal("what the step of a scaler gives", what, ["word", {"named": 7}])
+    for name, one in {"": scaler, ", which is not enabled": torch.amp.GradScaler("cpu", enabled=False)}.items():
+        given.clear()
+        what = one.step(optimizer, "word", named=7)
+        due = ["word", {"named": 7}]
+        check.equal(f"arguments of the step that a scaler was given, in a hook{name}", given, [due], "argument")
+        check.equal(f"what the step of a scaler gives{name}", what, due)
