@@ -117,4 +117,10 @@ FAULTS = (
     ),
     Fault("autocast: backward runs in a region", lambda: replaced(Tensor, "backward", in_a_region), ("AU-10",)),
     Fault("autocast: what full hooks return is cast to what they got", lambda: calling(cast), ("AU-11",)),
+    Fault(
+        "autocast: a function that it decorates runs outside of the region",
+        lambda: replaced(torch.amp.autocast_mode, "autocast_decorator", lambda original: lambda region, func: func),
+        ("AU-09",),
+        since="2.0",
+    ),
 )

@@ -204,6 +204,11 @@ def hooks_compute_in_the_precision_of_the_region(check: Check) -> None:
         net(x)
     net(x)
     check.equal("a product in the hook, inside and outside", results, [[LOW, [[1, 2]]], [FULL, [[1, 2]]]])
+    results.clear()
+    region = torch.autocast(check.device, dtype=torch.bfloat16)
+    net.register_forward_hook(region(lambda module, args, output: results.append(shown(torch.mm(args[0], weight)))))
+    net(x)
+    check.equal("a product outside, in a hook that autocast decorates", results[1:], [[LOW, [[1, 2]]]])
     for form, checkpoint in variants().items() if offered((2, 5)) else ():
         results.clear()
         part = linear()
