@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.utils import prune
+from torch.nn.utils import parametrize, prune
 from torch.nn.utils.spectral_norm import SpectralNorm, SpectralNormLoadStateDictPreHook, SpectralNormStateDictHook
 from torch.nn.utils.weight_norm import WeightNorm
 
@@ -349,6 +349,12 @@ FAULTS = (
         "spectral_norm computes with vectors that the next call writes to",
         lambda: edited(SpectralNorm, "compute_weight", ("if self.n_power_iterations > 0:", "if False:")),
         ("HT-09",),
+        kinds=(),
+    ),
+    Fault(
+        "what was cached of a parametrization counts for all modules",
+        lambda: edited(parametrize, "_inject_property", ("key = (id(module), tensor_name)", "key = tensor_name")),
+        ("HT-12",),
         kinds=(),
     ),
 )

@@ -220,6 +220,11 @@ def hooks_on_parametrizations(check: Check) -> None:
             outputs = [net(torch.ones(1, 1)).item() for _ in range(2)]
         check.order(f"hooks in two calls{what}", log, one_after_the_other * calls)
         check.equal(f"outputs of two calls{what}", outputs, [3, 3])
+    nets = [linear(factor) for factor in (3.0, 5.0)]
+    for one in nets:
+        parametrize.register_parametrization(one, "weight", nn.Identity())
+    with parametrize.cached():
+        check.equal("outputs of two modules, cached", [one(torch.ones(1, 1)).item() for one in nets], [3, 5])
 
 
 @program("HT-05", PROMISE, since="1.13", source="torch.nn.modules.lazy.LazyModuleMixin; cls_to_become")
