@@ -9,6 +9,7 @@ import torch
 from torch.nn.utils import prune
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch
 
 
@@ -74,4 +75,10 @@ FAULTS = (
         kinds=(),
     ),
     Fault("what was pruned comes first", lambda: replaced(prune, "remove", _first), ("PN-03",), kinds=()),
+    Fault(
+        "what a state is saved of is no copy",
+        lambda: edited(torch.nn.Module, "_save_to_state_dict", ("buf.detach()", "buf"), ("param.detach()", "param")),
+        ("MU-11",),
+        kinds=(),
+    ),
 )

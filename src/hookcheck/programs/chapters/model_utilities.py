@@ -14,7 +14,7 @@ from unittest import mock
 from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
-from hookcheck.programs.nets import weighted
+from hookcheck.programs.nets import leaf, weighted
 from hookcheck.programs.program import program
 
 PACKAGED = """
@@ -182,3 +182,11 @@ def a_dict_of_ones_own(check: Check) -> None:
         check.equal(f"{how}: keys of the dict", list(given), ["there", "p.weight"])
         check.true(f"{how}: it is returned", state is given)
         check.true(f"{how}: a hook gets it", len(log) == 1 and log[0][0] is given and log[0][1] == "p.")
+    for keep_vars in (False, True):
+        module, log = weighted(3.0), list[Any]()
+        module.register_buffer("buffer", leaf(1.0))
+        module._register_state_dict_hook(
+            lambda module, state, *others, log=log: log.extend(entry.requires_grad for entry in state.values())
+        )
+        module.state_dict(keep_vars=keep_vars)
+        check.equal(f"whether what a hook gets requires grad, keep_vars={keep_vars}", log, [keep_vars] * 2)
