@@ -289,4 +289,27 @@ FAULTS = (
         kinds=(),
         since="2.5",
     ),
+    Fault(
+        "state_dict stops at a child that is None",
+        lambda: edited(
+            Module, "state_dict", ("if module is not None:", "if module is None:\n            break\n        else:")
+        ),
+        ("SD-02",),
+        kinds=(),
+        since="2.5",
+    ),
+    Fault(
+        "state_dict calls private hooks first",
+        lambda: edited(
+            Module,
+            "state_dict",
+            (
+                "in self._state_dict_hooks.values():",
+                "in sorted(self._state_dict_hooks.values(), key=lambda h: getattr(h, '_from_public_api', False)):",
+            ),
+        ),
+        ("SD-13",),
+        kinds=(),
+        since="2.5",
+    ),
 )

@@ -16,7 +16,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
-from hookcheck.programs.watching import linear
+from hookcheck.programs.watching import Bound, linear, noting
 
 SAVE_PRE = "torch.nn.Module.register_state_dict_pre_hook"
 SAVE_POST = "torch.nn.Module.register_state_dict_post_hook"
@@ -87,11 +87,12 @@ def a_post_hook_edits_in_place(check: Check) -> None:
         state[f"{prefix}late"] = torch.tensor(2.0)
         local_metadata["late"] = True
 
-    bare: Any = nn.Sequential(nn.ReLU())
-    bare[0].register_state_dict_post_hook(described)
+    bare: Any = nn.Sequential(nn.Identity(), nn.ReLU())
+    bare[0] = None  # a child that is not there comes first
+    bare[1].register_state_dict_post_hook(described)
     state = bare.state_dict()
-    check.equal("what the hook of a child without tensors adds", _values(state), {"0.late": 2})
-    check.equal("what it adds to the metadata", state._metadata["0"], {"version": 1, "late": True})
+    check.equal("what the hook of a child without tensors adds", _values(state), {"1.late": 2})
+    check.equal("what it adds to the metadata", state._metadata["1"], {"version": 1, "late": True})
 
 
 @program("SD-03", PROMISE, since="2.5", source=f"{SAVE_POST}; signature '-> None'")
@@ -308,17 +309,17 @@ def a_load_pre_hook_is_told_strict(check: Check) -> None:
 def a_post_hook_can_be_any_callable(check: Check) -> None:
     """A state_dict post-hook can be any callable, a bound method too, as it can where the private method takes it."""
     log: list[str] = []
-
-    class Owner:
-        def hook(self, module: Any, state: Any, prefix: str, local_metadata: Any) -> None:
-            log.append("hook")
-
     for name in ("_register_state_dict_hook", "register_state_dict_post_hook"):
         net = linear()
         log.clear()
-        check.works(f"a bound method given to {name}", partial(getattr(net, name), Owner().hook))
+        check.works(f"a bound method given to {name}", partial(getattr(net, name), Bound(log).hook))
         net.state_dict()
         check.calls(f"calls of a bound method given to {name}", len(log), 1)
+    net, log = linear(), []
+    net.register_state_dict_post_hook(noting(log, "public"))
+    net._register_state_dict_hook(noting(log, "private"))
+    net.state_dict()
+    check.order("hooks of both kinds, as they were registered", log, ["public", "private"])
 
 
 @program("SD-14", PIN, since="1.7", source="pytorch#85743")
