@@ -7,6 +7,22 @@ from torch.nn.utils import prune
 
 from ..engine import Fault
 from ..registering import edited, everywhere
+from .state_dict_hooks import Patch, together
+
+
+def _past_items() -> Patch:
+    """Puts an item that is set in a container past its registration."""
+    places = (
+        (torch.nn.ModuleList, "str(idx), module", "modules"),
+        (torch.nn.ParameterList, "str(idx), param", "parameters"),
+    )
+    return together(
+        *(
+            edited(owner, "__setitem__", (f"setattr(self, {item})", f"self._{table}.__setitem__({item})"))
+            for owner, item, table in places
+        )
+    )
+
 
 FAULTS = (
     Fault(
@@ -107,5 +123,21 @@ FAULTS = (
         ),
         ("RG-01",),
         since="2.1",
+    ),
+    Fault(
+        "registration hooks are skipped where an item of a container is set",
+        _past_items,
+        ("RG-01", "RG-03"),
+        since="2.0",
+    ),
+    Fault(
+        "a buffer that is assigned anew is saved",
+        lambda: edited(
+            torch.nn.Module,
+            "__setattr__",
+            ("persistent = name not in self._non_persistent_buffers_set", "persistent = True"),
+        ),
+        ("RG-02",),
+        since="2.5",
     ),
 )

@@ -71,6 +71,10 @@ def runs_for_parameters(check: Check) -> None:
         import_module("torch.nn.utils.prune").identity(cell, "bias_ih")
         due = ["weight_ih_g", "weight_ih_v", "weight_hh_orig", "bias_ih_orig"]
         check.equal("names of what is normed and pruned", [call[1] for call in seen], due)
+        listed, named = nn.ParameterList([first]), nn.ParameterDict({"key": first})
+        seen.clear()
+        listed[0] = named["key"] = second
+        check.equal("items that are set in containers", seen, [(listed, "0", second), (named, "key", second)])
 
     empty = nn.Identity()
     with globally("parameter_registration_hook", partial(exchange, first, second)):
@@ -104,6 +108,8 @@ def runs_for_buffers(check: Check) -> None:
         calls = [(empty, "a", first), (empty, "a", second), (empty, "b", third)]
         check.equal("register_buffer, assignment anew and persistent=False", seen, calls)
         check.equal("names in the state dict", list(empty.state_dict()), ["a"])
+        empty.b = first
+        check.equal("names in the state dict once both are assigned anew", list(empty.state_dict()), ["a"])
         seen.clear()
         empty.plain = torch.ones(1)
         empty.parameter = nn.Parameter(torch.ones(1))
@@ -148,6 +154,9 @@ def runs_for_submodules(check: Check) -> None:
         sequential.append(third)
         calls = [(chosen, "key", first), (listed, "0", first), (listed, "1", second), (sequential, "2", third)]
         check.equal("containers", seen, calls)
+        seen.clear()
+        listed[1] = chosen["key"] = first
+        check.equal("items that are set in containers", seen, [(listed, "1", first), (chosen, "key", first)])
         seen.clear()
         empty.number = 1.0
         empty.parameter = nn.Parameter(torch.ones(1))
