@@ -106,4 +106,10 @@ FAULTS = (
         ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "PH-08", "PH-09", "PH-10"),
         kinds=(),
     ),
+    Fault(
+        "a gradient stays what it is where its parameter is converted",
+        lambda: edited(torch.nn.Module, "_apply", ("grad_applied = fn(param_grad)", "grad_applied = param_grad")),
+        ("PH-01",),
+        since="2.1",
+    ),
 )

@@ -86,6 +86,11 @@ def conversions_keep_hooks(check: Check) -> None:
             ".cpu()": lambda net: net.cpu(),
         },
     )
+    net, _ = _hooked()
+    _step(net)
+    check.equal(
+        "dtype of a gradient once its module is converted", str(net.double().weight.grad.dtype), "torch.float64"
+    )
 
 
 @program("PH-02", PIN, since="1.7", source=f"torch.Tensor.data, {TENSOR}; relied on by DeepSpeed")
