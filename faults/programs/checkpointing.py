@@ -116,6 +116,12 @@ FAULTS = (
         lambda: replaced(torch.utils.checkpoint, "check_backward_validity", lambda original: lambda inputs: None),
         ("DS-14",),
     ),
+    Fault(
+        "checkpoint: what is looked at outside of backward is of one pass",
+        lambda: replaced(torch.utils.checkpoint.uuid, "uuid4", lambda original: lambda: 7),
+        ("CK-20",),
+        since="2.1",
+    ),
 )
 
 OUT_OF_REACH = {"CK-22": "since 2.1 every fact of it is refuted: what is saved has not been filled"}

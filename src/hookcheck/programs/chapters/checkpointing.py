@@ -278,6 +278,11 @@ def saved_tensors_can_be_read_twice(check: Check) -> None:
     x = leaf()
     check.works("backward", non_reentrant()(lambda x: square(x * x), x).backward)
     check.equal("gradient where one is read twice", x.grad, [4 * 7**3])
+    x = leaf()
+    node = non_reentrant()(lambda x: (x + 1) * (x + 2), x).grad_fn
+    looks = check.works("two looks outside of backward", lambda: [(node._saved_self, node._saved_other) for _ in "ab"])
+    if looks is not None:
+        check.equal("what is saved, at each look", looks, [([8.0], [9.0])] * 2)
 
 
 @program("CK-21", PROMISE, since="1.11", source="pytorch#161186")
