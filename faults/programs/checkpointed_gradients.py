@@ -120,4 +120,13 @@ FAULTS = (
         kinds=(),
         since="2.0",
     ),
+    Fault(
+        "checkpoint: all that the second pass of a reentrant region is given requires grad",
+        lambda: edited(
+            torch.utils.checkpoint,
+            "detach_variable",
+            ("x.requires_grad = inp.requires_grad", "x.requires_grad = inp.is_floating_point()"),
+        ),
+        ("CK-01",),
+    ),
 )

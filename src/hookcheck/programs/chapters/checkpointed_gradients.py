@@ -70,6 +70,16 @@ def full_hooks_inside(check: Check) -> None:
         check.equal(f"grad_input and grad_output of each call, {name}", log, expected[::-1])
         check.equal(f"gradient of the input, {name}", x.grad, [30])
         check.equal(f"gradients of the weights, {name}", weights(net), WEIGHTS)
+    gradients: dict[str, Any] = {}
+    regions = variants() if offered((1, 10)) else {}  # before that a module with a hook raises under no_grad (BS-03)
+    for name, region in {"without a region": lambda part, *args: part(*args), **regions}.items():
+        part, log = nn.Bilinear(1, 1, 1, bias=False), []
+        nn.init.constant_(part.weight, 2.0)
+        part.register_full_backward_hook(called_with(log))
+        region(part, torch.tensor([[3.0]], requires_grad=True), torch.tensor([[5.0]])).backward()
+        gradients[name] = log
+    due = gradients.pop("without a region")
+    check.equal("calls where the second input requires no grad", gradients, dict.fromkeys(gradients, due))
 
 
 @program("CK-02", PROMISE, since="1.8", source=BACKWARD)
