@@ -68,6 +68,13 @@ def plain_tuples(original: Any) -> Any:
     return setup
 
 
+def no_more_than_three(original: Any) -> Any:
+    def unpack(self: Any, places: Any, values: Any) -> Any:
+        return tuple(value if n < 3 else None for n, value in enumerate(original(self, places, values)))
+
+    return unpack
+
+
 def refusing_results_for_no_tensor(original: Any) -> Any:
     def unpack(self: Any, indices: Any, values: Any) -> Any:
         if any(value is not None for place, value in enumerate(values) if place not in indices):
@@ -199,5 +206,10 @@ FAULTS = (
         "full hooks: forward needs a Node under no_grad too",
         lambda: engine("setup_input_hook", needing_a_node),
         ("BS-03",),
+    ),
+    Fault(
+        "full hooks: what is returned for a fourth input is dropped",
+        lambda: engine("_unpack_none", no_more_than_three),
+        ("BW-06",),
     ),
 )

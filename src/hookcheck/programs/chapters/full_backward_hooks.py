@@ -44,6 +44,16 @@ def a_tuple_replaces_grad_input(check: Check) -> None:
     two(a, b).backward()
     check.equal("gradients of two inputs", (a.grad, b.grad), ([12], [103]))
 
+    class Total(nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return sum(args)
+
+    total: Any = Total()
+    five = [leaf(1.0) for _ in range(5)]
+    total.register_full_backward_hook(lambda module, gi, go: tuple((n + 2) * g for n, g in enumerate(gi)))
+    total(*five).backward()
+    check.equal("gradients of five inputs", [x.grad for x in five], [[2], [3], [4], [5], [6]])
+
 
 @program("BW-09", PIN, since="1.8", source=FULL)
 def changes_in_place_reach_the_inputs(check: Check) -> None:
