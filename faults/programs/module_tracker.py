@@ -91,6 +91,17 @@ FAULTS = (
         "2.13",
     ),
     Fault(
+        "ModTracker: a hook stays when all are cleared",
+        lambda: other(
+            "torch.distributed._tools.mod_tracker",
+            "ModTracker.clear_user_hooks",
+            ("self._user_pre_fw_hook = None", "pass"),
+        ),
+        ("MT-05",),
+        (),
+        "2.13",
+    ),
+    Fault(
         "ModTracker: a hook after a backward is not called",
         lambda: other(
             "torch.distributed._tools.mod_tracker",

@@ -290,6 +290,8 @@ def hooks_of_the_other_tracker(check: Check) -> None:
     for kind in kinds:
         again = lambda: tracker.register_user_hooks(**{kind: noted(kind)})  # noqa: E731, B023
         check.raises(f"a second {kind}", AssertionError, again, "Only one")
+    tracker = tracker_of("ModTracker")  # a refusal takes the other kinds off
+    tracker.register_user_hooks(**{kind: noted(kind) for kind in kinds})
     tracker.clear_user_hooks()
     log.clear()
     with tracker:
