@@ -118,6 +118,11 @@ FAULTS = (
         lambda: edited(torch.nn.TransformerDecoder, "forward", ("output = mod(", "output = mod.forward(")),
         ("GL-03",),
     ),
+    Fault(
+        "an adaptive softmax calls its head past its hooks",
+        lambda: edited(torch.nn.AdaptiveLogSoftmaxWithLoss, "forward", ("self.head(", "self.head.forward(")),
+        ("GL-03",),
+    ),
 )
 
 

@@ -110,14 +110,17 @@ def hook_runs_for_every_module(check: Check) -> None:
         check.equal("output where each module's output is replaced", outer(x), [10.0])
         with globally("forward_hook", lambda module, args, output: output * 10):
             check.equal("output that the second of two hooks replaces", nn.ReLU()(x), [20.0])  # of x + 1
-    transformer = nn.Transformer(4, 2, 1, 1, 8)
-    names = {module: name for name, module in transformer.named_modules()}
-    seen.clear()
-    with globally("forward_hook", keeping(seen)):
-        transformer(torch.ones(1, 1, 4), torch.ones(1, 1, 4))
-    uncalled = ("layers", "out_proj")  # a list of modules, and one whose weight attention reads
-    due = sorted(name for name in names.values() if not name.endswith(uncalled))
-    check.equal("modules of a Transformer", sorted(names[module] for module, *_ in seen), due)
+    word, uncalled = torch.ones(1, 1, 4), ("layers", "out_proj", "tail")  # lists, and one whose weight attention reads
+    for whole, arguments in (
+        (nn.Transformer(4, 2, 1, 1, 8), (word, word)),
+        (nn.AdaptiveLogSoftmaxWithLoss(4, 3, [1]), (word[0], torch.tensor([2]))),
+    ):
+        names = {module: name for name, module in whole.named_modules()}
+        seen.clear()
+        with globally("forward_hook", keeping(seen)):
+            whole(*arguments)
+        due = sorted(name for name in names.values() if not name.endswith(uncalled))
+        check.equal(f"modules of nn.{type(whole).__name__}", sorted(names[module] for module, *_ in seen), due)
 
 
 @program("GL-04", PROMISE, since="1.7", source=f"{PRE}, {POST}; 'Keyword arguments'")
