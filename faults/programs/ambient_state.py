@@ -183,4 +183,14 @@ FAULTS = (
         kinds=(),
         since="2.3",
     ),
+    Fault(
+        "enable_grad stays where a hook raises in it",
+        lambda: edited(
+            torch.enable_grad,
+            "__exit__",
+            ("torch._C._set_grad_enabled(self.prev)", "exc_type or torch._C._set_grad_enabled(self.prev)"),
+        ),
+        ("AB-06",),
+        since="2.0",
+    ),
 )

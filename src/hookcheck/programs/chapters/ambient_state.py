@@ -294,6 +294,16 @@ def hooks_run_in_the_grad_mode_of_backward(check: Check) -> None:
             for kind in kinds:
                 check.equal(f"{what}: {kind}", seen.get(kind), [builds, True])
             check.equal(f"{what}: after it", after, around)
+
+    @torch.enable_grad()
+    def raising(*arguments: Any) -> None:
+        raise ValueError("a hook's own")
+
+    module = nn.Identity()
+    module.register_forward_hook(raising)
+    with torch.no_grad():
+        check.raises("an error of a hook that enable_grad decorates", ValueError, partial(module, x), "a hook's own")
+        check.equal("grad mode after that error", torch.is_grad_enabled(), False)
     if offered((2, 3)):  # before, to decorate a hook set the mode for whatever came then
         modes: list[bool] = []
         decorated = torch.set_grad_enabled(False)(lambda *arguments: modes.append(torch.is_grad_enabled()))
