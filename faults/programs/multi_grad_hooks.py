@@ -135,4 +135,10 @@ FAULTS = (
         ("MG-07",),
         since="2.4",
     ),
+    Fault(
+        "a multi-grad hook that is called once gets a copy",
+        lambda: _edited(("            fn(grad)", "            fn(grad.clone())")),
+        ("MG-06",),
+        since="2.3",
+    ),
 )

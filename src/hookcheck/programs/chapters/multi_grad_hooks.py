@@ -187,6 +187,11 @@ def changes_its_arguments(check: Check) -> None:
         torch.autograd.graph.register_multi_grad_hook((y,), hook, mode="any")
         (3 * y).backward()
         check.equal('gradient under one of mode "any"', x.grad, [6])
+        x.grad = None
+        y = 2 * x
+        torch.autograd.graph.register_multi_grad_hook((y,), lambda grad: grad.mul_(10), mode="any")
+        (3 * y).backward()
+        check.equal('gradient under one of mode "any" that changes its argument', x.grad, [60])
 
 
 @program("MG-07", PROMISE, since="2.0", source=HOOK)
