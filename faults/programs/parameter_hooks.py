@@ -19,6 +19,18 @@ def hooks_of(parameter: Any) -> list[Any]:
     return list((parameter._backward_hooks or {}).values())
 
 
+def _with_hooks(original: Any) -> Any:
+    """Makes a parameter with the hooks of what it is made of."""
+
+    def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        parameter = original(cls, data, requires_grad)
+        for hook in hooks_of(data) if isinstance(data, Parameter) else ():
+            parameter.register_hook(hook)
+        return parameter
+
+    return new
+
+
 @contextmanager
 def _conversion_makes_parameters() -> Iterator[None]:
     torch.__future__.set_overwrite_module_params_on_conversion(True)
@@ -111,5 +123,10 @@ FAULTS = (
         lambda: edited(torch.nn.Module, "_apply", ("grad_applied = fn(param_grad)", "grad_applied = param_grad")),
         ("PH-01",),
         since="2.1",
+    ),
+    Fault(
+        "a parameter that is made of another has its hooks",
+        lambda: replaced(Parameter, "__new__", _with_hooks),
+        ("PH-05",),
     ),
 )

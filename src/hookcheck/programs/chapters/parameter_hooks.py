@@ -144,6 +144,9 @@ def another_parameter_has_no_hooks(check: Check) -> None:
     check.order("hooks of the new parameter", log, [])
     (2 * old).sum().backward()
     check.order("hooks of the old one", log, _due([[2.0]]))
+    log.clear()
+    (2 * nn.Parameter(old)).sum().backward()
+    check.order("hooks of one that is made of the old one", log, [])
 
 
 @program("U-14", PIN, since="2.1", source=f"torch.nn.Module.load_state_dict, 'assign'; {TENSOR}, {POST}")
