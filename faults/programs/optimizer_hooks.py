@@ -246,4 +246,17 @@ FAULTS = (
         kinds=(),
         since="2.0",
     ),
+    Fault(
+        "an optimizer's post-hooks go when a group comes",
+        lambda: edited(
+            torch.optim.Optimizer,
+            "add_param_group",
+            (
+                "self.param_groups.append(param_group)",
+                "self.param_groups.append(param_group); self._optimizer_step_post_hooks.clear()",
+            ),
+        ),
+        ("OP-03",),
+        since="2.0",
+    ),
 )

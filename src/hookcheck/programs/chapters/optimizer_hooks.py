@@ -128,6 +128,7 @@ def a_post_hook_runs_after_the_step(check: Check) -> None:
     handle = optimizer.register_step_post_hook(seen)
     optimizer.register_step_post_hook(lambda optimizer, args, kwargs: log.append(("second", parameter.item())))
     check.equal("what a step gives", optimizer.step(closure=closure), 7)
+    optimizer.add_param_group({"params": [_parameter()]})
     optimizer.step()
     check.order("hooks, with the parameter", log, [("first", 0.5), ("second", 0.5), ("first", 0), ("second", 0)])
     check.true("the optimizer is given", given[0][0] is optimizer, "argument")
