@@ -114,8 +114,20 @@ def _in_dtype(dtype: str) -> Callable[[Run], Run]:
             raise HookcheckError(f"{dtype} is for modules: it converts their parameters")
         from hookcheck.models.containers import mapped
 
+        class Cast(torch.autograd.Function):
+            """As ``to``, whose backward takes no sparse gradient."""
+
+            @staticmethod
+            def forward(ctx: Any, tensor: Any) -> Any:
+                ctx.dtype = tensor.dtype
+                return tensor.to(getattr(torch, dtype))
+
+            @staticmethod
+            def backward(ctx: Any, gradient: Any) -> Any:
+                return gradient.to(ctx.dtype)
+
         def cast(tensor: Any) -> Any:
-            return tensor.to(getattr(torch, dtype)) if tensor.is_floating_point() else tensor
+            return Cast.apply(tensor) if tensor.is_floating_point() else tensor  # type: ignore[no-untyped-call]
 
         def run(*arguments: Any, **options: Any) -> Any:
             held = {**dict(function.named_parameters()), **dict(function.named_buffers())}
