@@ -81,7 +81,7 @@ def _never_called(use: ModelUse, truth: Truth) -> Iterator[Remark]:
             tuple(used),
         )
     if unused:
-        yield Remark(NEVER_CALLED, "not used in this step", tuple(unused))
+        yield Remark(NEVER_CALLED, "nothing shows that this step uses them", tuple(unused))
 
 
 def _several_times(truth: Truth) -> Iterator[Remark]:
