@@ -86,7 +86,7 @@ def check_module(
         beside: list[Remark] = []
         for name in names if others else ():
             say(f"{name} in {', '.join(others)}")
-            beside += compared(use, name, others)
+            beside += compared(use, name, others, truth.crossings.joined)
     say("done")
     matching = {path for path in chosen if _matches(path, patterns)}
     judged = (verdict for judging in results.kinds for verdict in judging.judged)
@@ -196,14 +196,15 @@ def _truth(use: ModelUse, say: _Steps) -> Truth:
         if step.raised:
             why = f"a step with cuts raises {step.seen.raised}"
             return replace(truth, wrong=why, ended=why)
-        apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined")]
+        apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined", dtypes=crossings.dtypes)]
         if apart:
             return replace(truth, wrong=f"cuts change this model ({apart[0]}): it writes in place by several names")
     return truth
 
 
-def _differing(plain: ModelStep, other: ModelStep, zeros: bool = False) -> Iterator[str]:
-    """In what two steps differ by more than rounding, or at all where both are without anything (not ``zeros``)."""
+def _differing(plain: ModelStep, other: ModelStep, zeros: bool = False, dtypes: Iterable[str] = ()) -> Iterator[str]:
+    """In what two steps differ by more than rounding (to ``dtypes`` as well), or at all where both are without anything
+    (not ``zeros``)."""
     a = {**_outputs(plain), **plain.seen.gradients}
     b = {**_outputs(other), **other.seen.gradients}
     for name, array in a.items():
@@ -214,7 +215,7 @@ def _differing(plain: ModelStep, other: ModelStep, zeros: bool = False) -> Itera
                 yield f"{name} is {'None' if another is None else 'not None'}"
             continue
         one, two = numbers(another), numbers(array)
-        if not agree(one, two, coarsest([dtype_of(array)])):
+        if not agree(one, two, coarsest([dtype_of(array), *dtypes])):
             yield f"{name} differs by {abs(one - two).max() if one.shape == two.shape else 'its shape'}"
 
 

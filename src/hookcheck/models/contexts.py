@@ -12,7 +12,9 @@ import torch
 
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
+from hookcheck.models.cuts import Cuts
 from hookcheck.models.judging import hooked
+from hookcheck.models.reach import reachable
 from hookcheck.models.reference import agree
 from hookcheck.models.result import Remark
 from hookcheck.models.same_under import CONTEXTS, around, offered
@@ -40,9 +42,11 @@ def usable_contexts(contexts: Iterable[str]) -> list[str]:
     return [name for name in names if name != EAGER]
 
 
-def compared(use: ModelUse, kind: str, contexts: Sequence[str]) -> Iterator[Remark]:
-    """How hooks of ``kind`` are called otherwise in each context than in eager mode."""
-    eager = hooked(use, KINDS[kind], [*use.modules])
+def compared(use: ModelUse, kind: str, contexts: Sequence[str], cuts: Cuts) -> Iterator[Remark]:
+    """How hooks of ``kind`` are called otherwise in each context than in eager mode, of which ``cuts`` say where they
+    can be."""
+    paths = reachable(use, KINDS[kind], cuts)
+    eager = hooked(use, KINDS[kind], paths)
     if eager.raised:
         yield Remark(
             "other contexts", f"not compared, since the step raises {eager.seen.raised} in eager mode", (), (kind,)
@@ -51,7 +55,7 @@ def compared(use: ModelUse, kind: str, contexts: Sequence[str]) -> Iterator[Rema
     for context in contexts:
         _forget_compiled()
         with _quiet(), around(context):
-            other = hooked(use, KINDS[kind], [*use.modules], CONTEXTS[context])
+            other = hooked(use, KINDS[kind], paths, CONTEXTS[context])
         _forget_compiled()
         for text, modules in _differences(eager, other, values=context not in OTHER_NUMBERS):
             yield Remark(f"in the context {context}", text, modules, (kind,))

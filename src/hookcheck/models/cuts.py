@@ -27,6 +27,7 @@ class Spot:
     """A tensor at a boundary: where it is (``0``, ``1[key]``, ``mask``; of outputs ``0`` for one alone), and what.
 
     ``place`` is its position among the positional arguments or the outputs; None inside of containers and for keywords.
+    ``sort`` is the word of `hookcheck.topology.tensors.TENSORS` for one that is not plain.
     """
 
     where: str
@@ -34,6 +35,7 @@ class Spot:
     requires_grad: bool
     shape: tuple[int, ...]
     dtype: str
+    sort: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,9 +78,9 @@ class CutCall:
     that the call wrote to in place, ``overwritten`` those of the exit that were written to before the outermost call
     ended. ``batched`` says that the call is inside of ``torch.vmap``, ``passes`` that an output is one of the very
     tensors that came in, which are ``entered`` until that is known; ``used`` that one is used beside what comes out,
-    inside of the call or by one that hands it on, or that the model puts a hook on it. ``given``, ``left`` and
-    ``result`` are what ``remember`` made of the arguments before and after the call, and of what it gave, as forward
-    hooks that are there have left it.
+    inside of the call or by one that hands it on, or that the model has a hook on it or on its module. ``given``,
+    ``left`` and ``result`` are what ``remember`` made of the arguments before and after the call, and of what it gave,
+    as forward hooks that are there have left it.
     """
 
     path: str
@@ -129,7 +131,9 @@ class Alias:
 
 class Cuts:
     """What a run with cuts showed: ``calls`` in order of entry, ``ended`` in order of their end, ``passes`` how many
-    backward passes there were, ``recorded`` whether any was told to leave a graph of its own."""
+    backward passes there were, ``recorded`` whether any was told to leave a graph of its own, ``nested`` which of
+    ``backward`` and ``grad`` ran within a backward, ``copied`` the paths of modules that the model has
+    copied, with their hooks, and called."""
 
     def __init__(self, joined: bool, keep: Keep, remember: Callable[[Any], Any] | None = None) -> None:
         """``keep`` is applied to each gradient, ``remember``, if it is given, to arguments and results of calls: there
@@ -143,6 +147,8 @@ class Cuts:
         self._indices = count()
         self.passes = 0
         self.recorded = False
+        self.nested: set[str] = set()
+        self.copied: set[str] = set()
         self.turn = 0
         self._open: dict[int, list[int]] = {}
         self._beginning = threading.Lock()
@@ -174,10 +180,8 @@ class Cuts:
     def alias(self, call: CutCall, where: str, output: bool, of: torch.Tensor, tensor: torch.Tensor) -> None:
         """Notes that an identity handed out ``tensor`` for ``of``, which may come from an identity itself."""
         base = of._base if of._is_view() else of  # what is written to a view is written to what it is of
-        reference, source = self._alias_of.get(id(base), (None, None))
-        if reference is None or reference() is not base:
-            source = None
-        elif source is not None and source.call is call and output:
+        source = self._known(base)
+        if source is not None and source.call is call and output:
             source = source.source  # handed on by the call, which does not write to it itself
         # What is detached has the version of what it is detached from.
         self.aliases.append(Alias(call, where, output, tensor.detach(), source))
@@ -185,9 +189,19 @@ class Cuts:
 
     def note_hook(self, tensor: torch.Tensor) -> None:
         """Notes that the model puts a hook on a tensor: behind it, what a call gives may have another gradient."""
-        reference, alias = self._alias_of.get(id(tensor), (None, None))
-        if reference is not None and reference() is tensor and alias is not None and alias.output:
+        alias = self._known(tensor)
+        if alias is not None and alias.output:
             alias.call.used = True
+
+    def note_detached(self, tensor: torch.Tensor) -> None:
+        """Notes that a tensor is detached in place, which counts as no write."""
+        alias = self._known(tensor)
+        if alias is not None:
+            alias.write()
+
+    def _known(self, tensor: torch.Tensor | None) -> Alias | None:
+        reference, alias = self._alias_of.get(id(tensor), (None, None))
+        return alias if reference is not None and reference() is tensor else None
 
     def forget(self) -> None:
         """Lets go of numbers: of each gradient stays whether it was there."""
@@ -218,13 +232,14 @@ class Cuts:
         autograd: Any = torch.autograd
         originals = {name: getattr(autograd, name) for name in ("backward", "grad")}
 
-        def counted(original: Any) -> Any:
+        def counted(name: str, original: Any) -> Any:
             asked = signature(original)
 
             @wraps(original)
             def run(*args: Any, **kwargs: Any) -> Any:
                 self.recorded |= bool(asked.bind(*args, **kwargs).arguments.get("create_graph"))
                 self.passes += not self._depth
+                self.nested |= {name} if self._depth else set()
                 self._depth += 1
                 try:
                     return original(*args, **kwargs)
@@ -234,7 +249,7 @@ class Cuts:
             return run
 
         for name, original in originals.items():
-            setattr(autograd, name, counted(original))
+            setattr(autograd, name, counted(name, original))
         try:
             yield
         finally:

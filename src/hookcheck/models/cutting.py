@@ -78,14 +78,17 @@ def cut(
         paths[forward] = path
     base.__call__ = _called(cuts, modules, paths, original)
     of_tensors: Any = torch.Tensor
-    register = of_tensors.register_hook
-    of_tensors.register_hook = _registering(cuts, register)
+    noting = {"register_hook": cuts.note_hook, "detach_": cuts.note_detached}
+    methods = {name: getattr(of_tensors, name) for name in noting}
+    for name, note in noting.items():
+        setattr(of_tensors, name, _noting(note, methods[name]))
     try:
         with cuts.counting():
             yield cuts
     finally:
         base.__call__ = original
-        of_tensors.register_hook = register
+        for name, method in methods.items():
+            setattr(of_tensors, name, method)
         for path, module in modules.items():
             before = forwards[path]
             if before is None:
@@ -149,11 +152,15 @@ def _called(
         if getattr(method, "__self__", None) is modules[path] is not module:  # a replica has its original's attributes
             rebound = vars(module)["forward"] = _forward(cuts, path, method.__func__.__get__(module))
             paths[rebound] = path
+            if module._forward_hooks is not modules[path]._forward_hooks:  # those of a replica are the very same
+                cuts.copied.add(path)
         depth = len(cuts.open)
         try:
             result = original(module, *args, **kwargs)
             if len(cuts.open) > depth:
-                result = _crossed(cuts, cuts.calls[cuts.open[-1]], result)
+                call = cuts.calls[cuts.open[-1]]
+                call.used = bool(module._backward_hooks or getattr(module, "_backward_pre_hooks", None))
+                result = _crossed(cuts, call, result)
             return result
         finally:
             if len(cuts.open) > depth:
@@ -162,12 +169,12 @@ def _called(
     return run
 
 
-def _registering(cuts: Cuts, original: Callable[..., Any]) -> Callable[..., Any]:
-    """``Tensor.register_hook``, of which the cuts are told."""
+def _noting(note: Callable[[torch.Tensor], None], original: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of tensors that ``note`` is called before."""
 
     @wraps(original)
     def run(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        cuts.note_hook(tensor)
+        note(tensor)
         return original(tensor, *args, **kwargs)
 
     return run
@@ -183,11 +190,26 @@ def _crossed(cuts: Cuts, call: CutCall, result: Any) -> Any:
     crosser = _Crosser(cuts, call.exit, outputs=True)
     given = crosser.swapped(dict(enumerate(result)) if several else {0: result})
     crosser.cut()
+    call.used |= any(tensor._backward_hooks for tensor in crosser.tensors)
     call.passes = any(tensor is other for tensor in crosser.tensors for other in call.entered)
     call.entered = ()
     for i, inner_tensor in crosser.inner.items():
         cuts.alias(call, crosser.spots[i].where, True, crosser.tensors[i], inner_tensor)
     return rebuilt(result, [given[i] for i in range(len(result))]) if several else given[0]
+
+
+_SORTS = {
+    "torch.sparse_coo": "sparse COO",
+    "torch.sparse_csr": "sparse CSR",
+    "torch._mkldnn": "MKLDNN",
+    "torch.jagged": "jagged",
+}  # fmt: skip
+
+
+def _spot(where: str, place: int | None, tensor: torch.Tensor) -> Spot:
+    nested = getattr(tensor, "is_nested", False)
+    sort = _SORTS.get(str(tensor.layout), "nested" if nested else "")
+    return Spot(where, place, tensor.requires_grad, _sizes(tensor), dtype_as_copied(tensor), sort)
 
 
 def _sizes(tensor: torch.Tensor) -> tuple[int, ...]:
@@ -225,7 +247,7 @@ class _Crosser:
 
     def _look(self, value: Any, where: str, place: int | None) -> None:
         if isinstance(value, torch.Tensor):
-            self.spots.append(Spot(where, place, value.requires_grad, _sizes(value), dtype_as_copied(value)))
+            self.spots.append(_spot(where, place, value))
             self.tensors.append(value)
         elif is_container(value) and not isinstance(value, type) and id(value) not in self._seen:
             self._seen.add(id(value))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,12 @@ from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, 
 from hookcheck.models import result
 from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.cutting import cut
-from hookcheck.models.reference import Crossings, NodeRun, Reference, keeping, noticed, remembered, shared
+from hookcheck.models.reach import left_out, reachable, refused, unjudged
+from hookcheck.models.reference import Crossings, NodeRun, Reference, remembered
 from hookcheck.models.result import Judged, Seen
+from hookcheck.models.sharing import keeping, noticed, shared
 from hookcheck.models.step import ModelStep, ModelUse, StepTargets, take
+from hookcheck.models.tables import hooks_of
 from hookcheck.networks.case import Case
 from hookcheck.networks.judge import describe, subjects_of
 from hookcheck.probe.copying import copied, view_of
@@ -40,7 +43,6 @@ LEFT_OUT = {
 }
 """The clauses about any network that cannot be judged on a model without formulas, and why not."""
 
-ANOTHER = "torch allows no legacy and full hooks on one module, and a hook of the other kind is there already"
 FAMILY = "own model"
 """Stands for the family: of what has no family of networks, only entries about all families can explain a deviation."""
 
@@ -66,7 +68,9 @@ class Truth:
 
     def unknown(self, hook: HookKind) -> str:
         """Why cuts cannot tell what hooks of a kind must see, or empty."""
-        if hook.scope in ("leaf", "leaves") and self.crossings.joined.passes > 1:
+        joined = self.crossings.joined
+        asks = joined.passes > 1 or "grad" in joined.nested
+        if (hook.scope == "leaf" and asks) or (hook.scope == "leaves" and (asks or joined.nested)):
             return "the model calls backward itself, and which leaves it asks for there is not known"
         return self.wrong if hook.call in (BACKWARD, BACKWARD_PRE) else self.ended
 
@@ -131,28 +135,28 @@ def judge_kind(use: ModelUse, kind: str, truth: Truth, ledger: Ledger, device: s
     Modules where full backward hooks refuse an in-place operation are tried by themselves first, and left out then.
     """
     hook = KINDS[kind]
-    refused = refusing(truth.crossings.joined) if hook.variant == "full" else {}
-    refused = {path: why for path, why in refused.items() if path in use.modules}
+    cuts = truth.crossings.joined
+    refusals = refused(use, hook, cuts)
     judged: list[Judged] = []
     line = ""
-    if refused and hook.scope == "module":
-        step = hooked(use, hook, [*refused])
-        reference = Reference(truth.crossings, truth.plain.seen, use.modules, refused)
+    if refusals:
+        step = hooked(use, hook, [*refusals])
+        reference = Reference(truth.crossings, truth.plain.seen, use.modules, refusals)
         reference.trace.allowed = 0
         judged += verdicts(hook, reference, step, truth, ledger, device, clauses=[CLAUSES["BW-12"]])
         line = step.line
         place = f" at {line}" if line else ""
         why = f"a full backward hook refuses the in-place operation{place}"
         judged += [
-            Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refused.items()
+            Judged(path, None, kind, "", result.NOT_JUDGED, why=f"{why} ({how})") for path, how in refusals.items()
         ]
-    taken = [path for path, module in use.modules.items() if _refuses_another(hook, module)]
-    judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=ANOTHER) for path in taken]
-    paths = [path for path in use.modules if (path not in refused and path not in taken) or hook.scope != "module"]
+    left = left_out(use, hook, cuts)
+    judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=why) for path, why in left.items()]
+    paths = reachable(use, hook, cuts)
     nodes = node_runs(use, shared(truth.gradients)) if hook.variant == "legacy" else ()
     forward = hook.call in (FORWARD, FORWARD_PRE)
     step = hooked(use, hook, paths, keep=view_of if forward else shared(truth.gradients))
-    unknown = truth.unknown(hook)
+    unknown = truth.unknown(hook) or unjudged(use, hook, refusals, cuts)
     if unknown:
         judged += [Judged(path, None, kind, "", result.NOT_JUDGED, why=unknown) for path in paths]
     else:
@@ -166,13 +170,6 @@ def judge_kind(use: ModelUse, kind: str, truth: Truth, ledger: Ledger, device: s
     ]
     seen = tuple(_seen(kind, paths if hook.scope != "leaf" else (), step.seen.events))
     return Judging(kind, tuple(judged), seen, str(step.seen.raised or ""), line)
-
-
-def _refuses_another(hook: HookKind, module: torch.nn.Module) -> bool:
-    """Whether a module has backward hooks of the user's that torch allows no hook of this kind beside."""
-    full = getattr(module, "_is_full_backward_hook", None)
-    there = bool(module._backward_hooks) and full is not None
-    return there and hook.scope == "module" and hook.call == BACKWARD and full is not (hook.variant == "full")
 
 
 def _seen(kind: str, paths: Iterable[str], events: Iterable[Event]) -> Iterator[Seen]:
@@ -195,19 +192,6 @@ def outline(value: Any) -> str:
     return "None" if value is None else "..."
 
 
-def refusing(cuts: Cuts) -> dict[str, str]:
-    """The modules whose inputs or outputs are written to in place, and how."""
-    refusals = {}
-    for call in cuts.calls:
-        if call.way != CALLED:
-            continue
-        if call.written:
-            refusals[call.path] = f"its forward writes to its input {', '.join(call.written)}"
-        elif call.overwritten:
-            refusals[call.path] = f"its output {', '.join(call.overwritten)} is written to afterwards"
-    return refusals
-
-
 def hooked(
     use: ModelUse,
     hook: HookKind,
@@ -219,7 +203,12 @@ def hooked(
     of them."""
     events: list[tuple[int, Event]] = []
     modules = use.modules if hook.scope == "global" else {path: use.modules[path] for path in paths}
-    return take(use, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call)
+    step = take(use, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call)
+    if hook.scope != "global":
+        return step
+    # Those on all modules are called by modules that are none of the model's, or came into it in this step.
+    seen = tuple(event for event in step.seen.events if event.given is not None)
+    return replace(step, seen=replace(step.seen, events=seen))
 
 
 def verdicts(
@@ -255,17 +244,34 @@ def _deviating(
     expected, observed = finding.words()
     base = replace(base, gap=finding.gap, expected=expected, observed=observed)
     _, features = describe(case, clause.subject, subject)
+    sorts = frozenset(spot.sort for spot in truth.crossings.spots)
     family = "inplace" if clause.id == "BW-12" else FAMILY
-    known = ledger.explain(clause.id, family, case.kind.name, finding, features)
+    known = ledger.explain(clause.id, family, case.kind.name, finding, {**features, "tensor": sorts})
     if known is not None:
         entry = next(entry for entry in ledger.entries if entry.id == known)
         return replace(base, verdict=result.KNOWN, why=" ".join(entry.why.split()), link=entry.link)
     if truth.unsteady and (finding.gap in ("wrong values", "other rounding") or _of_numbers(case, finding)):
         return replace(base, verdict=result.NOT_JUDGED, why="two steps without hooks give other numbers, too")
+    if _meets_hooks(case, finding, base.module):
+        return replace(base, verdict=result.NOT_JUDGED, why="hooks of the model's change what hooks of this kind see")
     if case.kind.variant == "legacy" and truth.crossings.joined.passes > 1:
         why = "the model calls backward itself, and what a hook on the last Node sees is known for one backward"
         return replace(base, verdict=result.NOT_JUDGED, why=why)
     return replace(base, verdict=result.NEW)
+
+
+def _meets_hooks(case: Case, finding: Finding, module: str) -> bool:
+    """Whether hooks that the model has may be why: those on all modules run before them where these are on forward, and
+    after them in backward; one in backward is given what those before it on its module return."""
+    modules: Mapping[str, torch.nn.Module] = case.expected.modules  # type: ignore[attr-defined]
+    if case.kind.scope == "global":
+        return finding.gap not in ("raised", "not fired") and any(map(_hooked, modules.values()))
+    backward = case.kind.scope == "module" and case.kind.call in (BACKWARD, BACKWARD_PRE)
+    return backward and finding.gap == "wrong values" and _hooked(modules[module], ("_backward",))
+
+
+def _hooked(module: torch.nn.Module, tables: tuple[str, ...] = ("_forward", "_backward")) -> bool:
+    return any(hook.table.startswith(tables) for hook in hooks_of(module))
 
 
 def _of_numbers(case: Case, finding: Finding) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hookcheck.models.cuts import CALLED, Boundary, CutCall, Cuts
+from hookcheck.models.cuts import CALLED, Boundary, CutCall, Cuts, Spot
 from hookcheck.oracle.due import Firing, TensorCall
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import CallTrace, Node, Pass, Tensor, Trace
@@ -65,41 +65,22 @@ class Crossings:
     leaves: frozenset[str]
 
     @property
+    def dtypes(self) -> frozenset[str]:
+        """Those of the tensors at boundaries."""
+        return frozenset(spot.dtype for spot in self.spots)
+
+    @property
+    def spots(self) -> Iterator[Spot]:
+        """The tensors at boundaries."""
+        for call in self.joined.calls:
+            yield from (*call.entry.spots, *call.exit.spots)
+
+    @property
     def gradients(self) -> Iterator[Array]:
         """All that crossed boundaries."""
         for boundary in self.joined.boundaries:
             for crossing in boundary.crossings:
                 yield from (g for g in crossing.gradients.values() if isinstance(g, np.ndarray))
-
-
-def keeping() -> Callable[[torch.Tensor], Array]:
-    """What keeps the numbers of gradients; see `shared`."""
-    keep = shared()
-    return lambda gradient: numbers(keep(gradient))
-
-
-def noticed(gradient: torch.Tensor) -> bool:
-    """What is kept where only that there is a gradient matters."""
-    return True
-
-
-def shared(arrays: Iterable[Array] = ()) -> Callable[[torch.Tensor], Array]:
-    """What keeps gradients, so that equal numbers need memory once: as one of ``arrays`` or one that was kept before,
-    else in its own memory, since backward writes to none that is held."""
-    known: dict[Any, list[Array]] = {}
-    for array in arrays:
-        known.setdefault(_glance(array), []).append(array)
-
-    def keep(tensor: torch.Tensor) -> Array:
-        array = view_of(tensor)
-        alike = known.setdefault(_glance(array), [])
-        same = next((each for each in alike if np.array_equal(each, array)), None)
-        if same is None:
-            alike.append(array)
-            return array
-        return same
-
-    return keep
 
 
 def agree(observed: Array, expected: Array, dtype: str, device: str = "cpu") -> bool:
@@ -110,12 +91,6 @@ def agree(observed: Array, expected: Array, dtype: str, device: str = "cpu") -> 
         return True
     wide = np.complex128 if "c" in (observed.dtype.kind, expected.dtype.kind) else np.float64
     return close(observed.astype(wide), expected.astype(wide), dtype, device)
-
-
-def _glance(array: Array) -> tuple[Any, ...]:
-    """What equal arrays have in common and few others."""
-    few = {0, array.size // 2, array.size - 1} if array.size else ()
-    return array.shape, array.dtype, *(array.flat[i] for i in few)
 
 
 class Reference(Expected):
@@ -181,8 +156,7 @@ class Reference(Expected):
     @cached_property
     def dtype(self) -> str:
         """The coarsest floating dtype of what crosses boundaries."""
-        spots = (spot for call in self.crossings.joined.calls for spot in (*call.entry.spots, *call.exit.spots))
-        return coarsest(spot.dtype for spot in spots)
+        return coarsest(self.crossings.dtypes)
 
     def close(self, observed: Array, expected: Array, measured: bool = True) -> bool:
         """Whether they differ by no more than the table of tolerances explains."""
@@ -273,24 +247,42 @@ class Reference(Expected):
         calls = []
         for number in range(self.crossings.joined.passes):
             for call, cut in zip(self._calls, self._cut_calls):
-                alone = self._single.get((cut.path, cut.number))
-                there = () if alone is None else _placed(call.outputs_inside, alone.exit, alone.exit.crossed(number))
-                unknown = alone is None or cut.passes or cut.used or bool(cut.overwritten)
-                gradients = _placed(call.outputs_inside, cut.exit, cut.exit.crossed(number))
+                gradients, unknown = self._at_outputs(call, cut, number)
                 for place, gradient in enumerate(gradients):
                     if not self._asked(f"{cut.path}[{place}]"):
                         continue
-                    if unknown or (gradient is not None and there[place] is not None):
+                    if unknown or gradient is not None:
                         calls.append(TensorCall(f"{cut.path}[{place}]", number, gradient, cut.number, False, unknown))
         return tuple(calls)
+
+    def _at_outputs(self, call: CallTrace, cut: CutCall, number: int) -> tuple[tuple[Any, ...], bool]:
+        """The gradients of its outputs in one backward pass, None where a run without hooks has none; and whether they
+        are unknown."""
+        alone = self._single.get((cut.path, cut.number))
+        gradients = _placed(call.outputs_inside, cut.exit, cut.exit.crossed(number))
+        if alone is None:
+            return gradients, True
+        there = _placed(call.outputs_inside, alone.exit, alone.exit.crossed(number))
+        without = tuple(None if other is None else gradient for gradient, other in zip(gradients, there))
+        return without, cut.passes or cut.used or bool(cut.overwritten)
 
     def _asked(self, name: str) -> bool:
         return self.names is None or name in self.names
 
     @property
     def retained(self) -> tuple[TensorCall, ...]:
-        """The same: there is one backward."""
-        return self.output_calls
+        """What each output tensor that requires grad has in the end: its gradient, None where there is none; unknown
+        where several backward passes may add to it as well."""
+        several = self.crossings.joined.passes > 1
+        calls = []
+        for call, cut in zip(self._calls, self._cut_calls):
+            gradients, unknown = self._at_outputs(call, cut, 0)
+            for spot in cut.exit.spots if cut.grad else ():
+                name = f"{cut.path}[{spot.place}]"
+                if spot.place is not None and spot.requires_grad and self._asked(name):
+                    gradient = gradients[spot.place]
+                    calls.append(TensorCall(name, 0, gradient, cut.number, False, unknown or several))
+        return tuple(calls)
 
     def starts_at(self, backward: Pass) -> str:
         """A step: what models give is none of their leaves."""

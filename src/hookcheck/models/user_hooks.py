@@ -22,7 +22,8 @@ from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, FORWARD, FORWARD_PRE, HookKind
 from hookcheck.models import result
 from hookcheck.models.cuts import CALLED
-from hookcheck.models.judging import Truth, clauses_of, node_runs, refusing, verdicts
+from hookcheck.models.judging import Truth, clauses_of, node_runs, verdicts
+from hookcheck.models.reach import refusing
 from hookcheck.models.reference import NodeRun, Reference
 from hookcheck.models.result import Judged, OwnHook
 from hookcheck.models.step import ModelStep, ModelUse, StepTargets, take

@@ -23,6 +23,8 @@ PRE = "torch.nn.Module.register_full_backward_pre_hook"
 IN_PLACE = "modified inplace"
 """What torch says of a write to a view that an identity gave, or to what it is a view of: one 'is being', one 'has
 been'. Source: ``handle_view_on_rebase`` in torch/csrc/autograd/variable.cpp."""
+DETACHED = "Can't detach views in-place"
+"""What it says where one is detached in place. Source: ``detach_`` in torch/csrc/autograd/VariableTypeManual.cpp."""
 
 
 def _backwards(kind: HookKind) -> bool:
@@ -127,7 +129,8 @@ def forbids_writing_in_place(case: Case, _: None) -> Judgement:
     if not case.forbidden:
         return NOTHING
     raised = case.observed.raised
-    if raised is not None and raised.type == "RuntimeError" and IN_PLACE in raised.text:
+    said = raised.text if raised is not None and raised.type == "RuntimeError" else ""
+    if IN_PLACE in said or DETACHED in said:
         return None
     expected = f"RuntimeError that says {IN_PLACE!r} where a module's input or output is written to"
     return Finding(Site(PROCESS), RAISES, expected, raised)
