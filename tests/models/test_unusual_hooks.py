@@ -160,6 +160,26 @@ class Reversible(nn.Module):
         return Reversed.apply(x, self.body, *self.body.parameters())
 
 
+class Weights(nn.Module):
+    """Gives a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 3))
+
+    def forward(self) -> Any:
+        return self.weight
+
+
+class Weighted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weights = Weights()
+
+    def forward(self, x: Any) -> Any:
+        return x @ self.weights()
+
+
 class OfGraph(nn.Module):
     """Takes a sparse matrix."""
 
@@ -201,6 +221,7 @@ def checked(model: nn.Module, *args: Any, **options: Any) -> ModelCheck:
         (Copying, [*MODULES, *GLOBAL, *OUTPUTS, "backward"]),
         (Replacing, [*MODULES, *GLOBAL[:-1]]),  # a legacy hook raises, since the module that forward makes is gone
         (Checkpointed, [*OUTPUTS, *LEAVES]),
+        (Weighted, [*MODULES, *OUTPUTS, *LEAVES]),
         (Reversible, [*MODULES, *LEAVES]),
     ],
 )
@@ -266,3 +287,25 @@ def test_hooks_on_all_modules_are_judged_on_those_that_are_chosen(kind: str) -> 
     check = checked(InPlace(), kinds=[kind], modules=["2"])
     assert not check.deviations
     assert {v.verdict for v in check.judged if v.kind == kind} == {CONFORMS}
+
+
+def doubled(original: Any, module: nn.Module) -> Any:
+    """What stands for torch's `BackwardHook`, and gives hooks on ``module`` twice the gradients of its inputs."""
+
+    def make(target: Any, hooks: Any, *others: Any) -> Any:
+        def wrong(hook: Any) -> Any:
+            return lambda owner, inputs, outputs: hook(owner, tuple(g if g is None else 2 * g for g in inputs), outputs)
+
+        return original(target, [wrong(hook) for hook in hooks] if target is module else hooks, *others)
+
+    return make
+
+
+@NEWER
+def test_a_fault_is_seen_beside_hooks_that_return_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+    model[1].register_full_backward_hook(lambda module, inputs, outputs: None)
+    of: Any = torch.nn.modules.module
+    monkeypatch.setattr(of, "BackwardHook", doubled(of.BackwardHook, model[1]))
+    deviations = checked(model, kinds=["full_backward"]).deviations
+    assert [(v.module, v.clause, v.gap) for v in deviations] == [("1", "GI-01", "wrong values")]

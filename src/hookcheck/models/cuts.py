@@ -36,6 +36,7 @@ class Spot:
     shape: tuple[int, ...]
     dtype: str
     sort: str = ""
+    leaf: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ class Cuts:
     """What a run with cuts showed: ``calls`` in order of entry, ``ended`` in order of their end, ``passes`` how many
     backward passes there were, ``recorded`` whether any was told to leave a graph of its own, ``nested`` which of
     ``backward`` and ``grad`` ran within a backward, ``copied`` the paths of modules that the model has
-    copied, with their hooks, and called."""
+    copied, with their hooks, and called, ``acting`` those where a backward hook of the model's returns something."""
 
     def __init__(self, joined: bool, keep: Keep, remember: Callable[[Any], Any] | None = None) -> None:
         """``keep`` is applied to each gradient, ``remember``, if it is given, to arguments and results of calls: there
@@ -149,6 +150,7 @@ class Cuts:
         self.recorded = False
         self.nested: set[str] = set()
         self.copied: set[str] = set()
+        self.acting: set[str] = set()
         self.turn = 0
         self._open: dict[int, list[int]] = {}
         self._beginning = threading.Lock()

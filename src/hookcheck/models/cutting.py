@@ -83,7 +83,7 @@ def cut(
     for name, note in noting.items():
         setattr(of_tensors, name, _noting(note, methods[name]))
     try:
-        with cuts.counting():
+        with cuts.counting(), _noting_results(cuts, modules):
             yield cuts
     finally:
         base.__call__ = original
@@ -169,6 +169,35 @@ def _called(
     return run
 
 
+@contextmanager
+def _noting_results(cuts: Cuts, modules: dict[str, torch.nn.Module]) -> Iterator[None]:
+    """Tells the cuts where backward hooks that are there return something."""
+
+    def noting(path: str, hook: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(hook)
+        def run(*args: Any) -> Any:
+            result = hook(*args)
+            cuts.acting |= set() if result is None else {path}
+            return result
+
+        return run
+
+    tables = [
+        (path, table)
+        for path, module in modules.items()
+        for name, table in vars(module).items()
+        if name in ("_backward_hooks", "_backward_pre_hooks")
+    ]
+    originals = [dict(table) for _, table in tables]
+    for path, table in tables:
+        table.update({key: noting(path, hook) for key, hook in table.items()})
+    try:
+        yield
+    finally:
+        for (_, table), hooks in zip(tables, originals):
+            table.update({key: hook for key, hook in hooks.items() if key in table})
+
+
 def _noting(note: Callable[[torch.Tensor], None], original: Callable[..., Any]) -> Callable[..., Any]:
     """A method of tensors that ``note`` is called before."""
 
@@ -209,7 +238,7 @@ _SORTS = {
 def _spot(where: str, place: int | None, tensor: torch.Tensor) -> Spot:
     nested = getattr(tensor, "is_nested", False)
     sort = _SORTS.get(str(tensor.layout), "nested" if nested else "")
-    return Spot(where, place, tensor.requires_grad, _sizes(tensor), dtype_as_copied(tensor), sort)
+    return Spot(where, place, tensor.requires_grad, _sizes(tensor), dtype_as_copied(tensor), sort, tensor.is_leaf)
 
 
 def _sizes(tensor: torch.Tensor) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -263,15 +263,14 @@ def _deviating(
 def _meets_hooks(case: Case, finding: Finding, module: str) -> bool:
     """Whether hooks that the model has may be why: those on all modules run before them where these are on forward, and
     after them in backward; one in backward is given what those before it on its module return."""
-    modules: Mapping[str, torch.nn.Module] = case.expected.modules  # type: ignore[attr-defined]
+    assert isinstance(case.expected, Reference)
     if case.kind.scope == "global":
-        return finding.gap not in ("raised", "not fired") and any(map(_hooked, modules.values()))
+        hooks = (hook for module in case.expected.modules.values() for hook in hooks_of(module))
+        return finding.gap not in ("raised", "not fired") and any(
+            hook.table.startswith(("_forward", "_backward")) for hook in hooks
+        )
     backward = case.kind.scope == "module" and case.kind.call in (BACKWARD, BACKWARD_PRE)
-    return backward and finding.gap == "wrong values" and _hooked(modules[module], ("_backward",))
-
-
-def _hooked(module: torch.nn.Module, tables: tuple[str, ...] = ("_forward", "_backward")) -> bool:
-    return any(hook.table.startswith(tables) for hook in hooks_of(module))
+    return backward and finding.gap == "wrong values" and module in case.expected.crossings.joined.acting
 
 
 def _of_numbers(case: Case, finding: Finding) -> bool:

@@ -248,11 +248,11 @@ class Reference(Expected):
         for number in range(self.crossings.joined.passes):
             for call, cut in zip(self._calls, self._cut_calls):
                 gradients, unknown = self._at_outputs(call, cut, number)
+                leaves = {spot.place for spot in cut.exit.spots if spot.leaf}
                 for place, gradient in enumerate(gradients):
-                    if not self._asked(f"{cut.path}[{place}]"):
-                        continue
-                    if unknown or gradient is not None:
-                        calls.append(TensorCall(f"{cut.path}[{place}]", number, gradient, cut.number, False, unknown))
+                    name, leaf = f"{cut.path}[{place}]", place in leaves
+                    if self._asked(name) and (unknown or gradient is not None):
+                        calls.append(TensorCall(name, number, gradient, cut.number, leaf, unknown))
         return tuple(calls)
 
     def _at_outputs(self, call: CallTrace, cut: CutCall, number: int) -> tuple[tuple[Any, ...], bool]:
@@ -271,7 +271,7 @@ class Reference(Expected):
 
     @property
     def retained(self) -> tuple[TensorCall, ...]:
-        """What each output tensor that requires grad has in the end: its gradient, None where there is none; unknown
+        """What each output tensor that is no leaf has in the end: its gradient, None where there is none; unknown
         where several backward passes may add to it as well."""
         several = self.crossings.joined.passes > 1
         calls = []
@@ -279,7 +279,7 @@ class Reference(Expected):
             gradients, unknown = self._at_outputs(call, cut, 0)
             for spot in cut.exit.spots if cut.grad else ():
                 name = f"{cut.path}[{spot.place}]"
-                if spot.place is not None and spot.requires_grad and self._asked(name):
+                if spot.place is not None and spot.requires_grad and not spot.leaf and self._asked(name):
                     gradient = gradients[spot.place]
                     calls.append(TensorCall(name, 0, gradient, cut.number, False, unknown or several))
         return tuple(calls)
