@@ -80,7 +80,7 @@ def check_module(
     last = bool(hooks) or any(KINDS[name].call in (FORWARD, FORWARD_PRE) for name in names)
     say = _Steps(progress, 4 + last + bool(hooks) + len(names) * (2 if others else 1))
     with torch.enable_grad():
-        truth = _truth(use, say)
+        use, truth = _truth(use, say)
         ledger = applying(load(), torch.__version__, "cuda" if device == "cuda" else "cpu")
         results = _judge(use, names, hooks, truth, ledger, "cpu" if device == "cpu" else "cuda", say)
         beside: list[Remark] = []
@@ -174,14 +174,19 @@ class _Steps:
         self.done += 1
 
 
-def _truth(use: ModelUse, say: _Steps) -> Truth:
+def _truth(use: ModelUse, say: _Steps) -> tuple[ModelUse, Truth]:
+    """What hooks must see, and how the model is run from then on."""
     say("a step without hooks")
-    plain = take(use)
+    plain = take(use, compiled=True)
     if plain.raised:
         place = f" ({plain.line})" if plain.line else ""
         raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
     say("the same once more")
-    unsteady = tuple(_differing(plain, take(use)))
+    again = take(use)
+    if again.raised:  # as torch.cond does, which compiles the functions that it is given
+        use = replace(use, compiled=True)
+        again = take(use)
+    unsteady = tuple(_differing(plain, again))
     say("a step with cuts")
     joined, joined_cuts, before = cut_step(use, True, use.modules.__contains__, plain)
     say("a step with cuts that join nothing")
@@ -195,11 +200,12 @@ def _truth(use: ModelUse, say: _Steps) -> Truth:
     for step, word in ((joined, "joined"), (single, "single")):
         if step.raised:
             why = f"a step with cuts raises {step.seen.raised}"
-            return replace(truth, wrong=why, ended=why)
+            return use, replace(truth, wrong=why, ended=why)
         apart = [] if unsteady else [*_differing(plain, step, zeros=word == "joined", dtypes=crossings.dtypes)]
         if apart:
-            return replace(truth, wrong=f"cuts change this model ({apart[0]}): it writes in place by several names")
-    return truth
+            wrong = f"cuts change this model ({apart[0]}): it writes in place by several names"
+            return use, replace(truth, wrong=wrong)
+    return use, truth
 
 
 def _differing(plain: ModelStep, other: ModelStep, zeros: bool = False, dtypes: Iterable[str] = ()) -> Iterator[str]:

@@ -55,7 +55,7 @@ def compared(use: ModelUse, kind: str, contexts: Sequence[str], cuts: Cuts) -> I
     for context in contexts:
         _forget_compiled()
         with _quiet(), around(context):
-            other = hooked(use, KINDS[kind], paths, CONTEXTS[context])
+            other = hooked(use, KINDS[kind], paths, CONTEXTS[context], compiled=context.startswith("compile"))
         _forget_compiled()
         for text, modules in _differences(eager, other, values=context not in OTHER_NUMBERS):
             yield Remark(f"in the context {context}", text, modules, (kind,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -198,12 +198,17 @@ def hooked(
     paths: list[str],
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
     keep: Callable[[torch.Tensor], Array] = view_of,
+    compiled: bool = False,
 ) -> ModelStep:
     """A step with hooks on the modules at ``paths``; what they saw is among its events, of tensors what ``keep`` makes
-    of them."""
+    of them. ``compiled`` says whether torch.compile is at work."""
     events: list[tuple[int, Event]] = []
     modules = use.modules if hook.scope == "global" else {path: use.modules[path] for path in paths}
-    step = take(use, lambda taken: registered(hook, taken, events, partial(copied, tensor=keep)), events, modules, call)
+
+    def within(taken: StepTargets) -> AbstractContextManager[None]:
+        return registered(hook, taken, events, partial(copied, tensor=keep))
+
+    step = take(use, within, events, modules, call, compiled=compiled)
     if hook.scope != "global":
         return step
     # Those on all modules are called by modules that are none of the model's, or came into it in this step.

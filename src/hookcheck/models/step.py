@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import sys
 import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -26,7 +28,10 @@ OURS = str(Path(__file__).parents[1])
 
 @dataclass(frozen=True, eq=False)
 class ModelUse:
-    """A model with what it is run on: arguments, a loss (None: of all outputs), and the modules that are looked at."""
+    """A model with what it is run on: arguments, a loss (None: of all outputs), and the modules that are looked at.
+
+    ``compiled`` says that it does not run without torch.compile.
+    """
 
     model: torch.nn.Module
     args: tuple[Any, ...]
@@ -35,6 +40,7 @@ class ModelUse:
     seed: int
     modules: Mapping[str, torch.nn.Module]
     snapshot: Snapshot
+    compiled: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +79,17 @@ def take(
     call: Callable[[torch.nn.Module], Callable[..., Any]] = lambda model: model,
     convert: Callable[[torch.Tensor], torch.Tensor] = lambda tensor: tensor,
     keep: Callable[[torch.Tensor], Array] = view_of,
+    compiled: bool = False,
 ) -> ModelStep:
     """Runs one step and puts everything back as it was.
 
     ``within`` appends to ``events``. ``call`` gives what is called in the model's place, ``convert`` what a tensor
-    among the arguments becomes, ``keep`` what stays of a ``.grad``. An exception of the step is part of what it shows.
+    among the arguments becomes, ``keep`` what stays of a ``.grad``, ``compiled`` says whether torch.compile is at work.
+    An exception of the step is part of what it shows.
     """
     events = [] if events is None else events
-    with as_before(use.snapshot), warnings.catch_warnings(record=True) as caught:
+    eager = nullcontext() if compiled or use.compiled else uncompiled()
+    with as_before(use.snapshot), eager, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         seeded(use.seed)
         modules = use.modules if modules is None else modules
@@ -92,6 +101,20 @@ def take(
     gc.collect()
     alive = tuple(name for name, reference in references.items() if reference() is not None)
     return replace(step, seen=replace(step.seen, alive=alive))
+
+
+@contextmanager
+def uncompiled() -> Iterator[None]:
+    """What torch.compile has made runs as it was before: else it would compile our hooks and cuts with it."""
+    frames: Any = sys.modules.get("torch._dynamo.eval_frame")
+    if frames is None:
+        yield
+    elif hasattr(torch.compiler, "set_stance"):
+        with torch.compiler.set_stance("force_eager"):
+            yield
+    else:  # up to 2.5
+        with patch.object(frames, "set_eval_frame", lambda callback: None):
+            yield
 
 
 def _taken(
