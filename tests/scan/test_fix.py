@@ -53,6 +53,7 @@ def test_formatting_stays(text: str) -> None:
         (SAFE.replace("lambda m,gi,go: print(go)", "hook"), "definition"),
         ("from there import layer\n" + SAFE.replace(HEAD, ""), "not certain"),
         (SAFE + "torch.nn.ReLU(inplace=True)\n", "in place"),
+        (f"{HEAD}r = layer.register_backward_hook\nr(lambda m, gi, go: print(go))\n", "by another name"),
         ("from torch.nn.modules.module import register_module_backward_hook as r\nr(print)\n", "by its name"),
     ],
 )  # fmt: skip
@@ -60,6 +61,11 @@ def test_what_is_left_with_the_reason(text: str, why: str) -> None:
     result = fixed(text)
     assert (result.text, result.count, len(result.left)) == (text, 0, 1)
     assert why in result.left[0][2]
+
+
+def test_what_runs_where_torch_has_no_full_hooks_stays() -> None:
+    text = SAFE.replace("h = layer", "h = 1 if hasattr(layer, 'register_full_backward_hook') else layer")
+    assert fixed(text) == Fixed(text, 0, ())
 
 
 def test_one_that_cannot_be_rewritten_keeps_all_of_the_file() -> None:

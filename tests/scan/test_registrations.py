@@ -114,3 +114,33 @@ def test_a_tensor_and_a_leaf_agree_on_a_tensor() -> None:
     assert kinds("if a:\n    x = torch.ones(2)\nelse:\n    x = nn.Parameter(y)\nx.register_hook(print)\n") == [
         ("tensor", True)
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("register = layer.register_backward_hook\nregister(f)", ["backward"]),
+        ("register = layer.register_backward_hook\ndef run():\n    register(f)", ["backward"]),
+        ("register = layer.register_backward_hook\ndef run(register):\n    register(f)", []),
+        ("register = layer.register_backward_hook\nregister = print\nregister(f)", []),
+        ("for register in [layer.register_backward_hook]:\n    register(f)", []),
+    ],
+)
+def test_a_method_that_is_called_by_another_name(text: str, kind: list[str]) -> None:
+    assert kinds(f"layer = nn.Linear(2, 2)\n{text}") == [(each, True) for each in kind]
+
+
+@pytest.mark.parametrize(
+    ("text", "fallback"),
+    [
+        ("if hasattr(layer, 'register_full_backward_hook'):\n    pass\nelse:\n    {0}", True),
+        ("if not hasattr(layer, 'register_full_backward_hook'):\n    for _ in range(2):\n        {0}", True),
+        ("handle = 1 if hasattr(layer, 'register_full_backward_hook') else {0}", True),
+        ("if hasattr(layer, 'register_full_backward_hook'):\n    {0}", False),
+        ("if hasattr(layer, 'register_forward_hook'):\n    pass\nelse:\n    {0}", False),
+        ("if not layer:\n    {0}", False),
+    ],
+)
+def test_a_legacy_hook_where_torch_has_no_other(text: str, fallback: bool) -> None:
+    source = SourceFile("program.py", (HEAD + text.format("layer.register_backward_hook(f)")).encode())
+    assert [registration.fallback for registration in registrations(source)] == [fallback]

@@ -27,7 +27,7 @@ def fix(scanned: Scanned) -> Fixed:
     As a module refuses hooks of both kinds, a file is rewritten wholly or not at all. Nothing but the name changes.
     """
     legacy = sorted(
-        (r for r in scanned.registrations if r.kind in ("backward", "global_backward")),
+        (r for r in scanned.registrations if r.kind in ("backward", "global_backward") and not r.fallback),
         key=lambda r: extent(scanned.source, r.node)[:2],
     )
     reasons = {registration.node: _hindrance(scanned, registration) for registration in legacy}
@@ -53,7 +53,7 @@ def _hindrance(scanned: Scanned, registration: Registration) -> str:
     if not registration.sure:
         return "it is not certain that it is called on a module"
     if not isinstance(registration.node.func, ast.Attribute):
-        return "the function is imported by its name"
+        return "it is called by another name" if registration.method else "the function is imported by its name"
     if len(registration.hooks) != 1:
         return "the hook's definition is not in the file, or not the only one of its name"
     hook = registration.hooks[0]

@@ -88,6 +88,14 @@ def resolve(node: ast.AST | None, source: SourceFile, depth: int = _DEPTH) -> Ho
 
 
 def _named(node: ast.Name, source: SourceFile, depth: int) -> HookDefinition | None:
+    meant = meaning(node, source)
+    if isinstance(meant, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return HookDefinition(meant) if _plain(meant, source) else None
+    return resolve(meant, source, depth - 1)
+
+
+def meaning(node: ast.Name, source: SourceFile) -> ast.AST | None:
+    """The function that is defined by a name, or the expression that is assigned to it; None where there is not one."""
     for scope in source.scopes(node):
         if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             arguments = scope.args
@@ -95,22 +103,13 @@ def _named(node: ast.Name, source: SourceFile, depth: int) -> HookDefinition | N
             if any(a is not None and a.arg == node.id for a in every):
                 return None
         bound = [b for b in source.scope_bodies.get(scope, ()) if _binds(b, node.id)]
-        if not bound:
-            continue
-        if len(bound) > 1:
+        if len(bound) == 1:
+            given = source.parents[bound[0]]
+            assigned = isinstance(given, ast.Assign) and given.targets == bound
+            return given.value if assigned else bound[0]  # type: ignore[attr-defined]
+        if bound:
             return None
-        only = bound[0]
-        if isinstance(only, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return HookDefinition(only) if _plain(only, source) else None
-        if isinstance(only, ast.Name):
-            given = source.parents[only]
-            return resolve(given.value, source, depth - 1) if _assigns(given, only) else None  # type: ignore[attr-defined]
-        return None
     return None
-
-
-def _assigns(node: ast.AST, target: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and node.targets == [target]
 
 
 def _binds(node: ast.AST, name: str) -> bool:

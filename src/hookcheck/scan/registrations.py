@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hookcheck.scan.apis import FUNCTIONS, LEAF, METHODS, MODULE, OTHER, TENSOR, UNRELATED_TOO, Api
-from hookcheck.scan.hooks import HookDefinition, resolve
+from hookcheck.scan.hooks import HookDefinition, meaning, resolve
 from hookcheck.scan.receivers import Receivers
 from hookcheck.scan.source import SourceFile
 
@@ -20,6 +20,7 @@ class Registration:
     """One call that registers a hook.
 
     ``apis`` are all that the call can be: one, unless ``sure`` is false. ``receiver`` is None where it is unknown.
+    ``method`` is the expression of the method that is called, None of a function.
     """
 
     source: SourceFile
@@ -27,6 +28,7 @@ class Registration:
     apis: tuple[Api, ...]
     receiver: str | None
     sure: bool
+    method: ast.Attribute | None = None
 
     @property
     def name(self) -> str:
@@ -41,7 +43,21 @@ class Registration:
     @property
     def owner(self) -> ast.AST | None:
         """The expression that the method is called on; None for a function."""
-        return self.node.func.value if isinstance(self.node.func, ast.Attribute) and self.apis[0].owner else None
+        return self.method.value if self.method is not None and self.apis[0].owner else None
+
+    @cached_property
+    def fallback(self) -> bool:
+        """Whether it is reached only where torch lacks the full kind: in ``else`` of a question for that by hasattr."""
+        inner: ast.AST = self.node
+        for around in self.source.ancestors(self.node):
+            if isinstance(around, (ast.If, ast.IfExp)):
+                without = isinstance(around.test, ast.UnaryOp) and isinstance(around.test.op, ast.Not)
+                asked = around.test.operand if isinstance(around.test, ast.UnaryOp) else around.test
+                branch = around.body if without else around.orelse
+                if _asks_for_full(asked) and (inner in branch if isinstance(branch, list) else inner is branch):
+                    return True
+            inner = around
+        return False
 
     @cached_property
     def options(self) -> dict[str, ast.expr]:
@@ -97,42 +113,55 @@ def _function(source: SourceFile, node: ast.Call) -> Registration | None:
     return Registration(source, node, (api,), None, True)
 
 
+def _asks_for_full(node: ast.expr) -> bool:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hasattr"):
+        return False
+    names = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+    return any(name in ("register_full_backward_hook", "register_module_full_backward_hook") for name in names)
+
+
+def _called(source: SourceFile, node: ast.Call) -> ast.Attribute | None:
+    """The method that is called: by itself, or by the only name that it is given."""
+    called = meaning(node.func, source) if isinstance(node.func, ast.Name) else node.func
+    return called if isinstance(called, ast.Attribute) else None
+
+
 def _method(source: SourceFile, receivers: Receivers, node: ast.Call) -> Registration | None:
-    if not isinstance(node.func, ast.Attribute) or node.func.attr not in METHODS:
+    method = _called(source, node)
+    if method is None or method.attr not in METHODS:
         return None
-    name = node.func.attr
+    name = method.attr
     if name != "retain_grad" and not node.args and not node.keywords:
         return None  # each takes a hook
-    if _super(node.func.value) or _defined(source, node, name) or _another_framework(source):
+    if _super(method.value) or _defined(source, method) or _another_framework(source):
         return None
-    receiver = receivers.infer(node.func.value)
+    receiver = receivers.infer(method.value)
     apis = METHODS[name]
     if receiver == OTHER:
         return None
     wanted = TENSOR if receiver == LEAF else receiver
     fitting = tuple(api for api in apis if api.owner == wanted)
     if fitting:
-        return Registration(source, node, fitting, receiver, True)
+        return Registration(source, node, fitting, receiver, True, method)
     if receiver is not None:
         return None  # torch has no such method on it
     if name in UNRELATED_TOO:
         fits = source.uses_torch and len(node.args) + len(node.keywords) == (name != "retain_grad")
-        return Registration(source, node, apis, None, False) if fits else None
+        return Registration(source, node, apis, None, False, method) if fits else None
     sure = len(apis) == 1 and source.uses_torch  # no other library is known to have a method of that name
-    return Registration(source, node, apis, apis[0].owner if sure else None, sure)
+    return Registration(source, node, apis, apis[0].owner if sure else None, sure, method)
 
 
 def _super(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
 
 
-def _defined(source: SourceFile, node: ast.Call, name: str) -> bool:
-    """Whether the call is of a method that the class around it defines itself."""
-    assert isinstance(node.func, ast.Attribute)
-    if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "self"):
+def _defined(source: SourceFile, method: ast.Attribute) -> bool:
+    """Whether the method is one that the class around it defines itself."""
+    if not (isinstance(method.value, ast.Name) and method.value.id == "self"):
         return False
-    around = source.class_of(node)
-    return around is not None and any(isinstance(m, ast.FunctionDef) and m.name == name for m in around.body)
+    around = source.class_of(method)
+    return around is not None and any(isinstance(m, ast.FunctionDef) and m.name == method.attr for m in around.body)
 
 
 def _another_framework(source: SourceFile) -> bool:

@@ -14,7 +14,7 @@ _LEGACY = ("backward", "global_backward")
 
 def _legacy(scanned: Scanned) -> Iterator[Hit]:
     for registration in scanned.registrations:
-        if registration.kind in _LEGACY:
+        if registration.kind in _LEGACY and not registration.fallback:
             full = registration.name.replace("backward", "full_backward")
             message = f"`{registration.name}` is the legacy kind, whose grad_input is often wrong: use `{full}`"
             yield Hit(registration.node, message, registration.sure)
