@@ -103,3 +103,8 @@ def test_hooks_that_torch_allows_no_others_beside_are_named(there: str) -> None:
     assert [v.kind for v in result.judged if "of the other kind is there already" in v.why] == [other]
     assert {v.module for v in result.judged if v.kind == other and v.clause and v.module} == {"1"}
     assert not hookcheck.check_module(model[0], torch.randn(2, 2), kinds=[other]).deviations
+
+
+def test_a_loss_that_raises_is_named() -> None:
+    with pytest.raises(HookcheckError, match=r"^the loss, or backward from it, raises without any hook.*KeyError"):
+        hookcheck.check_module(nn.Linear(1, 1), torch.ones(1, 1), loss=lambda output: {}["loss"])

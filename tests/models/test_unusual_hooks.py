@@ -348,3 +348,33 @@ def test_a_fault_is_seen_beside_hooks_that_return_nothing(monkeypatch: pytest.Mo
     monkeypatch.setattr(of, "BackwardHook", doubled(of.BackwardHook, model[1]))
     deviations = checked(model, kinds=["full_backward"]).deviations
     assert [(v.module, v.clause, v.gap) for v in deviations] == [("1", "GI-01", "wrong values")]
+
+
+@NEWER
+@pytest.mark.parametrize("factor", [None, 2])
+def test_hooks_on_all_modules_that_are_there_are_no_fault(factor: int | None) -> None:
+    def look(module: Any, inputs: Any, outputs: Any) -> Any:
+        return None if factor is None else tuple(g if g is None else g * factor for g in inputs)
+
+    handle = torch.nn.modules.module.register_module_full_backward_hook(look)
+    try:
+        check = checked(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), kinds=[*MODULES, *GLOBAL, *OUTPUTS, "backward"])
+    finally:
+        handle.remove()
+    assert not check.deviations
+
+
+class Yielding(nn.Module):
+    """Gives a generator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return (self.layer(x) for _ in range(2))
+
+
+def test_where_in_memory_an_output_is_does_not_count() -> None:
+    check = checked(Yielding(), loss=lambda output: sum(map(torch.sum, output)), kinds=["forward"])
+    assert not check.deviations

@@ -180,7 +180,8 @@ def _truth(use: ModelUse, say: _Steps) -> tuple[ModelUse, Truth]:
     plain = take(use, compiled=True)
     if plain.raised:
         place = f" ({plain.line})" if plain.line else ""
-        raise HookcheckError(f"the model raises without any hook, mend that first: {plain.seen.raised}{place}")
+        what = "the model" if plain.seen.values["output"] is None else "the loss, or backward from it,"
+        raise HookcheckError(f"{what} raises without any hook, mend that first: {plain.seen.raised}{place}")
     say("the same once more")
     again = take(use)
     if again.raised:  # as torch.cond does, which compiles the functions that it is given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import torch
 
@@ -11,6 +12,9 @@ from hookcheck.models.cuts import CALLED, Cuts
 from hookcheck.models.step import ModelUse
 
 ANOTHER = "torch allows no legacy and full hooks on one module, and a hook of the other kind is there already"
+ANOTHER_GLOBAL = (
+    "torch allows no legacy and full hooks on all modules in one process, and has seen those of the other kind"
+)
 COPIED = "forward copies the module, and its hooks with it: they are called for the copy, which is another module"
 CHANGED = "hooks of the model's own change .grad after it is accumulated, so what leaves are given is not known"
 
@@ -52,6 +56,10 @@ def unjudged(use: ModelUse, hook: HookKind, refusals: Collection[str], cuts: Cut
     if hook.scope == "global" and refusals:
         first = next(iter(refusals)) or "the model"
         return f"hooks on all modules are on {first} as well, which they refuse"
+    of: Any = torch.nn.modules.module
+    full = getattr(of, "_global_is_full_backward_hook", None)
+    if hook.scope == "global" and hook.call == BACKWARD and full not in (None, hook.variant == "full"):
+        return ANOTHER_GLOBAL
     if hook.scope == "global" and cuts.copied:
         return COPIED
     after = (getattr(leaf, "_post_accumulate_grad_hooks", None) for leaf in use.model.parameters())

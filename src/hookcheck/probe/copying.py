@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import fields, is_dataclass
@@ -30,7 +31,11 @@ def copied(value: Any, tensor: Callable[[torch.Tensor], Array] | None = None) ->
         return tuple(items) if type(value) is tuple else items
     if is_container(value):
         return {"type": type(value).__name__, **{name: copied(item, tensor) for name, item in fields_of(value)}}
-    return repr(value)
+    return _PLACE.sub("", repr(value))
+
+
+_PLACE = re.compile(" at 0x[0-9a-fA-F]+")
+"""Where in memory an object is, which is another place in each run."""
 
 
 def is_container(value: Any) -> bool:
