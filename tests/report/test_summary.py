@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hookcheck.contract.verdict import GAPS
-from hookcheck.report.summary import CAUSES, GROUPS, new_causes, summary
+from hookcheck.report.summary import CAUSES, GROUPS, judged_cells, new_causes, summary
 
 from .samples import case, deviation, record, records
 
@@ -65,6 +65,7 @@ def test_what_is_unspecified_is_never_called_new() -> None:
     run_record = record("2.0.1", [case("aaaa", "backward", [deviation(clause="BW-03")])])
     assert new_causes(run_record) == ()
     assert "0 new deviations (0 causes), 0 known deviations" in summary(run_record, 400)[0]
+    assert "BW-03" in {cell.clause for cell in run_record.cells()} - {cell.clause for cell in judged_cells(run_record)}
 
 
 def test_what_the_ledger_explains_is_not_new() -> None:

@@ -21,7 +21,7 @@ _SCHEMAS = [
         hookcheck=("string", "the version that made it"),
         complete=("boolean", "whether the run went to its end"),
         stopped=("string", "why not; empty where it did"),
-        verdicts=("object", "how many cells have each verdict"),
+        verdicts=("object", "how many cells of what is promised have each verdict"),
         counts=("object", "how many cases had each outcome"),
         explored=("integer", "how many new topologies were examined as well"),
         new=("array", "the causes that no ledger entry explains: clause, gap, cases, families, kinds, topology"),
@@ -39,12 +39,12 @@ def summary(record: str, reports: Path, shape: str) -> int:
     """
     from hookcheck.record.reading import read
     from hookcheck.report.step import markdown_summary
-    from hookcheck.report.summary import new_causes
+    from hookcheck.report.summary import judged_cells, new_causes
     from hookcheck.report.summary import summary as sentences
 
     path = record_path(record, reports)
     content = read(path)
-    new, verdicts = new_causes(content), [cell.verdict for cell in content.cells()]
+    new, verdicts = new_causes(content), [cell.verdict for cell in judged_cells(content)]
     row = {
         "record": str(path),
         "torch": content.header.torch.version,

@@ -23,6 +23,7 @@ from hookcheck.contract.verdict import (
     OUTCOMES,
     RAN,
     TIMED_OUT,
+    Cell,
 )
 from hookcheck.record.model import CORPUS, Record
 from hookcheck.report.accounts import Account, accounts, some
@@ -79,6 +80,12 @@ def new_causes(record: Record) -> tuple[NewCause, ...]:
     return tuple(causes)
 
 
+def judged_cells(record: Record) -> list[Cell]:
+    """The verdicts of what is promised: all but those of ``unspecified`` clauses."""
+    unjudged = _unspecified(record)
+    return [cell for cell in record.cells() if cell.clause not in unjudged]
+
+
 def explored_faults(record: Record) -> int:
     """How many families have a new topology that shows what is not known, or was lost: a run tells one of each."""
     unjudged = _unspecified(record)
@@ -118,8 +125,7 @@ def copied(command: str) -> str:
 
 def _sentences(record: Record) -> Iterator[str]:
     header, footer = record.header, record.footer
-    unjudged = _unspecified(record)
-    cells = [cell for cell in record.cells() if cell.clause not in unjudged]
+    cells = judged_cells(record)
     deviating = [cell for cell in cells if cell.deviating]
     new = sum(bool(cell.unexplained) for cell in deviating)
     entries = {d.ledger for case in record.cases for d in case.deviations if d.ledger}
