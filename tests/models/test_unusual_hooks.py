@@ -13,6 +13,7 @@ from torch.utils.checkpoint import checkpoint
 import hookcheck
 from hookcheck.models.result import CONFORMS, KNOWN, NOT_JUDGED, ModelCheck
 from hookcheck.probe.run import release
+from hookcheck.probe.state import preserved
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RELEASE = release(torch.__version__)
@@ -356,11 +357,9 @@ def test_hooks_on_all_modules_that_are_there_are_no_fault(factor: int | None) ->
     def look(module: Any, inputs: Any, outputs: Any) -> Any:
         return None if factor is None else tuple(g if g is None else g * factor for g in inputs)
 
-    handle = torch.nn.modules.module.register_module_full_backward_hook(look)
-    try:
+    with preserved():  # once it is removed, torch still remembers that it was a full one
+        torch.nn.modules.module.register_module_full_backward_hook(look)
         check = checked(nn.Sequential(nn.Linear(3, 3), nn.Tanh()), kinds=[*MODULES, *GLOBAL, *OUTPUTS, "backward"])
-    finally:
-        handle.remove()
     assert not check.deviations
 
 
