@@ -1,4 +1,4 @@
-"""What is due in another network at the place that a question is about: a control has an expected number of its own.
+"""What is due of a control where that is something else than of its experiment: in another network, or without hooks.
 
 A judge says what it expects of what is wrong alone. So a copy of what torch gave is spoilt, and the judge is asked.
 """
@@ -30,7 +30,7 @@ FAR = 1000.0
 
 @dataclass(frozen=True)
 class Due:
-    """The same question of another network, with what is expected there, and ``why`` that is."""
+    """What a control is asked, with what is expected of it, and ``why`` that is."""
 
     asked: Question
     why: str
