@@ -65,6 +65,7 @@ SLOW = (
     "distributed-hooks",
     "distributed-tensors",
     "graph-modules",
+    "hooks-in-compiled-code",
     "hooks-of-torch",
     "hosts",
     "interactions",
@@ -79,6 +80,7 @@ SLOW = (
     "tensor-parallel",
     "torch-compile",
     "torch-compile-backward",
+    "torch-compile-graphs",
     "tracing",
 )
 """The chapters of programs that compile, need processes or try many cases; a smoke test leaves them out."""
