@@ -15,7 +15,7 @@ from torch.nn.modules import module as torch_module
 from ..engine import Fault, fetched, replaced
 from ..registering import edited
 from .clauses_on_hosts import _held_weakly
-from .situations import _dispatching, _swallowed, _tensor
+from .situations import _dispatching, _in_a_function_mode, _step_hooks, _swallowed, _tensor
 
 MODULE, HANDLE, OPTIMIZER = torch.nn.Module, torch.utils.hooks.RemovableHandle, torch.optim.Optimizer
 
@@ -178,4 +178,12 @@ FAULTS = (
     ),
     _fault("the last legacy hook is left out", partial(fetched, lambda module, hooks: hooks[:-1])),
     _fault("a hook that is removed a second time takes the next one along", _along),
+    _fault(
+        "a tensor hook that is registered in a dispatch mode is not called",
+        lambda: _tensor(lambda tensor, hook: (lambda *given: None) if _dispatching() else hook),
+    ),
+    _fault(
+        "a step hook that is registered in a function mode is not called",
+        lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_function_mode() else hook),
+    ),
 )

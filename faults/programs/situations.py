@@ -43,6 +43,10 @@ def _dispatching() -> bool:
     return _get_current_dispatch_mode() is not None
 
 
+def _in_a_function_mode() -> bool:
+    return torch._C._len_torch_function_stack() > 0
+
+
 def _given(test: Callable[[Any], bool]) -> AbstractContextManager[None]:
     """Calls modules without hooks where their first argument is such."""
 
@@ -271,7 +275,7 @@ FAULTS = (
         _within(lambda: bool(torch._C._autograd._saved_tensors_hooks_is_enabled()) is False),
         CALLS,
     ),
-    _fault("a function mode loses hooks", _within(lambda: torch._C._len_torch_function_stack() > 0), CALLS),
+    _fault("a function mode loses hooks", _within(_in_a_function_mode), CALLS),
     _fault("a subclass of Tensor loses hooks", lambda: _given(lambda x: type(x).__name__ == "Sub"), CALLS),
     _fault(
         "a tensor with its own functions loses hooks", lambda: _given(lambda x: type(x).__name__ == "Handling"), CALLS

@@ -17,11 +17,14 @@ from hookcheck.programs.situations.acts import (
     Leave,
     Register,
     Remove,
+    Situation,
     Trigger,
     Trouble,
 )
 from hookcheck.programs.situations.axes import CONTEXTS
+from hookcheck.programs.situations.chains import by_fact
 from hookcheck.programs.situations.model import expected
+from hookcheck.programs.situations.script import lines
 from hookcheck.programs.situations.sequences import (
     BY_HAND,
     CHANGES,
@@ -226,3 +229,15 @@ def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
         assert deviation(fewer)
     assert len(fewer) <= 9
     assert deviation(fewer) is None
+
+
+def test_hooks_on_every_site_come_and_go_within_each_context() -> None:
+    for name in filter(None, CONTEXTS):
+        coming = by_fact(NEWEST)[f"registered and removed within {name}"]
+        sites = {act.site for acts in coming for act in acts if isinstance(act, Register)}
+        assert {*SITES} - sites == ({"pack", "unpack"} if "save" in name else set())
+        for acts in coming:
+            run = [*lines(Situation("input"), acts)][1:]
+            within = [part for act, part in zip(acts, run) if isinstance(act, (Register, Remove))]
+            assert within
+            assert all(part[0] == f"with {CONTEXTS[name].expression}:" for part in within)

@@ -59,10 +59,12 @@ class Trigger:
 
 @dataclass(frozen=True)
 class Enter:
-    """Has all events that follow run in these contexts, the ``inner`` one within the ``outer``."""
+    """Has all events that follow run in these contexts, the ``inner`` one within the ``outer``; if ``wholly``,
+    registering and removing hooks as well."""
 
     outer: str = ""
     inner: str = ""
+    wholly: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""Hooks that remove hooks which remove hooks: what `sequences` draws too seldom.
+"""Hooks that remove hooks which remove hooks, and hooks that come and go within a context: what `sequences` draws too
+seldom, or not at all.
 
 Three hooks on a site, or with the second one on another site of its sort, remove each other as they are called: in a
-ring, back and forth, two of them the same, or one that then removes itself.
+ring, back and forth, two of them the same, or one that then removes itself. And hooks on all sites of a lane are
+registered and removed within a context, in which they are called as well as outside of it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hookcheck.programs.situations import sequences
-from hookcheck.programs.situations.acts import Act, Leave, Register, Trigger, Trouble
+from hookcheck.programs.situations.acts import Act, Enter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.axes import CONTEXTS
 from hookcheck.programs.situations.sequences import SORTS, possible
 from hookcheck.programs.situations.sites import SITES, Release
 
@@ -25,7 +28,28 @@ SHAPES = {
 def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
     """The sequences that a torch can take and, of each shape, the chains, by the fact that is stated of them."""
     chains = {f"removals in a chain: {name}": [*_of_shape(pairs, release)] for name, pairs in SHAPES.items()}
-    return {**sequences.by_fact(release), **chains}
+    coming = {
+        f"registered and removed within {name}": [*_coming_within(name, release)]
+        for name, context in CONTEXTS.items()
+        if name and context.since <= release
+    }
+    return {**sequences.by_fact(release), **chains, **coming}
+
+
+def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
+    """Hooks on the sites of one lane that come and go within a context."""
+    inside, outside = Enter(name, wholly=True), Enter()
+    for lanes, events in SORTS:
+        calls = [Trigger(event) for event in events]
+        for lane in lanes:
+            sites = [site for site, each in SITES.items() if each.lane == lane]
+            coming = [Register(f"h{number:02}", site) for number, site in enumerate(sites)]
+            going = [Remove(hook.hook) for hook in coming]
+            called: tuple[Act, ...] = (*calls, outside, *calls)
+            acts = (inside, Trigger("forward"), *coming, Trigger("backward"), *called, inside, *going, *called, Leave())
+            kept = tuple(possible(acts, release))
+            if any(isinstance(act, Register) for act in kept):
+                yield kept
 
 
 def _of_shape(pairs: tuple[str, ...], release: Release) -> Iterator[tuple[Act, ...]]:

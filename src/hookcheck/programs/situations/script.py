@@ -109,7 +109,7 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
     contexts = [CONTEXTS[name] for each in entered for name in (each.outer, each.inner)]
     needs = dict.fromkeys(choice.needs for choice in (*choices, *contexts) if choice.needs)
     host, optimizer, x = (choice.expression for choice in choices)
-    within = _within(entered[0])
+    within, wholly = _within(entered[0]), False
     yield [
         *needs,
         f"net = labelled({host})",
@@ -125,11 +125,13 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
         if isinstance(act, Trouble):
             failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
         if isinstance(act, Enter):
-            within = _within(act)
+            within, wholly = _within(act), act.wholly
         if isinstance(act, Alter):
             yield CHANGE_LINES[act.what].format(moved=f"{{{', '.join(moved.values())}}}", host=host).split("\n")
         else:
-            yield _lines(act, within, failing, sites)
+            run = _lines(act, failing, sites)
+            inside = isinstance(act, Trigger) or (wholly and isinstance(act, (Register, Remove)))
+            yield [f"with {within}:", *("    " + line for line in run)] if within and inside else run
         if isinstance(act, Trigger) and act.what == "forward":
             failing = "None"
 
@@ -138,7 +140,7 @@ def _within(act: Enter) -> str:
     return ", ".join(CONTEXTS[name].expression for name in (act.outer, act.inner) if name)
 
 
-def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> list[str]:
+def _lines(act: Act, failing: str, sites: Mapping[str, str]) -> list[str]:
     if isinstance(act, Register):
         return [registering(act.hook, act.site, act.first)]
     if isinstance(act, Trouble):
@@ -163,10 +165,7 @@ def _lines(act: Act, within: str, failing: str, sites: Mapping[str, str]) -> lis
             'LOG.append(("alive", *alive()))',
         ]
     assert isinstance(act, Trigger)
-    run = _event(act, failing)
-    if within:
-        return [f"with {within}:", *("    " + line for line in run)]
-    return run
+    return _event(act, failing)
 
 
 def _change(act: Trouble, sites: Mapping[str, str]) -> list[str]:

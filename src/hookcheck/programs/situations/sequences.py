@@ -333,7 +333,7 @@ def drawn(seed: int) -> tuple[Act, ...]:
             Trigger(random.choice(EVENTS)),
             Alter(random.choice(CHANGES)),
             Alter(random.choice(CHANGES)),
-            Enter(*context),
+            Enter(context[0], context[1]),
             Remove(some, random.choice(("remove", "twice", "with"))),
             _trouble(what, some, one, other),
             Trouble("removes another", some, any_other),

@@ -49,7 +49,7 @@ class SceneWriter:
         """``wording`` is what it has in common with the other one."""
         self.scene, self.wording = scene, wording
         self.logs: Logs = logs(scene.acts)
-        self.failing, self.closure, self.within = "", "", wording.within
+        self.failing, self.closure, self.within, self.wholly = "", "", wording.within, False
 
     def statements(self) -> list[Statement]:
         """All that a run does."""
@@ -108,12 +108,13 @@ class SceneWriter:
             return [*self._trouble(act)]
         if isinstance(act, Enter):
             self.within = ", ".join(context(name) for name in (act.outer, act.inner) if name)
+            self.wholly = act.wholly
             return []
         last = at == len(self.scene.acts) - 1
         if isinstance(act, Leave):
             statements = self._left()
         elif isinstance(act, Remove):
-            statements = self._remove(act.hook, act.way)
+            statements = self._wholly(self._remove(act.hook, act.way))
         elif isinstance(act, Alter):
             statements = self._alter(act)
         else:
@@ -144,6 +145,9 @@ class SceneWriter:
     def _within(self, statements: list[Statement]) -> list[Statement]:
         return [Block(f"with {self.within}:", tuple(statements))] if self.within else statements
 
+    def _wholly(self, statements: list[Statement]) -> list[Statement]:
+        return self._within(statements) if self.wholly else statements
+
     def _register(self, act: Register) -> Iterator[Statement]:
         site = SITES[act.site]
         if act.hook in self.wording.defined and not self.wording.outside:
@@ -155,7 +159,7 @@ class SceneWriter:
             yield f"node = {leaf}.view_as({leaf}).grad_fn.next_functions[0][0]"
         handle = self.wording.handles.get(act.hook)
         expression = self._registering(act.hook, site, act.first)
-        yield f"{handle} = {expression}" if handle else expression
+        yield from self._wholly([f"{handle} = {expression}" if handle else expression])
 
     def _registering(self, hook: str, site: HookSite, first: bool = False) -> str:
         expression = site.register.replace("accumulator(leaf(net))", "node")
