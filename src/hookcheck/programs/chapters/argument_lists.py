@@ -9,6 +9,7 @@ pair[0] + 13 · pair[1]``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from inspect import signature
 from itertools import product
 from typing import Any
@@ -182,20 +183,21 @@ def what_multi_grad_hooks_refuse(check: Check) -> None:
 def multi_grad_hooks_refuse_edges(check: Check) -> None:
     """A list with a gradient edge is refused as the hook is registered, and no hook stays on the others."""
     _refused(check, EDGES)
+    _refused(check, EDGES, 'mode "any": ', mode="any")
 
 
-def _refused(check: Check, refused: Entries) -> None:
+def _refused(check: Check, refused: Entries, name: str = "", **options: str) -> None:
     """States of lists with such entries that registering on them raises, and that no hook stays then."""
     raised: list[Result] = []
     left: list[Result] = []
     for entries in lists((*GRADIENTS, *OUTSIDE, *refused), refused):
         tensors = graph()
         given = [tensors[name] for name in entries]
-        register = torch.autograd.graph.register_multi_grad_hook
+        register = partial(torch.autograd.graph.register_multi_grad_hook, **options)
         raised.append((entries, attempted(lambda register=register, given=given: register(given, print)), REFUSED))
         left.append((entries, [name for name in entries if getattr(tensors[name], "_backward_hooks", None)], []))
-    state(check, "it raises", raised)
-    state(check, "hooks that stay", left)
+    state(check, f"{name}it raises", raised)
+    state(check, f"{name}hooks that stay", left)
 
 
 @program("AL-04", PROMISE, since="2.0", source="torch.autograd.grad, 'inputs', 'allow_unused', 'materialize_grads'")
