@@ -47,9 +47,9 @@ def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
             going = [Remove(hook.hook) for hook in coming]
             called: tuple[Act, ...] = (*calls, outside, *calls)
             acts = (inside, Trigger("forward"), *coming, Trigger("backward"), *called, inside, *going, *called, Leave())
-            kept = tuple(possible(acts, release))
-            if any(isinstance(act, Register) for act in kept):
-                yield kept
+            fitting = tuple(possible(acts, release))
+            if any(isinstance(act, Register) for act in fitting):
+                yield fitting
 
 
 def _of_shape(pairs: tuple[str, ...], release: Release) -> Iterator[tuple[Act, ...]]:
