@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hookcheck.clauses  # noqa: F401 -- declares the clauses
+from hookcheck.contract.clause import CLAUSES
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import EQUAL, NONE, VALUE, Site
+from hookcheck.contract.verdict import Deviation
 from hookcheck.contract.words import stated
-from hookcheck.repro.words import how, under
+from hookcheck.programs.program import Program
+from hookcheck.repro.words import how, title_of_program, under
 from hookcheck.topology.contexts import CONTEXTS
 from hookcheck.topology.model import Within
 
@@ -34,6 +38,27 @@ def test_what_is_no_gradient_is_not_called_one(expected: Any, observed: Any, wor
 
 def test_another_value_is_a_wrong_one() -> None:
     assert how(Finding(Site(VALUE, "handle.id"), EQUAL, stated(1), stated(2))) == "wrong values"
+
+
+@pytest.mark.parametrize(
+    ("id", "gap", "expected", "observed", "title"),
+    [
+        ("SZ-32", "wrong values", "True", "False", "copy.deepcopy: a fact: False instead of True"),
+        ("GL-13", "raised", "no error", "TypeError: no", "register_module_forward_pre_hook: a fact: TypeError: no"),
+        ("LB-07", "raised", "no error", "StopIteration: ", "legacy backward hooks: a fact: StopIteration"),
+    ],
+)
+def test_a_title_says_what_a_program_is_about(id: str, gap: str, expected: str, observed: str, title: str) -> None:
+    program = CLAUSES[id]
+    assert isinstance(program, Program)
+    assert title_of_program(program, Deviation(id, "a fact", gap, expected, observed)) == title
+
+
+def test_a_long_value_gives_way_to_the_statement() -> None:
+    program = CLAUSES["SZ-32"]
+    assert isinstance(program, Program)
+    deviation = Deviation("SZ-32", "a fact", "wrong values", str([*range(50)]), str([*range(60)]))
+    assert title_of_program(program, deviation) == f"copy.deepcopy: a fact: not as stated: {program.statement}"
 
 
 def test_contexts_are_named_once_in_their_order() -> None:

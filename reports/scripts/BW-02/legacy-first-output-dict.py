@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on a module of LeakyReLU: StopIteration:."""
+"""register_backward_hook on a module of LeakyReLU: StopIteration."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from collections import namedtuple

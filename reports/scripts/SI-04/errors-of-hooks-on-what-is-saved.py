@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""saved_tensors_hooks, where a hook raises: RuntimeError: Stop:."""
+"""saved_tensors_hooks, where a hook raises: RuntimeError: Stop."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

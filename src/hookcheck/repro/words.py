@@ -10,9 +10,11 @@ import numpy as np
 
 from hookcheck.contract.finding import Finding
 from hookcheck.contract.site import NONE
+from hookcheck.contract.verdict import Deviation
 from hookcheck.contract.words import Stated
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, RETAINED, HookKind
 from hookcheck.networks.case import Case
+from hookcheck.programs.program import Program
 from hookcheck.repro.question import (
     ALIVE,
     CALLS,
@@ -34,9 +36,15 @@ from hookcheck.repro.sighting import Sighting
 from hookcheck.topology.model import Composite, Module, Sequential, Topology, Within, statements
 from hookcheck.topology.primitive import Layer, Primitive
 
+LONGEST_TITLE = 120
+"""So many characters a title has at most."""
+
 
 def title(sighting: Sighting, asked: Question) -> str:
-    """One line that says what torch does: ``register_full_backward_hook on Linear: …``."""
+    """One line that says what torch does: ``register_full_backward_hook on Linear: …``.
+
+    An exception need not have a text: then nothing comes after its name.
+    """
     case = sighting.case
     hooked = registered(case.kind)
     what = " ".join([_module(case, asked), *under(case.topology)])
@@ -50,12 +58,31 @@ def title(sighting: Sighting, asked: Question) -> str:
     if asked.place == ERROR:
         if asked.expected:
             return f"{hooked} on {what}: writing in place raises {'another' if case.observed.raised else 'no'} error"
-        if sighting.symptom.unhooked:
-            return f"{what}: {sighting.case.plain.raised}"[:120]
-        return f"{hooked} on {what}: {sighting.case.observed.raised}"[:120]
+        where, run = (what, case.plain) if sighting.symptom.unhooked else (f"{hooked} on {what}", case.observed)
+        return textwrap.shorten(f"{where}: {run.raised}", LONGEST_TITLE, placeholder=" …").rstrip(": ")
     if asked.relation == CLOSE:
         return f"{what}: {asked.path} is wrong"
     return f"{hooked} on {what}: a hook that returns None changes {asked.path}"
+
+
+def title_of_program(program: Program, first: Deviation) -> str:
+    """What a program is about, its fact, and what torch does instead of what is stated."""
+    fact = f"{_about(program)}: {first.subject}"
+    if first.gap == "raised":
+        return f"{fact}: {first.observed}".rstrip(": ")
+    said = f"{fact}: {first.observed} instead of {first.expected}"
+    if len(said) > LONGEST_TITLE and first.observed[:1] in ("[", "(", "{"):  # whose beginning says nothing
+        return f"{fact}: not as stated: {program.statement}"
+    return said
+
+
+def _about(program: Program) -> str:
+    """The function that the source of a program names first, as people call it; its chapter where it names none."""
+    named = re.search(r"\b(?:torch|copy)(?:\.\w+)+", program.source)
+    if named is None:
+        return program.chapter.replace("-", " ")
+    last = named[0].rpartition(".")[2]
+    return last if last.startswith("register_") else named[0]
 
 
 UNDER: Mapping[str, str] = {

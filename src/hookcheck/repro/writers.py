@@ -22,10 +22,6 @@ WRITERS: Mapping[str, str] = {
 }
 """The programs that one of them writes for, by id; a table of names, since whoever asks may have no torch."""
 
-LONGEST = 120
-"""So many characters a title has at most."""
-
-
 SECONDS = 180.0
 """So long a script of a program is made shorter."""
 
@@ -63,11 +59,10 @@ def _titled(program: Program, device: str | None, first: Deviation, ledger: Ledg
     from hookcheck.repro.machine import machine_script
     from hookcheck.repro.program import program_script
     from hookcheck.repro.situations.script import situation_script
+    from hookcheck.repro.words import LONGEST_TITLE, title_of_program
 
     fact, writer = first.subject, WRITERS.get(program.id)
-    title = f"{fact}: {first.observed} instead of {first.expected}"
-    if len(title) > LONGEST and str(first.observed)[:1] in ("[", "(", "{"):  # whose beginning says nothing
-        title = f"{fact}: not as stated: {program.statement}"
+    title = title_of_program(program, first)
     if writer == SITUATIONS:
         title, script = situation_script(program, fact, ledger, device or "cpu")
     elif writer == MACHINE:
@@ -76,4 +71,4 @@ def _titled(program: Program, device: str | None, first: Deviation, ledger: Ledg
         title, script = hosted_script(program, device, fact, run)
     else:
         script = program_script(program, device, fact, run)
-    return textwrap.shorten(title, LONGEST, placeholder=" …"), script
+    return textwrap.shorten(title, LONGEST_TITLE, placeholder=" …"), script

@@ -10,10 +10,7 @@ from hookcheck.programs.situations.acts import Alter, Register, Remove, Trigger,
 from hookcheck.programs.situations.sites import SITES
 from hookcheck.repro.situations.noting import logs
 from hookcheck.repro.situations.reduced import Scene, raised
-from hookcheck.repro.words import how
-
-LONGEST = 120
-"""So many letters a title has at most."""
+from hookcheck.repro.words import LONGEST_TITLE, how
 
 GAPS = {
     "not fired": "a hook is not called",
@@ -39,9 +36,8 @@ def title(scene: Scene) -> str:
     assert finding is not None
     text = finding.observed if isinstance(finding.observed, str) else ""
     gap = GAPS.get(finding.gap) or text or _message(scene) or raised(finding) or how(finding)
-    return textwrap.shorten(
-        f"{' '.join((hooks, *_around(scene)))}{''.join(_besides(scene))}: {gap}", LONGEST, placeholder=" …"
-    )
+    whole = f"{' '.join((hooks, *_around(scene)))}{''.join(_besides(scene))}: {gap}"
+    return textwrap.shorten(whole, LONGEST_TITLE, placeholder=" …").rstrip(": ")
 
 
 def _function(register: str) -> str:
