@@ -15,9 +15,14 @@ from hookcheck.contract.site import EQUAL, NONE, VALUE, Site
 from hookcheck.contract.verdict import Deviation
 from hookcheck.contract.words import stated
 from hookcheck.programs.program import Program
-from hookcheck.repro.words import how, title_of_program, under
+from hookcheck.repro.words import called, how, title_of_program, under
 from hookcheck.topology.contexts import CONTEXTS
-from hookcheck.topology.model import Within
+from hookcheck.topology.model import Apply, Within
+from hookcheck.topology.ops.arithmetic import Add
+from hookcheck.topology.ops.inplace import ScaleInplace
+from hookcheck.topology.ops.reduction import MaxOver
+from hookcheck.topology.ops.tensors import AsTensor
+from hookcheck.topology.tree import Ref
 
 from .cases import LINEAR
 
@@ -73,3 +78,11 @@ def test_each_context_has_words(mode: str) -> None:
     (words,) = under(replace(LINEAR, main=(Within(mode, LINEAR.main[:1]),)))
     assert words.split()[0] in ("under", "in", "on", "after", "with", "called")
     assert "_" not in words or mode in words
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [(MaxOver(0, False), "max"), (ScaleInplace(2.0), "mul_"), (AsTensor("sparse COO"), "to_sparse"), (Add(), "add")],
+)
+def test_an_operation_is_called_as_in_torch(op: Any, name: str) -> None:
+    assert called(Apply("y", op, (Ref("x"), Ref("z")))) == name

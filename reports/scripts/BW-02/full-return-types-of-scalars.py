@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of maxover: TypeError: constructor requires a …"""
+"""register_full_backward_hook on a module of max: TypeError: constructor requires a sequence."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

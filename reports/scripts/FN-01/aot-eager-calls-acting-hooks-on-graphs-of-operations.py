@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on a module of astensor: the hook is called twice, not once."""
+"""register_module_forward_hook on a module of as_nested_tensor: the hook is called twice, …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

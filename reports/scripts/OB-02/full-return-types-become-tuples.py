@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of maxover: a hook that returns None changes y."""
+"""register_full_backward_hook on a module of max: a hook that returns None changes y."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_hook on a module of ConvTranspose2d and scaleinplace: the hook is called never, …"""
+"""register_hook on a module of ConvTranspose2d and mul_: the hook is called never, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on a module of select and scaleinplace: the gradient is wrong."""
+"""retain_grad on a module of select and mul_: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html
 
 import torch

@@ -33,8 +33,9 @@ from hookcheck.repro.question import (
     Question,
 )
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Composite, Module, Sequential, Topology, Within, statements
+from hookcheck.topology.model import Apply, Composite, Module, Sequential, Topology, Within, statements
 from hookcheck.topology.primitive import Layer, Primitive
+from hookcheck.topology.source import expression
 
 LONGEST_TITLE = 120
 """So many characters a title has at most."""
@@ -201,8 +202,14 @@ def _class(module: Module) -> str:
 
 def _parts(module: Composite) -> list[str]:
     layers = [type(child).__name__ for _, child in module.children if isinstance(child, Layer)]
-    ops = [type(s.op).__name__.lower() for s in module.body if hasattr(s, "op")]
+    ops = [called(s) for s in module.body if isinstance(s, Apply)]
     return list(dict.fromkeys([*layers, *ops]))
+
+
+def called(statement: Apply) -> str:
+    """The function that an operation calls first, or for an operator the name of the operation."""
+    function = re.search(r"\w+(?=\()", statement.op.source(*map(expression, statement.args)))
+    return function[0] if function else type(statement.op).__name__.lower()
 
 
 def derivation(case: Case, asked: Question) -> str:
