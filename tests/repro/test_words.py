@@ -73,6 +73,14 @@ def test_contexts_are_named_once_in_their_order() -> None:
     assert under(LINEAR) == []
 
 
+def test_what_makes_the_call_is_a_context_too() -> None:
+    call, backward = LINEAR.main
+    compiled = replace(LINEAR, main=(replace(call, context="compile_eager"), backward))
+    assert under(compiled) == ["under torch.compile"]
+    ahead = replace(LINEAR, main=(replace(call, context="module_compile_aot_eager"), backward))
+    assert under(ahead) == ["under Module.compile"]
+
+
 @pytest.mark.parametrize("mode", CONTEXTS)
 def test_each_context_has_words(mode: str) -> None:
     (words,) = under(replace(LINEAR, main=(Within(mode, LINEAR.main[:1]),)))

@@ -38,6 +38,13 @@ def _at_once(kind: HookKind, asked: Question) -> bool:
     return asked.relation == CLOSE and kind.call in (kinds.FORWARD, kinds.FORWARD_PRE)
 
 
+def wrong_without(case: Case, asked: Question) -> bool:
+    """Whether a value is as wrong without hooks, so that the script needs none."""
+    if asked.place != VALUE or asked.relation != CLOSE or not case.kind.observes:
+        return False
+    return case.same_gradients and same(case.plain.values, case.observed.values)
+
+
 class Hooking:
     """The lines that register the hooks of a case, and functions that they need (``helpers``).
 
@@ -84,17 +91,13 @@ class Hooking:
         kind, asked = self.kind, self.asked
         if kind.scope == "run" or (asked.place == ERROR and self.case.plain.raised):
             return []
-        if asked.place == VALUE and asked.relation == CLOSE and kind.observes and self._as_without():
-            return []  # what is wrong without hooks as well needs none
+        if wrong_without(self.case, asked):
+            return []
         if kind.scope in ("module", "global"):
             return self._on_modules()
         if kind.scope in ("leaf", "leaves"):
             return self._on_leaves()
         return self._on_outputs()
-
-    def _as_without(self) -> bool:
-        """Whether the run without hooks gives the same."""
-        return self.case.same_gradients and same(self.case.plain.values, self.case.observed.values)
 
     def _on_modules(self) -> list[str]:
         kind, asked = self.kind, self.asked

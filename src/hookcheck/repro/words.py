@@ -15,6 +15,7 @@ from hookcheck.contract.words import Stated
 from hookcheck.hooks.kinds import FORWARD, FORWARD_PRE, RETAINED, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.programs.program import Program
+from hookcheck.repro.hooking import wrong_without
 from hookcheck.repro.question import (
     ALIVE,
     CALLS,
@@ -33,7 +34,7 @@ from hookcheck.repro.question import (
     Question,
 )
 from hookcheck.repro.sighting import Sighting
-from hookcheck.topology.model import Apply, Composite, Module, Sequential, Topology, Within, statements
+from hookcheck.topology.model import Apply, Call, Composite, Module, Sequential, Topology, Within, statements
 from hookcheck.topology.primitive import Layer, Primitive
 from hookcheck.topology.source import expression
 
@@ -62,7 +63,8 @@ def title(sighting: Sighting, asked: Question) -> str:
         where, run = (what, case.plain) if sighting.symptom.unhooked else (f"{hooked} on {what}", case.observed)
         return textwrap.shorten(f"{where}: {run.raised}", LONGEST_TITLE, placeholder=" …").rstrip(": ")
     if asked.relation == CLOSE:
-        return f"{what}: {asked.path} is wrong"
+        where = what if wrong_without(case, asked) else f"{hooked} on {what}"
+        return f"{where}: {asked.path} is wrong"
     return f"{hooked} on {what}: a hook that returns None changes {asked.path}"
 
 
@@ -103,24 +105,26 @@ UNDER: Mapping[str, str] = {
     "dtensor": "on DTensors",
     "vjp": "under torch.func.vjp",
     "dual_inputs": "on tensors with tangents",
-    "module_compile": "under Module.compile",
     "compiler_disable": "under torch.compiler.disable",
     "after_compile": "after torch.compile",
     "compiled_autograd": "under compiled autograd",
     "is_grads_batched": "with is_grads_batched",
 }
-"""How titles say that a network is in a context; of those of torch.compile their names say it."""
+"""How titles say that a network is in a context; of those that compile their names say it."""
 
 
 def under(topology: Topology) -> list[str]:
-    """In what contexts a network runs, in the order in which they are written, each once."""
-    modes = dict.fromkeys(s.mode for s in statements(topology) if isinstance(s, Within))
-    return list(dict.fromkeys(map(_under, modes)))
+    """In what contexts a network runs or is called, in the order in which they are written, each once."""
+    modes = [
+        s.mode if isinstance(s, Within) else s.context for s in statements(topology) if isinstance(s, (Within, Call))
+    ]
+    return list(dict.fromkeys(map(_under, filter(None, modes))))
 
 
 def _under(mode: str) -> str:
-    if mode.startswith("compile_"):
-        return "under torch.compile"
+    for name, words in (("compile_", "under torch.compile"), ("module_compile", "under Module.compile")):
+        if mode.startswith(name):
+            return words
     return UNDER.get(mode) or f"under {mode.replace('_', ' ')}"
 
 
