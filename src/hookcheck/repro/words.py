@@ -80,9 +80,9 @@ def title_of_program(program: Program, first: Deviation) -> str:
 
 
 def _about(program: Program) -> str:
-    """The function that the source of a program names first, as people call it; its chapter where it names none."""
-    named = re.search(r"\b(?:torch|copy)(?:\.\w+)+", program.source)
-    if named is None:
+    """The one function that the source of a program names, as people call it; its chapter if it names none or several."""
+    named = re.findall(r"\b(?:torch|copy)(?:\.\w+)+", program.source)
+    if len(named) != 1:
         return program.chapter.replace("-", " ")
     last = named[0].rpartition(".")[2]
     return last if last.startswith("register_") else named[0]
