@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""EmbeddingBag: net.weight.grad is wrong."""
+"""register_module_forward_hook on EmbeddingBag under torch.compile: net.weight.grad is wrong."""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Tanh: x.grad is wrong."""
+"""register_module_forward_pre_hook on Tanh under torch.compile: x.grad is wrong."""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""MultiheadAttention: x0.grad is wrong."""
+"""register_module_full_backward_hook on MultiheadAttention: x0.grad is wrong."""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""a module of ELU and sum: x.grad is wrong."""
+"""register_module_full_backward_hook on a module of ELU and sum: x.grad is wrong."""
 
 import torch
 from torch import nn

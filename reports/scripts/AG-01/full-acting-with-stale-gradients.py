@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""a module of Softsign: x.grad is wrong."""
+"""register_module_full_backward_hook on a module of Softsign: x.grad is wrong."""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Embedding: net.weight.grad is wrong."""
+"""register_module_full_backward_pre_hook on Embedding under vmap: net.weight.grad is wrong."""
 
 import torch
 from torch import nn

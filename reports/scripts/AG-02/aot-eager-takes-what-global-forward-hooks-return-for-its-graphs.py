@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""EmbeddingBag: y is wrong."""
+"""register_module_forward_hook on EmbeddingBag under torch.compile: y is wrong."""
 
 import torch
 from torch import nn

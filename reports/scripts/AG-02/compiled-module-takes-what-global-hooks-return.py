@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Tanh: y is wrong."""
+"""register_module_forward_pre_hook on Tanh under torch.compile: y is wrong."""
 
 import torch
 from torch import nn

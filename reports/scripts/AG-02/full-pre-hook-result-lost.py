@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""Linear: g[0] is wrong."""
+"""register_module_full_backward_pre_hook on Linear: g[0] is wrong."""
 
 import torch
 from torch import nn

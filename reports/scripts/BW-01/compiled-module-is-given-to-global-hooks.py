@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_hook on Linear: it is given another module."""
+"""register_module_full_backward_hook on Linear under torch.compile: it is given another module."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -25,5 +25,5 @@ def run(experiment):
 
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control, "the control fails"
-raise SystemExit(0 if experiment else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if not control else 0 if experiment else 1)

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on Linear: RuntimeError: You are trying to call the hook of a dead …"""
+"""register_backward_hook on Linear in a replica of DataParallel: RuntimeError: You are …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import sys

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on a module of as_nested_tensor: a call of the first hook …"""
+"""register_module_forward_pre_hook on a module of as_nested_tensor under torch.compile: a …"""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on EmbeddingBag: a call of the first hook is not followed …"""
+"""register_module_forward_pre_hook on EmbeddingBag under torch.compile: a call of the first …"""
 
 import torch
 from torch import nn

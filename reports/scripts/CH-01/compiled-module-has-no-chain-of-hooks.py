@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on Tanh: a call of the first hook is not followed by …"""
+"""register_module_forward_pre_hook on Tanh under torch.compile: a call of the first hook is …"""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on Linear under no_grad: it is given another module."""
+"""register_module_forward_pre_hook on Linear under no_grad under torch.compile: it is given …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on EmbeddingBag: it is given another module."""
+"""register_module_forward_hook on EmbeddingBag under torch.compile: it is given another module."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -26,5 +26,5 @@ def run(register):
 expected = (2, 1)  # a gradient has the shape of its tensor
 control, experiment = run("register_full_backward_hook"), run("register_backward_hook")
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_hook on a module of Linear: grad_input[0] is wrong."""
+"""register_module_full_backward_hook on a module of Linear under vmap: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

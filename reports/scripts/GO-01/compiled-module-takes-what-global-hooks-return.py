@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_pre_hook on Tanh: grad_output[0] is wrong."""
+"""register_module_full_backward_pre_hook on Tanh under torch.compile: grad_output[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on a module of Linear under no_grad: RuntimeError: You are trying …"""
+"""register_backward_hook on a module of Linear under no_grad in a replica of DataParallel: …"""
 # https://github.com/pytorch/pytorch/issues/65335
 
 import sys

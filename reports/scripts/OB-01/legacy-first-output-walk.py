@@ -28,5 +28,5 @@ def run(hooked):
 
 control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
-assert control is None, "the control fails"
-raise SystemExit(0 if experiment is None else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control is not None else 0 if experiment is None else 1)

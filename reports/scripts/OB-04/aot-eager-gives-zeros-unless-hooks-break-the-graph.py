@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on a module of Linear: a hook that returns None changes …"""
+"""register_backward_hook on a module of Linear under Module.compile: a hook that returns …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

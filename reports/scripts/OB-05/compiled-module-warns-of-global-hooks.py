@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_backward_hook on Linear warns although the hook returns None: Using …"""
+"""register_module_backward_hook on Linear under torch.compile warns although the hook …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module warns although the hook returns None: …"""
+"""register_full_backward_hook on a module under fully_shard warns although the hook returns …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings

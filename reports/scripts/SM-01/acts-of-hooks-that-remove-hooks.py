@@ -34,5 +34,5 @@ def run(experiment):
 expected = ["first", "second"]
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == ["first"], "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != ["first"] else 0 if experiment == expected else 1)

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_hook on a module of Linear: the hook is called once, not never."""
+"""register_hook on a module of Linear under Module.compile: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

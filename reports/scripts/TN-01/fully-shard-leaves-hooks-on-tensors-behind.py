@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_hook on MultiheadAttention: the hook is called never, not once."""
+"""register_hook on MultiheadAttention under fully_shard: the hook is called never, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

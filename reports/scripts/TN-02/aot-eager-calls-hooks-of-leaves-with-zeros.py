@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of Linear: the hook is called once, not never."""
+"""register_post_accumulate_grad_hook on a module of Linear under Module.compile: the hook is …"""
 
 import torch
 from torch import nn

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of Linear under no_grad: the hook is called …"""
+"""register_post_accumulate_grad_hook on a module of Linear under no_grad under …"""
 
 import torch
 from torch import nn

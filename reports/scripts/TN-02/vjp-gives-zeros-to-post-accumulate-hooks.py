@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of RMSNorm and Sigmoid: the hook is called …"""
+"""register_post_accumulate_grad_hook on a module of RMSNorm and Sigmoid under …"""
 
 import torch
 from torch import nn

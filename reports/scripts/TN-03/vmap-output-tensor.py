@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_hook on Linear: the hook is called never, not once."""
+"""register_hook on Linear under vmap: the hook is called never, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

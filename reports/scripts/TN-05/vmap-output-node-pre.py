@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_prehook on Linear: the hook is called never, not once."""
+"""register_prehook on Linear under vmap: the hook is called never, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.register_prehook.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of Linear: the gradient is a Tensor, not None."""
+"""register_multi_grad_hook on a module of Linear under Module.compile: the gradient is a …"""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on Linear: the gradient is None, not a Tensor."""
+"""register_multi_grad_hook on Linear under fully_shard: the gradient is None, not a Tensor."""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch
@@ -46,5 +46,5 @@ def run(experiment):
 expected = "Tensor"  # its gradient is computed
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

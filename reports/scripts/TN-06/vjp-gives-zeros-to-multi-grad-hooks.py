@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of RMSNorm and Sigmoid: the gradient is a Tensor, not …"""
+"""register_multi_grad_hook on a module of RMSNorm and Sigmoid under torch.func.vjp: the …"""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch
@@ -56,5 +56,5 @@ def run(experiment):
 expected = "NoneType"  # no gradient is computed there
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
-assert control == expected, "the control fails"
-raise SystemExit(0 if experiment == expected else 1)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

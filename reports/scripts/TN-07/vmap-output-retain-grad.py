@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on Embedding: a gradient is retained never, not once."""
+"""retain_grad on Embedding under vmap: a gradient is retained never, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html
 
 import torch
