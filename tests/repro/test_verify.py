@@ -168,6 +168,13 @@ def test_what_cannot_be_installed_is_a_skip(tmp_path: Path, monkeypatch: pytest.
     assert (outcome.verdict, outcome.why) == (SKIP, "cannot install: no such wheel")
 
 
+def test_of_much_that_uv_says_the_last_words_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_uv(tmp_path, monkeypatch, f'test "$1" = venv && exit 0; echo {"address/of/a/wheel " * 30}>&2; exit 1')
+    with pytest.raises(NoEnvironment) as raised, environment(release_named("2.6.0")):
+        pass
+    assert str(raised.value) == "… " + " ".join(["address/of/a/wheel"] * 15)
+
+
 def test_a_python_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_uv(tmp_path, monkeypatch, "echo no interpreter >&2; exit 1")
     words = r"^uv finds no Python 3\.11, or cannot use it \(put one on PATH\): no interpreter$"

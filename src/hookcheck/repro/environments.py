@@ -109,4 +109,10 @@ def _run(command: list[str], settings: dict[str, str]) -> None:
     except subprocess.TimeoutExpired:
         raise NoEnvironment(f"uv took more than {LIMIT} s") from None
     if done.returncode:
-        raise NoEnvironment(" ".join(done.stderr.split())[-300:] or f"uv ended with exit code {done.returncode}")
+        raise NoEnvironment(_end(done.stderr) or f"uv ended with exit code {done.returncode}")
+
+
+def _end(text: str) -> str:
+    """The words with which a text ends, some 300 letters of it."""
+    said = " ".join(text.split())
+    return said if len(said) <= 300 else f"… {said[-300:].partition(' ')[2]}"
