@@ -26,7 +26,7 @@ from hookcheck.repro.editing import source
 from hookcheck.repro.heading import FAILS
 from hookcheck.repro.issue import _other_codes
 from hookcheck.repro.program import GIVEN, program_script, varying
-from hookcheck.repro.said import OBSERVED, amount, may_hide
+from hookcheck.repro.said import OBSERVED, amount, facts, may_hide
 from hookcheck.repro.writing import (
     FAILURE,
     NESTED,
@@ -367,3 +367,8 @@ def test_how_much_is_observed(expected: str, observed: str, how_much: str) -> No
     said = f"ahead{STATES}[]{OBSERVED}[]\nfact{STATES}{expected}{OBSERVED}{observed}\n"
     assert amount(said, "fact") == how_much
     assert amount(said, "another") == ""
+
+
+def test_what_torch_prints_is_no_fact() -> None:
+    said = "ERROR: expected to be in states [2] but current state is 1\nfirst: expected 1, observed 1\n"
+    assert facts(said) == ["first"]

@@ -19,7 +19,7 @@ from hookcheck.repro.alone import PACKAGE, Alone, alone
 from hookcheck.repro.contrast import STATES, contrasted, moved, once, otherwise
 from hookcheck.repro.heading import LACKS, LONGEST, TOO_LONG
 from hookcheck.repro.raising import raising
-from hookcheck.repro.said import amount, facts_of, failing, last, raised, stated
+from hookcheck.repro.said import amount, facts, facts_of, failing, last, raised
 from hookcheck.repro.search import WITHOUT, InTime, Run, Search
 from hookcheck.repro.slicing import sliced
 from hookcheck.repro.syntax import is_fact, reads
@@ -129,7 +129,7 @@ def _controlled(search: Search, text: str, short: str) -> Iterator[str]:
     """The scripts of a fact with another one ahead of it, or with itself without a hook, that is so."""
     text = past(text, search.fact, search.ended, failing)
     said = search.ended(text)[1]
-    ahead = facts_of(said, search.fact) or stated(said)[:-1]  # another fact may end it before
+    ahead = facts_of(said, search.fact) or facts(said)[:-1]  # another fact may end it before
     whole = [name for name in ahead if name != search.fact and search.passes(said, name)]
     names = list(dict.fromkeys(reversed(whole)))
     yield from (search.script(of, name) for of, name in _on_the_way(search, text, short, names[:NEAREST]))

@@ -12,7 +12,7 @@ from hookcheck.repro.writing import NESTED, TENSOR
 
 def facts_of(said: str, fact: str) -> list[str]:
     """The names of the facts that a script said ahead of one."""
-    names = stated(said)
+    names = facts(said)
     return names[: names.index(fact)] if fact in names else []
 
 
@@ -29,12 +29,13 @@ OBSERVED = ", observed "
 
 def failing(said: str) -> str:
     """The name of the fact that a script ended with."""
-    return (stated(said) or [""])[-1]
+    return (facts(said) or [""])[-1]
 
 
-def stated(said: str) -> list[str]:
-    """The names of all facts that a script said, in their order."""
-    return [line.partition(STATES)[0] for line in said.split("\n") if STATES in line]
+def facts(said: str) -> list[str]:
+    """The names of all facts that a script said, in their order; torch may print lines of its own among them."""
+    parts = (line.partition(STATES) for line in said.split("\n"))
+    return [name for name, _, values in parts if OBSERVED in values]
 
 
 def raised(said: str, fact: str) -> str:

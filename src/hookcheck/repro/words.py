@@ -81,7 +81,7 @@ def title_of_program(program: Program, first: Deviation) -> str:
 
 def _about(program: Program) -> str:
     """The one function that the source of a program names, as people call it; else its chapter."""
-    named = re.findall(r"\b(?:torch|copy)(?:\.\w+)+", program.source)
+    named: list[str] = re.findall(r"\b(?:torch|copy)(?:\.\w+)+", program.source)
     if len(named) != 1:
         return program.chapter.replace("-", " ")
     last = named[0].rpartition(".")[2]
