@@ -16,7 +16,7 @@ from hookcheck.models.cuts import Cuts
 from hookcheck.models.judging import hooked
 from hookcheck.models.reach import reachable
 from hookcheck.models.reference import agree
-from hookcheck.models.result import Remark
+from hookcheck.models.result import Remark, times
 from hookcheck.models.same_under import CONTEXTS, around, offered
 from hookcheck.models.step import ModelStep, ModelUse
 from hookcheck.oracle.tolerance import coarsest
@@ -87,7 +87,7 @@ def _differences(eager: ModelStep, other: ModelStep, values: bool) -> Iterator[t
     for path in {**before, **after}:
         due, seen = len(before.get(path, ())), len(after.get(path, ()))
         if due != seen:
-            counts.setdefault(f"called {_times(seen)} and not {_times(due)}", []).append(path)
+            counts.setdefault(f"called {times(seen)} and not {times(due)}", []).append(path)
     for text, paths in counts.items():
         yield text, tuple(paths)
     if not counts and [e.path for e in eager.seen.events] != [e.path for e in other.seen.events]:
@@ -101,10 +101,6 @@ def _differences(eager: ModelStep, other: ModelStep, values: bool) -> Iterator[t
                 apart.setdefault(word, []).append(path)
     for text, paths in apart.items():
         yield text, tuple(path for path in before if path in paths)
-
-
-def _times(count: int) -> str:
-    return {0: "never", 1: "once"}.get(count, f"{count} times")
 
 
 def _by_path(events: Iterable[Event]) -> dict[str, list[Event]]:

@@ -113,8 +113,8 @@ class OwnHook:
     @property
     def called_as_due(self) -> str:
         """How often it was called, in words."""
-        due = "" if self.due in (None, self.called) else f" and not {_times(self.due or 0)}"
-        return f"called {_times(self.called)}{due}"
+        due = "" if self.due in (None, self.called) else f" and not {times(self.due or 0)}"
+        return f"called {times(self.called)}{due}"
 
     def __str__(self) -> str:
         """All of it."""
@@ -129,7 +129,8 @@ def _calls(count: int) -> str:
     return "one call" if count == 1 else f"{count} calls"
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
+    """How often something is called."""
     return {0: "never", 1: "once"}.get(count, f"{count} times")
 
 

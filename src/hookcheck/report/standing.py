@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,10 +71,6 @@ class Span:
 
     verdict: ShownVerdict
     places: tuple[int, ...]
-
-
-Standings = Mapping[tuple[str, str], Sequence[KindStanding]]
-"""For each clause and hook kind that it speaks of: how it stands in each run."""
 
 
 def standings(archive: Archive) -> dict[tuple[str, str], list[KindStanding]]:

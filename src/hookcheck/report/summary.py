@@ -28,6 +28,7 @@ from hookcheck.contract.verdict import (
 from hookcheck.record.model import CORPUS, Record
 from hookcheck.report.accounts import Account, accounts, some
 from hookcheck.report.bounds import statement
+from hookcheck.report.prose import many
 from hookcheck.report.signs import BY_COST
 
 CAUSES = 3
@@ -135,28 +136,28 @@ def _sentences(record: Record) -> Iterator[str]:
     causes = new_causes(record)
     cut_short = "" if footer.complete else f"the run was cut short ({footer.stopped}); so far "
     yield (
-        f"torch {header.torch.version} on {header.device}: {cut_short}{_many(new, 'new deviation')} "
-        f"({_many(len(causes), 'cause')}), {_many(len(deviating) - new, 'known deviation')} "
-        f"({_many(len(entries), 'cause')}), {_many(conforming, 'cell')} conforming, {silent:,} with nothing to judge"
+        f"torch {header.torch.version} on {header.device}: {cut_short}{many(new, 'new deviation')} "
+        f"({many(len(causes), 'cause')}), {many(len(deviating) - new, 'known deviation')} "
+        f"({many(len(entries), 'cause')}), {many(conforming, 'cell')} conforming, {silent:,} with nothing to judge"
         + (f", {ended:,} crashed or timed out" if ended else "")
     )
-    many = bool(causes[CAUSES:])
-    yield from _grouped(causes) if many else map(_alone, causes)
+    crowded = bool(causes[CAUSES:])
+    yield from _grouped(causes) if crowded else map(_alone, causes)
     known = Counter(COSTS[d.gap] for case in record.cases for d in case.deviations if d.ledger)
-    if known and not many:
+    if known and not crowded:
         yield f"known deviations of cases, costliest first: {_costs(known)}"
     outcomes = ", ".join(f"{footer.counts[name]:,} {name}" for name in OUTCOMES)
-    explored = _many(footer.explored, "new topology", "new topologies")
-    yield f"{_many(footer.counts['planned'], 'case')}: {outcomes}; and {explored}"
-    if (said := statement(footer.explored, explored_faults(record))) and not many:
+    explored = many(footer.explored, "new topology", "new topologies")
+    yield f"{many(footer.counts['planned'], 'case')}: {outcomes}; and {explored}"
+    if (said := statement(footer.explored, explored_faults(record))) and not crowded:
         yield said
     unjudged_by = Counter(clause for case in record.cases for clause in case.unjudged)
     if unjudged_by and not causes:
-        most = ", ".join(f"{id} in {_many(cases, 'case')}" for id, cases in unjudged_by.most_common(UNJUDGED))
-        more = f", and {_many(len(unjudged_by) - UNJUDGED, 'more clause')}" if len(unjudged_by) > UNJUDGED else ""
+        most = ", ".join(f"{id} in {many(cases, 'case')}" for id, cases in unjudged_by.most_common(UNJUDGED))
+        more = f", and {many(len(unjudged_by) - UNJUDGED, 'more clause')}" if len(unjudged_by) > UNJUDGED else ""
         yield f"not judged, since nobody can foretell what is right: {most}{more}"
     collected = accounts(record.cases)
-    named = (CRASHED, TIMED_OUT) if many else (NOT_RUN, CRASHED, TIMED_OUT) if causes else OUTCOMES
+    named = (CRASHED, TIMED_OUT) if crowded else (NOT_RUN, CRASHED, TIMED_OUT) if causes else OUTCOMES
     for outcome in (name for name in OUTCOMES if name != RAN and name in named):
         reasons = sorted((a for a in collected if a.outcome == outcome), key=lambda account: -account.cases)
         if reasons:
@@ -173,7 +174,7 @@ def _costs(counts: Mapping[str, int]) -> str:
 def _alone(cause: NewCause) -> str:
     """A new cause in a sentence."""
     return (
-        f"new: {cause.clause}, {cause.gap}, in {_many(cause.cases, 'case')} "
+        f"new: {cause.clause}, {cause.gap}, in {many(cause.cases, 'case')} "
         f"({some(cause.families, 'families', 2)}; {some(cause.kinds, 'hook kinds', 2)}); "
         f"for one see: {copied(f'hookcheck explain {cause.topology}')}"
     )
@@ -185,12 +186,12 @@ def _grouped(causes: tuple[NewCause, ...]) -> Iterator[str]:
     for group in groups[:GROUPS]:
         group.sort(key=lambda cause: -cause.cases)
         (first, *others), more = group[:GROUPS], len(group) - GROUPS
-        named = [f"{first.clause} in {_many(first.cases, 'case')}", *(f"{c.clause} in {c.cases:,}" for c in others)]
-        yield f"new, {first.gap}: {', '.join(named)}" + (f", and {_many(more, 'more clause')}" if more > 0 else "")
+        named = [f"{first.clause} in {many(first.cases, 'case')}", *(f"{c.clause} in {c.cases:,}" for c in others)]
+        yield f"new, {first.gap}: {', '.join(named)}" + (f", and {many(more, 'more clause')}" if more > 0 else "")
     if rest := [cause for group in groups[GROUPS:] for cause in group]:
         costs = _costs(Counter(COSTS[cause.gap] for cause in rest))
         everything = copied("hookcheck summary RECORD --format json")
-        yield f"and {_many(len(rest), 'more new cause')} ({costs}); all: {everything}"
+        yield f"and {many(len(rest), 'more new cause')} ({costs}); all: {everything}"
     widest = max(causes, key=lambda cause: cause.cases)
     one = copied(f"hookcheck explain {widest.topology}")
     yield f"most cases show {widest.clause}, {widest.gap}; for one see: {one}"
@@ -201,18 +202,9 @@ def _unspecified(record: Record) -> frozenset[str]:
 
 
 def _reasons(outcome: str, reasons: list[Account]) -> str:
-    first = f"{outcome}: {reasons[0].reason} ({_many(reasons[0].cases, 'case')})"
+    first = f"{outcome}: {reasons[0].reason} ({many(reasons[0].cases, 'case')})"
     others = reasons[1:]
     if not others:
         return first
-    cases = _many(sum(account.cases for account in others), "case")
-    return f"{first}, and {_many(len(others), 'more reason')} ({cases})"
-
-
-def _many(count: int, noun: str, plural: str = "") -> str:
-    """A count with its noun.
-
-    >>> _many(1, "case"), _many(2000, "case")
-    ('1 case', '2,000 cases')
-    """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    cases = many(sum(account.cases for account in others), "case")
+    return f"{first}, and {many(len(others), 'more reason')} ({cases})"
