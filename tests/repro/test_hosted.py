@@ -44,6 +44,7 @@ def test_what_deviates_first_in_the_record_has_a_short_script(clause: str, fact:
     limits(text.rstrip("\n"))
     assert executed(text)[0] == 1
     assert title.startswith(fact.partition(": ")[0])
+    assert ": not as stated: " in title
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ HOSTS = {
 
 
 def hosted_script(program: Program, device: str | None, fact: str, run: Run) -> tuple[str, str]:
-    """The title and the script of what a clause on hosts states: ``host: clause``, or of one of its facts.
+    """The title and the script of what is not so on a host: ``fact`` is ``host: clause``, or one of that one's facts.
 
     Raises:
         HookcheckError: no script shows it.
@@ -84,7 +84,7 @@ def hosted_script(program: Program, device: str | None, fact: str, run: Run) -> 
     text = script_of(of, device, about, run, _collected(hosts, host, kind, one))
     if run(text)[0] != 1:
         raise HookcheckError(f"no script that shows {program.id} ({fact}) can be written yet")
-    return f"{host}: {one.chapter}: {about}", text
+    return f"{host}: {about}: not as stated: {one.statement}", text
 
 
 def _release(version: str) -> tuple[int, ...]:
