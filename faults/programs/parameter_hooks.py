@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -88,6 +89,18 @@ def _swapping_keeps_hooks() -> Patch:
     return replaced(torch.utils, "swap_tensors", make)
 
 
+def _unpickling_makes_tables() -> Patch:
+    def make(original: Any) -> Any:
+        def rebuild(*args: Any) -> Any:
+            parameter = original(*args)
+            parameter._post_accumulate_grad_hooks = OrderedDict()
+            return parameter
+
+        return rebuild
+
+    return replaced(torch._utils, "_rebuild_parameter", make)
+
+
 FAULTS = (
     Fault("conversions make new parameters", _conversion_makes_parameters, ("PH-01", "U-14"), kinds=()),
     Fault("setting .data drops hooks", _data_drops_hooks, ("PH-01", "PH-02", "U-14"), kinds=()),
@@ -117,6 +130,13 @@ FAULTS = (
         lambda: added(Parameter, "register_hook", lambda self, hook: RemovableHandle({})),
         ("PH-01", "PH-02", "PH-03", "PH-04", "PH-05", "PH-07", "PH-08", "PH-09", "PH-10"),
         kinds=(),
+    ),
+    Fault(
+        "a parameter from a pickle has a table of post-accumulate-grad hooks",
+        _unpickling_makes_tables,
+        ("PH-07",),
+        kinds=(),
+        since="2.3",
     ),
     Fault(
         "a gradient stays what it is where its parameter is converted",

@@ -66,7 +66,7 @@ COMPILED = {
         {**_OPTIMIZED, **OPTIMIZED},
         before={
             (2, 4): dict.fromkeys(
-                ("RG-06", "PH-05", "PH-11"),
+                ("RG-06", "PH-05", "PH-07: program", "PH-11"),
                 "an OptimizedModule takes no parameter of a name that the module in it has",
             ),
             (2, 6): {"SZ-13": "an OptimizedModule could not be pickled, and said so"},

@@ -221,7 +221,7 @@ TEMPORARY = {
 }
 SWAPPED = {
     "PH-07: calls of register_hook after swapping, where there was no hook": (
-        "a parameter from a pickle has an empty table of hooks, which swapping leaves behind as it does one with hooks"
+        "a parameter from a pickle has an empty table of hooks, which swapping leaves behind, as PH-07 says"
     )
 }
 WRAPPED = dict.fromkeys(

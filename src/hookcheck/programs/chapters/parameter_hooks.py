@@ -7,6 +7,7 @@ leaf that is handed to an operation.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -194,11 +195,13 @@ def hooks_can_be_registered_after_swapping(check: Check) -> None:
     kinds: dict[str, Any] = {"register_hook": lambda log: lambda grad: log.append(grad.tolist())}
     kinds["register_post_accumulate_grad_hook"] = lambda log: lambda weight: log.append(weight.grad.tolist())
     for kind, hook in kinds.items():
-        for before in ("no hook", "a hook"):
+        for before in ("no hook", "a hook", "a parameter from a pickle"):
             net: Any = nn.Linear(1, 1, bias=False)
             log: list[Any] = []
             if before == "a hook":
                 getattr(net.weight, kind)(hook([]))
+            if before == "a parameter from a pickle":  # which has an empty table of hooks
+                net.weight = pickle.loads(pickle.dumps(net.weight))
             _swapping(lambda net: net.to(torch.float64))(net)
             getattr(net.weight, kind)(hook(log))
             _step(net)
