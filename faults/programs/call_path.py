@@ -44,6 +44,13 @@ def _unregistered(option: str) -> Fault:
 
 FAULTS = (
     Fault(
+        "log_prob of an adaptive softmax is computed past the hooks of its head",
+        lambda: edited(
+            torch.nn.AdaptiveLogSoftmaxWithLoss, "log_prob", ("self.head(input)", "self.head.forward(input)")
+        ),
+        ("CP-10",),
+    ),
+    Fault(
         "an encoder is called past its hooks where it has a padding mask",
         lambda: _called_plainly(lambda module: isinstance(module, torch.nn.TransformerEncoder)),
         ("CP-09",),

@@ -147,6 +147,11 @@ FAULTS = (
         lambda: _of("checkpoint", ("gen.throw(e)", "pass")),
         ("CK-30",),
     ),
+    fault(
+        "checkpoint: the context of the first pass is left without the error",
+        lambda: _of("checkpoint", ("gen.throw(e)", "gen.close(); raise")),
+        ("CK-30",),
+    ),
     fault("composable checkpoint: keyword arguments are lost", lambda: _composable(KEYWORDS), ("CK-29",)),
     fault(
         "composable checkpoint: context_fn is not heard",

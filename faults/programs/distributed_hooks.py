@@ -7,14 +7,16 @@ from typing import Any
 
 import torch
 
-from ..engine import Fault, replaced
+from ..engine import Fault, added, replaced
 from ..registering import edited
 from .state_dict_hooks import Patch, registering, silenced
+
+WRAPPER = torch.nn.parallel.DistributedDataParallel
 
 
 def _wrapper(name: str, *changes: tuple[str, str]) -> Patch:
     """Edits a method of DistributedDataParallel."""
-    return edited(torch.nn.parallel.DistributedDataParallel, name, *changes)
+    return edited(WRAPPER, name, *changes)
 
 
 def _join(name: str, *changes: tuple[str, str]) -> Patch:
@@ -139,6 +141,11 @@ EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
         ("DD-11",),
     ),
     ("hands on gradients twice", _gradients_twice, ("DD-07",)),
+    (
+        "clones no output where it looks for unused parameters",
+        lambda: added(WRAPPER, "_ddp_sink_clone", property(lambda self: False, lambda self, value: None)),
+        ("DD-08",),
+    ),
     (
         "has hooks of parameters replace nothing",
         lambda: registering("register_hook", silenced, torch.Tensor),

@@ -9,7 +9,7 @@ from torch.autograd.function import FunctionCtx
 
 from ..autograd import on_tensors
 from ..engine import Fault, replaced
-from ..registering import Hook
+from ..registering import Hook, edited
 from .saved_tensors_hooks import pairs
 from .state_dict_hooks import Patch
 
@@ -113,4 +113,11 @@ FAULTS = (
     Fault("an inference tensor can be given a Node", _given_a_node, ("IP-12",), kinds=(), since="1.10"),
     Fault("a product in place goes past autograd", _unseen, ("IP-11",), kinds=()),
     Fault("custom_bwd does nothing", _untold, ("AU-12",), kinds=(), since="2.4"),
+    Fault(
+        "custom_bwd has the usual dtype",
+        lambda: edited(torch.amp, "custom_bwd", ("dtype=args[0]._dtype,", "")),
+        ("AU-12",),
+        kinds=(),
+        since="2.4",
+    ),
 )

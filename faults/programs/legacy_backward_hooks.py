@@ -5,8 +5,15 @@ from __future__ import annotations
 import torch
 
 from ..engine import Fault, calling, fetched, replaced
+from ..registering import call
 
 FAULTS = (
+    Fault(
+        "legacy hooks: what a partial binds is lost",
+        lambda: call(("_WrappedHook(hook, self)", "_WrappedHook(getattr(hook, 'func', hook), self)")),
+        ("LB-03",),
+        since="2.1",
+    ),
     Fault(
         "legacy hooks: no warning says that gradients are missing",
         lambda: replaced(

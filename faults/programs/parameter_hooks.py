@@ -101,7 +101,26 @@ def _unpickling_makes_tables() -> Patch:
     return replaced(torch._utils, "_rebuild_parameter", make)
 
 
+def _left_behind(name: str) -> Patch:
+    """What a method makes of a tensor that has hooks leads to it no more."""
+
+    def make(original: Any) -> Any:
+        def made_anew(self: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(self, *args, **kwargs)
+            return result.detach().requires_grad_() if self._backward_hooks else result
+
+        return made_anew
+
+    return replaced(torch.Tensor, name, make)
+
+
 FAULTS = (
+    *(
+        Fault(
+            f"{name} leaves a tensor behind that has hooks", lambda name=name: _left_behind(name), ("PH-12",), kinds=()
+        )
+        for name in ("contiguous", "to")
+    ),
     Fault("conversions make new parameters", _conversion_makes_parameters, ("PH-01", "U-14"), kinds=()),
     Fault("setting .data drops hooks", _data_drops_hooks, ("PH-01", "PH-02", "U-14"), kinds=()),
     Fault(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch.nn.utils import prune
 
-from ..engine import Fault
+from ..engine import Fault, replaced
 from ..registering import edited, everywhere
 from .state_dict_hooks import Patch, together
 
@@ -24,7 +26,23 @@ def _past_items() -> Patch:
     )
 
 
+def _past_the_class() -> Patch:
+    """A parameter that is assigned goes past a method of the class of its module."""
+
+    def make(original: Any) -> Any:
+        def put(self: Any, name: str, value: Any) -> None:
+            if isinstance(value, torch.nn.Parameter):
+                return torch.nn.Module.register_parameter(self, name, value)
+            original(self, name, value)
+            return None
+
+        return put
+
+    return replaced(torch.nn.Module, "__setattr__", make)
+
+
 FAULTS = (
+    Fault("an assignment of a parameter goes past its class", _past_the_class, ("RG-07",), since="2.0"),
     Fault(
         "a parameter registration hook is skipped where a tensor is pruned",
         lambda: edited(

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from ..engine import Fault, replaced
+from ..registering import edited
 from .state_dict_hooks import Patch
 
 
@@ -51,6 +52,25 @@ def _stepping(name: str) -> Patch:
 
 
 FAULTS = (
+    Fault(
+        "metadata come to a state dict when its hooks have run",
+        lambda: edited(
+            nn.Module,
+            "state_dict",
+            ("destination._metadata[prefix[:-1]] = local_metadata\n", "pass\n"),
+            ("return destination", "destination._metadata[prefix[:-1]] = local_metadata\n    return destination"),
+        ),
+        ("SD-20",),
+        kinds=(),
+        since="2.0",
+    ),
+    Fault(
+        "what is loaded has no metadata",
+        lambda: edited(nn.Module, "load_state_dict", ("state_dict._metadata = metadata", "pass")),
+        ("SD-20",),
+        kinds=(),
+        since="2.0",
+    ),
     Fault("loading fills a lazy module with zeros", _lost, ("HT-14",), kinds=()),
     Fault("keys without a dot are passed over", _unheard, ("SD-19",), (), "1.13"),
     *(

@@ -31,6 +31,20 @@ FAULTS = (
         )
     ),
     Fault(
+        "a deep copy of a GraphModule has its meta after hooks have run",
+        lambda: edited(
+            GraphModule,
+            "__deepcopy__",
+            ("res.meta = ", "meta = "),
+            ("in res.meta:", "in meta:"),
+            ("res.meta[", "meta["),
+            ("return res", "res.meta = meta\n    return res"),
+        ),
+        ("HO-15",),
+        kinds=(),
+        since="2.7",
+    ),
+    Fault(
         "a deep copy of a GraphModule shares tables of hooks",
         lambda: edited(
             GraphModule,

@@ -39,6 +39,6 @@ LOADED_BY_NAME = ("PH-03", "PH-06", "PH-08", "U-14")
 """What loads a state that has a weight alone."""
 
 NO_LOADING = dict.fromkeys(
-    (*LOADED, *LOADED_BY_NAME, "PH-11", "SV-01"),
+    (*LOADED, *LOADED_BY_NAME, "PH-11", "SD-20: program", "SV-01"),
     "remove_spectral_norm leaves a hook behind by which loading fails, as clauses on state dicts show",
 )

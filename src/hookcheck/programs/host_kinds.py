@@ -164,7 +164,9 @@ ON_NO_HOST = {
     "HD-02": "it is about tensors; what it says of a parameter is not so on a plain module either",
     "EX-03": "it is about an operation written in Python, and makes no module",
     "GL-14": "it is about the tables of hooks on all modules, and makes no module",
-    **dict.fromkeys(("PH-09", "PH-10"), "it is about leaves, and makes no module"),
+    **dict.fromkeys(("PH-09", "PH-10", "PH-12"), "it is about tensors, and makes no module"),
+    "CP-10": "the parts of an adaptive softmax are made by torch itself",
+    "RG-07": "its module is of a class of its own",
     "HT-14": "it goes through the lazy classes of torch, of which it looks at the attributes",
     "OP-25": "its optimizer is of a class of its own",
 }

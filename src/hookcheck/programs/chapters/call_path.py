@@ -222,3 +222,35 @@ def one_shot_hooks_work(check: Check) -> None:
         order = check.works(f"two calls with a {kind}", ran)
         if order is not None:
             check.order(f"hooks of two calls with a {kind}", order, ["once", "other", "next call", "other"])
+
+
+@program("CP-10", PROMISE, since="1.7", source=f"{EVERY_CALL}; torch.nn.AdaptiveLogSoftmaxWithLoss")
+def hooks_in_an_adaptive_softmax_run(check: Check) -> None:
+    """Hooks on what an AdaptiveLogSoftmaxWithLoss is made of run once each in a call, in ``log_prob`` and in
+    ``predict``, which compute with what the hooks return."""
+    # Classes 0 and 1 have logits of their own, 2 and 3 share the third of the head, which the tail divides among them.
+    softmax: Any = nn.AdaptiveLogSoftmaxWithLoss(2, 4, [2], div_value=1.0)
+    x, parts, log = torch.ones(1, 2), ("head", "tail.0", "tail.0.0", "tail.0.1"), list[str]()
+    modules = dict(softmax.named_modules())
+    logits = {"head": torch.zeros(1, 3), "tail.0": torch.zeros(1, 2)}
+    for name in parts:
+        modules[name].register_forward_pre_hook(noting(log, f"+{name}"))
+        modules[name].register_forward_hook(noting(log, f"-{name}"))
+    for name in logits:
+        modules[name].register_forward_hook(lambda module, args, output, name=name: logits[name])
+    head, tail = ["+head", "-head"], ["+tail.0", "+tail.0.0", "-tail.0.0", "+tail.0.1", "-tail.0.1", "-tail.0"]
+    probabilities = softmax.log_prob(x).exp()
+    check.order("log_prob: hooks", log, [*head, *tail])
+    check.equal("log_prob: probabilities", probabilities, [[1 / 3, 1 / 3, 1 / 6, 1 / 6]])
+    log.clear()
+    output, loss = softmax(x, torch.tensor([3]))
+    check.order("a call: hooks", log, [*tail, *head])
+    check.equal("a call: output and loss", [output.exp(), (-loss).exp()], [[1 / 6], 1 / 6])
+    for what, first, due, hooks in (
+        ("of the tail", [0.0, 0.0, 9.0], 3, [*head, *tail]),
+        ("of the head", [0.0, 9.0, 0.0], 1, head),
+    ):
+        logits.update({"head": torch.tensor([first]), "tail.0": torch.tensor([[0.0, 9.0]])})
+        log.clear()
+        check.equal(f"predict: a class {what}", softmax.predict(x), [due])
+        check.order(f"predict: hooks, where the class is {what}", log, hooks)

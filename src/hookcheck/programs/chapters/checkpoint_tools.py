@@ -92,18 +92,21 @@ def _of_form(form: str) -> Callable[[Any, dict[str, Any]], Run]:
 
 
 @contextmanager
-def _noted(log: list[Any], name: str) -> Iterator[None]:
-    """Notes that a context is entered, and left."""
+def _noted(log: list[Any], name: str, errors: list[str]) -> Iterator[None]:
+    """Notes that a context is entered, and left, and by which error."""
     log.append(f"enter {name}")
     try:
         yield
+    except BaseException as error:
+        errors.append(type(error).__name__)
+        raise
     finally:
         log.append(f"leave {name}")
 
 
-def _contexts(log: list[Any]) -> Callable[[], Any]:
-    """A ``context_fn`` whose contexts note that they are entered, and left."""
-    return lambda: (_noted(log, "first"), _noted(log, "second"))
+def _contexts(log: list[Any], errors: list[str]) -> Callable[[], Any]:
+    """A ``context_fn`` whose contexts note that they are entered, and left, and by which errors."""
+    return lambda: (_noted(log, "first", errors), _noted(log, "second", errors))
 
 
 def _power() -> Any:
@@ -118,7 +121,7 @@ def contexts_and_keywords(check: Check) -> None:
     for form in _forms():
         for mode in ("grad mode", "no grad mode"):
             log, given, module, x = list[Any](), list[Any](), _power(), leaf()
-            run = _of_form(form)(module, {"context_fn": _contexts(log)})
+            run = _of_form(form)(module, {"context_fn": _contexts(log, [])})
             module.register_forward_pre_hook(
                 lambda module, args, kwargs, log=log, given=given: (log.append("pre-hook"), given.append(kwargs))[1],
                 with_kwargs=True,
@@ -153,13 +156,15 @@ def errors_of_hooks_leave_the_contexts(check: Check) -> None:
                 if len(calls) == number:
                     raise ValueError("refused")
 
-            run = _of_form(form)(module, {"context_fn": _contexts(log)})
+            errors = list[str]()
+            run = _of_form(form)(module, {"context_fn": _contexts(log, errors)})
             module.register_forward_pre_hook(refuse)
             left: list[Any] = []
+            met: list[str] = []
             try:
                 run(leaf()).backward()
             except ValueError:
-                left = log[-2:]  # while the error is there, with all frames that it came through
+                left, met = log[-2:], [*errors]  # while the error is there, with all frames that it came through
             what = f"{form}, in the {name} pass"
             log.clear()
             calls[:] = [None] * 2
@@ -169,6 +174,8 @@ def errors_of_hooks_leave_the_contexts(check: Check) -> None:
             check.order(f"{what}: contexts of the next call", log[::2], ["enter first", "enter second"])
             check.calls(f"{what}: calls of the next call", len(calls) - 2, 2)
             check.order(f"{what}: the context", left, [f"enter {name}", f"leave {name}"])
+            if form == NON_REENTRANT:  # what is made of hooks leaves it in a hook, which is told of no error
+                check.equal(f"{what}: the error that the context is left by", met, ["ValueError"])
 
 
 @program("CK-31", PROMISE, since="2.6", source=f"{CHECKPOINT}, determinism_check; torch.distributed._composable")

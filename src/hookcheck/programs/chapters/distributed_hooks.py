@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import threading
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -320,6 +321,13 @@ def hooks_get_what_the_module_gives(check: Check) -> None:
                     same = [given["b"][1] is plain, given["c"][0] is word, given["c"][1] is None]
                     check.equal(f"{name}: {time} {where}, objects", same, [True, True, True])
                 check.true(f"{name}: {time} argument", len(seen[0]) == 1 and seen[0][0] is x, "argument")
+            changed = distributed(weighted(2.0), **options)
+            changed.register_forward_hook(lambda module, args, output: output.mul_(5.0))
+            x = leaf(3.0)
+            y = check.works(f"{name}: a hook that changes the output in place", partial(changed, x))
+            if y is not None:
+                y.backward()
+                check.equal(f"{name}: the output that it changed, and the gradient", [y, x.grad], [[30.0], [10.0]])
 
 
 @program("DD-09", PIN, since="1.10", source=f"{DISTRIBUTED}.__getstate__; undocumented")

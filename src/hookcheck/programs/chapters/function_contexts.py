@@ -317,15 +317,17 @@ def inference_tensors_have_no_node(check: Check) -> None:
         check.equal(f"{name}: has a Node", held, False)
 
 
-def doubling(device: str, states: list[Any], casts: bool, sets_up: bool) -> Any:
-    """A Function that doubles under custom_fwd and custom_bwd, and notes whether autocast is on."""
+def doubling(device: str, states: list[Any], dtypes: list[str], casts: bool, sets_up: bool) -> Any:
+    """A Function that doubles under custom_fwd and custom_bwd, and notes whether autocast is on, and to what."""
 
     def forward(*arguments: Any) -> Any:
         states.append(torch.is_autocast_enabled(device))
+        dtypes.append(str(torch.get_autocast_dtype(device)))
         return 2 * arguments[-1]
 
     def backward(ctx: Any, gradient: Any) -> Any:
         states.append(torch.is_autocast_enabled(device))
+        dtypes.append(str(torch.get_autocast_dtype(device)))
         return 2 * gradient
 
     amp: Any = torch.amp
@@ -343,10 +345,14 @@ def functions_that_know_their_autocast(check: Check) -> None:
         for casts in (False, True):
             states, x, log = list[Any](), torch.tensor([3.0], device=check.device, requires_grad=True), list[Any]()
             x.register_hook(lambda gradient, log=log: log.append(gradient.tolist()))
-            with torch.autocast(device, dtype=torch.bfloat16):
-                y = doubling(device, states, casts, way == "with setup_context").apply(x)
+            dtypes, usual = list[str](), torch.get_autocast_dtype(device)
+            lower = torch.float16 if usual == torch.bfloat16 else torch.bfloat16  # not that outside of the region
+            with torch.autocast(device, dtype=lower):
+                y = doubling(device, states, dtypes, casts, way == "with setup_context").apply(x)
             what = f"{way}, {'cast' if casts else 'as they come'}"
             check.works(f"{what}: backward", y.backward)
             if len(states) == 2:
                 check.equal(f"{what}: autocast in forward and backward", states, [not casts, not casts])
+                if not casts:
+                    check.equal(f"{what}: its dtype in forward and backward", dtypes, [str(lower)] * 2)
                 check.equal(f"{what}: hook", log, [[2.0]])

@@ -88,6 +88,12 @@ def what_the_hook_sees(check: Check) -> None:
     check.order("several hooks, then without the second", order, ["first", "second", "third", "first", "third"])
 
     seen.clear()
+    bound = net(lambda module, x: -x)
+    bound.register_backward_hook(partial(lambda word, module, gi, go: seen.append((word, gi, go)), "bound"))
+    bound(leaf(1.0)).sum().backward()
+    check.equal("what a partial is called with", seen, [("bound", ([-1],), ([1],))])
+
+    seen.clear()
     linear = nn.Linear(2, 1)
     with torch.no_grad():
         linear.weight.copy_(torch.tensor([[2.0, 3.0]]))

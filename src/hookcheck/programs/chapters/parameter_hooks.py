@@ -315,3 +315,31 @@ def a_collective_keeps_hooks(check: Check) -> None:
     with process_group(check):
         for name, exchange in exchanges.items():
             _leaf_keeps_hooks(check, name, exchange)
+
+
+@program(
+    "PH-12", PROMISE, since="1.7", source=f"{TENSOR}, 'every time a gradient with respect to the Tensor is computed'"
+)
+def what_is_made_of_a_tensor_leads_to_its_hooks(check: Check) -> None:
+    """A hook on a tensor is called once, with the gradient, where that comes through what is made of the tensor: a copy
+    in another dtype or layout, or the tensor itself where there is nothing to change."""
+    tensors: dict[str, Callable[[], Any]] = {
+        "a leaf": lambda: torch.ones(2, 2, requires_grad=True),
+        "a leaf in another order": lambda: torch.ones(2, 2).t().requires_grad_(),
+        "a result": lambda: 3 * torch.ones(2, 2, requires_grad=True),
+    }
+    makes: dict[str, Callable[[Any], Any]] = {
+        "contiguous": lambda x: x.contiguous(),
+        "to its dtype": lambda x: x.to(x.dtype),
+        "to another dtype": lambda x: x.to(torch.float64),
+        "to its device": lambda x: x.to(x.device),
+        "double": lambda x: x.double(),
+        "type": lambda x: x.type(torch.float64),
+        "clone": lambda x: x.clone(),
+    }
+    for form, tensor in tensors.items():
+        for name, make in makes.items():
+            x, log = tensor(), list[Any]()
+            x.register_hook(lambda gradient, log=log: log.append((str(gradient.dtype), gradient.tolist())))
+            (2 * make(x)).sum().backward()
+            check.order(f"{form}, {name}: calls", log, [("torch.float32", [[2.0, 2.0], [2.0, 2.0]])])

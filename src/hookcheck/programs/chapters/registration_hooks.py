@@ -254,3 +254,30 @@ def linear_takes_what_hooks_return(check: Check) -> None:
     linear.weight = nn.Parameter(torch.zeros(1, 2))
     check.order("names after remove()", list(returned), [])
     check.equal("output after remove()", linear(torch.tensor([1.0, 2.0])), [3.0])
+
+
+@program("RG-07", PIN, since="2.0", source="torch.nn.Module.__setattr__, which calls register_parameter; undocumented")
+def assignments_go_through_the_class(check: Check) -> None:
+    """A parameter that is assigned goes through ``register_parameter`` as the class of its module has it, and hooks run
+    where that hands it on."""
+    log: list[Any] = []
+
+    class Refusing(nn.Module):
+        def register_parameter(self, name: str, param: Any) -> None:
+            log.append(("method", name))
+            if name != "refused":
+                super().register_parameter(name, param)
+
+    def hook(module: Any, name: str, parameter: Any) -> None:
+        log.append(("hook", name))
+
+    empty: Any = Refusing()
+    first, second = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(2))
+    with globally("parameter_registration_hook", hook):
+        empty.a = first
+        empty.a = second
+        empty.refused = first
+        empty.a = None
+    both = [("method", "a"), ("hook", "a")]
+    check.order("what runs", log, [*both, *both, ("method", "refused"), ("method", "a")])
+    check.equal("names of parameters", list(empty._parameters), ["a"])

@@ -114,3 +114,22 @@ def states_for_a_checkpoint_take_no_step(check: Check) -> None:
                 check.order(f"{fact}: hooks that were called", log, [])
                 check.equal(f"{fact}: the weight", net.weight, weight.tolist())
                 check.equal(f"{fact}: its gradient", net.weight.grad, None)
+
+
+@program("SD-20", PIN, since="1.7", source="torch.nn.Module.state_dict, '_metadata of the returned state dict'")
+def metadata_go_with_the_state(check: Check) -> None:
+    """The metadata of a module are among those of the state dict when a hook on that runs, and a hook on loading of the
+    root gets a dict that has them all."""
+    net: Any = nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.Identity()))
+    names, log, given = sorted(name for name, _ in net.named_modules()), list[Any](), list[Any]()
+
+    def seen(name: str, module: Any, state: Any, prefix: str, metadata: Any) -> None:
+        log.append((name, state._metadata.get(prefix[:-1]) is metadata))
+
+    for name, module in net.named_modules():
+        module._register_state_dict_hook(partial(seen, name))
+    state = net.state_dict()
+    check.equal("whether the metadata of each are there by then", sorted(log), [(name, True) for name in names])
+    net._register_load_state_dict_pre_hook(lambda state, *others: given.append(sorted(getattr(state, "_metadata", []))))
+    net.load_state_dict(state)
+    check.equal("of whom the dict that is loaded has metadata", given, [names])

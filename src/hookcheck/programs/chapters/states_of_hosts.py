@@ -177,3 +177,9 @@ def a_copy_of_a_graph_module_keeps_some_hooks(check: Check) -> None:
         graph.erase_node(graph.call_function(abs, (first,)))
         first.replace_all_uses_with(first)
         check.order("hooks on the nodes of a copy", sorted({*log}), ["create", "erase", "replace"])
+    if hasattr(net, "_register_deepcopy_hook"):
+        log.clear()
+        net.meta["word"] = "mine"
+        net._register_deepcopy_hook(lambda module: log.append(module.meta.get("word")))
+        copy.deepcopy(net)
+        check.order("the meta of a copy as hooks on copies meet it", log, ["mine"])
