@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 from torch.nn import Module, Parameter
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
+from torch.optim import Optimizer
 
 from ..engine import Fault, added, replaced
 from .serialization import TABLES
@@ -99,7 +101,21 @@ def _without_pre_hooks(original: Any) -> Any:
     return setstate
 
 
+def _copies_step_plainly() -> Patch:
+    """A copy of an optimizer steps past its hooks."""
+
+    def make(original: Any) -> Any:
+        def restore(self: Any, state: Any) -> None:
+            original(self, state)
+            self.step = partial(type(self).step.__wrapped__, self)
+
+        return restore
+
+    return replaced(Optimizer, "__setstate__", make)
+
+
 FAULTS = (
+    Fault("a copy of an optimizer steps past its hooks", _copies_step_plainly, ("SZ-34",), kinds=(), since="2.0"),
     Fault("deepcopy shares tables of hooks", lambda: _deepcopies(lambda table: table), ("SZ-20", "U-13"), kinds=()),
     Fault(
         "deepcopy leaves hooks out",

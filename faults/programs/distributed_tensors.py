@@ -74,6 +74,11 @@ _FAULTS: tuple[tuple[str, Callable[[], Patch], str], ...] = (
         "DT-04",
     ),
     (
+        "distribute_module: a module may be distributed again",
+        partial(_distributing, ("if already_distributed:", "if False:")),
+        "DT-04",
+    ),
+    (
         "distribute_module: an output_fn of two arguments gets the inputs",
         partial(_distributing, ("output_fn(outputs, device_mesh)", "output_fn(inputs[0], device_mesh)")),
         "DT-04",

@@ -134,6 +134,15 @@ FAULTS = (
         kinds=(),
         since="2.1",
     ),
+    Fault(
+        "loading that assigns thaws a weight",
+        lambda: edited(
+            Module, "_load_from_state_dict", ("input_param, requires_grad=param.requires_grad", "input_param")
+        ),
+        ("U-14",),
+        kinds=(),
+        since="2.3",
+    ),
     Fault("freezing a module drops its parameters' hooks", _freezing_drops_hooks, ("PH-04",), kinds=()),
     Fault("parameters take the hooks of what they replace", _hooks_go_to_the_next, ("PH-05", "U-14"), kinds=()),
     Fault("swapping parameters keeps hooks", _swapping_keeps_hooks, ("PH-06",), kinds=(), since="2.3"),

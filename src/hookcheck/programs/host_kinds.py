@@ -166,6 +166,7 @@ ON_NO_HOST = {
     "GL-14": "it is about the tables of hooks on all modules, and makes no module",
     **dict.fromkeys(("PH-09", "PH-10", "PH-12"), "it is about tensors, and makes no module"),
     "CP-10": "the parts of an adaptive softmax are made by torch itself",
+    "SZ-34": "it goes through the classes of torch.optim",
     "RG-07": "its module is of a class of its own",
     "HT-14": "it goes through the lazy classes of torch, of which it looks at the attributes",
     "OP-25": "its optimizer is of a class of its own",

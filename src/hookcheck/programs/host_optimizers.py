@@ -96,7 +96,7 @@ NO_OPTION = {
     "OP-23: program": "it makes an optimizer that has no such option, or another one in its place",
 }
 OF_LBFGS = ("U-19", "OP-23: LBFGS: *", "OP-23: program")
-COPIED = dict.fromkeys(OF_LBFGS, "a copy of an LBFGS has no list of its parameters, and takes no step")
+COPIED = dict.fromkeys(OF_LBFGS, "a copy of an LBFGS has no list of its parameters, and takes no step, as SZ-34 says")
 
 OPTIMIZERS = {
     "with super().step()": _kind(

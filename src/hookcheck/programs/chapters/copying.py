@@ -7,6 +7,7 @@ the original. Parameters and optimizers leave their hooks behind.
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -264,3 +265,28 @@ def a_weight_is_computed_after_pickle(check: Check) -> None:
             calls.clear()
             new(torch.ones(1, 1)).sum().backward()
             check.calls(f"{kind} through {way}, after a call: hook of the parameter", len(calls), 1)
+
+
+def _loss(parameter: Any) -> Any:
+    """The square of a parameter, of which backward has run."""
+    parameter.grad = None
+    loss = (parameter**2).sum()
+    loss.backward()
+    return loss
+
+
+@program("SZ-34", PIN, since="2.0", source="copy.deepcopy and pickle of torch.optim.Optimizer; its step hooks")
+def copies_of_optimizers_step(check: Check) -> None:
+    """A copy of an optimizer, a deep one or one from a pickle, steps its parameters, between the hooks that are
+    registered on it."""
+    copies: dict[str, Any] = {"deepcopy": copy.deepcopy, "pickle": lambda of: pickle.loads(pickle.dumps(of))}
+    for kind in ("SGD", "Adam", "LBFGS"):
+        for way, copied in copies.items():
+            other = copied(getattr(torch.optim, kind)([nn.Parameter(torch.ones(1))], lr=0.25))
+            (parameter,), log = other.param_groups[0]["params"], list[str]()
+            other.register_step_pre_hook(lambda *arguments, log=log: log.append("before"))
+            other.register_step_post_hook(lambda *arguments, log=log: log.append("after"))
+            loss = check.works(f"{kind}, {way}: a step", partial(other.step, partial(_loss, parameter)))
+            if loss is not None:
+                check.order(f"{kind}, {way}: hooks", log, ["before", "after"])
+                check.true(f"{kind}, {way}: the parameter is another one then", parameter.item() < 1)

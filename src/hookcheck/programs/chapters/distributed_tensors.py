@@ -14,6 +14,7 @@ from hookcheck.contract.clause import PIN, PROMISE
 from hookcheck.probe.lazy import nn, torch
 from hookcheck.programs.chapters.parallel import scale, state_hooks_of_a_weight
 from hookcheck.programs.check import Check
+from hookcheck.programs.host_changes import offered
 from hookcheck.programs.processes import of_two, process_group
 from hookcheck.programs.program import program
 
@@ -172,6 +173,8 @@ def inputs_and_outputs_are_distributed_by_hooks(check: Check) -> None:
                 check.warns(f"{form}: deprecation", FutureWarning, distribute, "input_fn that takes two arguments")
             else:
                 distribute()
+            if offered((2, 7)):
+                check.raises(f"{form}: another time", RuntimeError, distribute, "should only be called once")
             module.register_forward_pre_hook(lambda m, args, log=log: log.append(("pre, after", kind(args[0]))))
             module.register_forward_hook(lambda m, args, y, log=log: log.append(("post, after", kind(y))))
             module.register_full_backward_hook(lambda m, gi, go, log=log: log.append((held(gi[0]), held(go[0]))))

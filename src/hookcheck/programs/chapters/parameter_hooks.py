@@ -166,6 +166,9 @@ def assignment_drops_hooks(check: Check) -> None:
     _step(net)
     check.order("hooks after loading with assign=True", log, [])
     check.equal("the gradient", net.weight.grad, [[2]])
+    net.weight.requires_grad_(False)
+    net.load_state_dict({"weight": torch.ones(1, 1)}, assign=True)
+    check.equal("whether a frozen weight requires grad, once another one is assigned", net.weight.requires_grad, False)
 
 
 @program("PH-06", PIN, since="2.3", source="torch.__future__.set_swap_module_params_on_conversion; undocumented")
