@@ -248,8 +248,34 @@ def _sharing(table: str) -> Patch:
     return replaced(nn.Module, "_replicate_for_data_parallel", make)
 
 
+def _fused_with_more_hooks() -> Patch:
+    """What is fused has each pre-hook of the first module twice."""
+
+    def make(original: Any) -> Any:
+        def helper(model: Any, names: Any, is_qat: bool, fuse: Any, *others: Any) -> None:
+            def fused(modules: list[Any], *more: Any) -> Any:
+                hooks = [*modules[0]._forward_pre_hooks.values()]
+                result = fuse(modules, *more)
+                for hook in hooks:
+                    result[0].register_forward_pre_hook(hook)
+                return result
+
+            original(model, names, is_qat, fused, *others)
+
+        return helper
+
+    return replaced(import_module("torch.ao.quantization.fuse_modules"), "_fuse_modules_helper", make)
+
+
 FAULTS = (
     Fault("deep copies of compiled modules share hooks", _compiled_copies_share_hooks, ("HO-01",), (), "2.6"),
+    Fault(
+        "fusing registers the pre-hooks of the first module twice",
+        _fused_with_more_hooks,
+        ("HO-01",),
+        kinds=(),
+        since="2.0",
+    ),
     *(
         Fault(f"a replica shares {table}", lambda table=table: _sharing(table), ("HO-13",), kinds=())
         for table in ("_modules", "_parameters", "_buffers")
