@@ -256,7 +256,7 @@ def linear_takes_what_hooks_return(check: Check) -> None:
     check.equal("output after remove()", linear(torch.tensor([1.0, 2.0])), [3.0])
 
 
-@program("RG-07", PIN, since="2.0", source="torch.nn.Module.__setattr__, which calls register_parameter; undocumented")
+@program("RG-07", PIN, since="2.0", source="torch.nn.Module.__setattr__; RemoteModule refuses parameters by it")
 def assignments_go_through_the_class(check: Check) -> None:
     """A parameter that is assigned goes through ``register_parameter`` as the class of its module has it, and hooks run
     where that hands it on."""
