@@ -128,6 +128,7 @@ def test_a_control_that_proves_nothing(said: str, proves_nothing: bool) -> None:
             "without a hook",
             "with (x.register_hook(g) if experiment else nullcontext()), suppress():",
         ),
+        ("y = [torch.compile(net)]", "without torch.compile", "y = [(torch.compile(net) if experiment else net)]"),
         ("root.backward()", "backward of 1 * root", "(root if experiment else 1 * root).backward()"),
         (
             "net.register_forward_hook(f)",

@@ -12,14 +12,14 @@ from torch import nn
 
 from hookcheck.repro.choice import ALONE, chosen, executed
 from hookcheck.repro.controls import controls
-from hookcheck.repro.due import due, due_of_leaf
-from hookcheck.repro.grown import COPY, grown
+from hookcheck.repro.due import due, due_of_leaf, dues_of_call
+from hookcheck.repro.grown import COPY, by_another_layer, grown
 from hookcheck.repro.heading import TOO_LONG
-from hookcheck.repro.network import COPIED
+from hookcheck.repro.network import COPIED, ITS_OWN
 from hookcheck.repro.overriding import at_once, overriding
 from hookcheck.repro.question import CALLS, CLOSE, COUNT, RAISED, SAME, TYPE, VALUE, Question, question
 from hookcheck.repro.script import EXPECTED_OF_CONTROL, Control, Way, script
-from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.layers.activation import Sigmoid, Tanh
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Input, Topology, statements
 from hookcheck.topology.ops.moving import Clone
@@ -131,7 +131,7 @@ def test_a_control_may_have_an_expected_number_of_its_own(
         broken.setattr(nn.Sigmoid, "forward", doubling)
         text = chosen(seen(TURNED, kind, clause)).text
         assert executed(text)[0] == 1
-    assert f"\n{EXPECTED_OF_CONTROL} = " in text
+    assert f"{EXPECTED_OF_CONTROL} = " in text
     assert executed(text)[0] == 0
     monkeypatch.setattr(torch.Tensor, "transpose", turning_twice)
     assert executed(text)[0] == 2
@@ -218,6 +218,52 @@ def test_what_is_grown_has_one_thing_more() -> None:
     assert copies == [Clone()] * len(places) + [Clone(contiguous=True)] * len(places)
 
 
+def test_another_layer_has_inputs_of_which_each_requires_grad() -> None:
+    (net,) = by_another_layer(replace(SMALL, inputs=(Input("x", (1, 2)),)))
+    assert (net.module, net.inputs) == (Tanh(), (Input("x", (1, 2), requires_grad=True),))
+    assert [*by_another_layer(TURNED)] == []
+
+
+TWO_PASSES = replace(
+    SMALL,
+    main=(Call("y", "", (Ref("x"),)), Backward((Ref("y"),), retain_graph=True), Backward((Ref("y"),))),
+)
+"""A network whose hooks on modules are called in two backwards."""
+
+
+def wrong_at_last(self: nn.Module, hook: Any) -> Any:
+    """A registration whose hook is given another gradient when it is called again."""
+    passes = iter((1, 7))
+    return REGISTER(self, lambda module, into, out: hook(module, tuple(next(passes) * g for g in into), out))
+
+
+def test_a_call_before_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Module, "register_full_backward_hook", wrong_at_last)
+    sighting = seen(TWO_PASSES, "full_backward", "GI-01")
+    asked = question(sighting)
+    assert asked.event == 1
+    before = [control for control in controls(sighting, asked) if control.value.startswith("calls[0]")]
+    assert before
+    for control in before:
+        text = script(sighting, asked, Way(control, ITS_OWN))
+        assert "return calls[0][0]" in text
+        assert executed(text)[0] == 1
+    monkeypatch.setattr(nn.Module, "register_full_backward_hook", always_wrong)
+    assert executed(text)[0] == 2
+
+
+def always_wrong(self: nn.Module, hook: Any) -> Any:
+    """A registration whose hook is given another gradient."""
+    return REGISTER(self, lambda module, into, out: hook(module, tuple(7 * g for g in into), out))
+
+
+def test_a_call_before_that_is_wrong_too_is_no_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nn.Module, "register_full_backward_hook", always_wrong)
+    sighting = seen(TWO_PASSES, "full_backward", "GI-01")
+    asked = replace(question(sighting), event=1)
+    assert [*dues_of_call(0, sighting, asked)] == []
+
+
 def acting_twice(self: nn.Module, hook: Any, **options: Any) -> Any:
     """A registration whose hook is called again with what it returned."""
     return REGISTER_PRE(self, lambda module, args: hook(module, hook(module, args)), **options)
@@ -231,7 +277,7 @@ def test_what_hooks_act_on_wrongly_is_right_without_them(monkeypatch: pytest.Mon
         broken.setattr(nn.Module, "register_forward_pre_hook", acting_twice)
         text = chosen(seen(SMALL, "acting_forward_pre", "AG-01")).text
         assert "run(hooked=False), run(hooked=True)" in text
-        assert f"\n{EXPECTED_OF_CONTROL} = " in text
+        assert f"{EXPECTED_OF_CONTROL} = " in text
         assert executed(text)[0] == 1
     assert executed(text)[0] == 0
     monkeypatch.setattr(nn.Linear, "forward", lambda module, x: nn.functional.linear(x * 3, module.weight, module.bias))

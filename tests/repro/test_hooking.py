@@ -212,13 +212,10 @@ def test_a_hook_in_a_chain_writes_down_what_it_is_given_and_acts() -> None:
     assert (
         in_a_chain(case(CHAIN, kind="acting_full_backward"), about)
         == """\
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        if link == 2 and module is net.b:
-            calls.append(grad_input)
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
-
-    return hook
+def act(link, factors, module, grad_input, grad_output):
+    if link == 2 and module is net.b:
+        calls.append(grad_input)
+    return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 """
     )
 
@@ -229,24 +226,22 @@ def acting(link, factors):
         (RAISED, ""),
         (
             of_calls(CLOSE, "", "args", "[0]", link=1),
-            "        if link == 1:\n            calls.append(args[0].clone())\n",
+            "    if link == 1:\n        calls.append(args[0].clone())\n",
         ),
-        (of_calls(COUNT, link=EVERY), "        calls.append(link)\n"),
+        (of_calls(COUNT, link=EVERY), "    calls.append(link)\n"),
     ],
 )
 def test_which_hooks_of_a_chain_write_down(about: Question, noted: str) -> None:
-    helper, hook = in_a_chain(case(kind="acting_forward_pre"), about).split("def acting(link, factor):\n")
+    helper, hook = in_a_chain(case(kind="acting_forward_pre"), about).split("def act(link, factor, module, args):\n")
     assert helper.startswith("def scaled(value, factor):\n")
-    assert hook.startswith(f"    def hook(module, args):\n{noted}        return (*(scaled(value, factor) ")
+    assert hook.startswith(f"{noted}    return (*(scaled(value, factor) ")
 
 
 def test_of_the_order_in_a_chain_on_forward_places_alone_are_written_down() -> None:
-    assert (
-        in_a_chain(case(CHAIN, kind="acting_forward"), of_calls(ORDER, link=EVERY))
-        == """\
-def acting(link):
-    return lambda module, args, output: calls.append(link)
-"""
+    registering, _, *on_each = lines(case(CHAIN, kind="acting_forward"), of_calls(ORDER, link=EVERY))
+    assert registering.endswith("(lambda *args: calls.append(0))")
+    assert sorted(line.partition("(")[2] for line in on_each) == sorted(
+        f"lambda *args: calls.append({link}){', prepend=True' * (hooking.PREPEND and link == 1)})" for link in (1, 2)
     )
 
 
@@ -261,8 +256,11 @@ def test_of_a_chain_only_the_first_hook_may_matter() -> None:
 @pytest.mark.parametrize(
     ("prepend", "on_each"),
     [
-        (True, ["    {}(acting(2, 0.125))", "    {}(acting(1, 4.0), prepend=True)"]),
-        (False, ["    {}(acting(1, 4.0))", "    {}(acting(2, 0.125))"]),
+        (
+            True,
+            ["    {}(lambda *args: act(2, 0.125, *args))", "    {}(lambda *args: act(1, 4.0, *args), prepend=True)"],
+        ),
+        (False, ["    {}(lambda *args: act(1, 4.0, *args))", "    {}(lambda *args: act(2, 0.125, *args))"]),
     ],
 )
 def test_a_chain_is_registered_in_the_order_of_its_calls(
@@ -270,7 +268,7 @@ def test_a_chain_is_registered_in_the_order_of_its_calls(
 ) -> None:
     monkeypatch.setattr(hooking, "PREPEND", prepend)
     assert lines(case(kind="acting_forward"), RAISED)[-4:] == [
-        "torch.nn.modules.module.register_module_forward_hook(acting(0, 0.5))",
+        "torch.nn.modules.module.register_module_forward_hook(lambda *args: act(0, 0.5, *args))",
         "for module in net.modules():",
         *(line.format("module.register_forward_hook") for line in on_each),
     ]
@@ -278,7 +276,7 @@ def test_a_chain_is_registered_in_the_order_of_its_calls(
 
 def test_there_are_as_many_factors_as_gradients() -> None:
     four = with_gradients(case(kind="acting_full_backward"), numbers(1, 2, 3, 4))
-    assert any("(acting(0, (2.0, 0.5, 4.0, 2.0)))" in line for line in lines(four, RAISED))
+    assert any(": act(0, (2.0, 0.5, 4.0, 2.0), *args))" in line for line in lines(four, RAISED))
 
 
 def test_torch_does_not_compile_hooks_and_names_no_module_of_its_own() -> None:

@@ -12,12 +12,13 @@ from hookcheck.contract.ledger import Ledger, applying, load
 from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.repro import reduce
 from hookcheck.repro.choice import chosen
-from hookcheck.repro.reduce import reduced, weight
+from hookcheck.repro.reduce import one_step_away, reduced, weight
 from hookcheck.repro.sighting import Symptom, sightings, unable
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import decode, encode, identify
 from hookcheck.topology.corpus import read
 from hookcheck.topology.layers.activation import Sigmoid
+from hookcheck.topology.layers.attention import MultiheadAttention
 from hookcheck.topology.layers.batch_norm import BatchNorm1d
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.layers.loss_elementwise import L1Loss
@@ -108,6 +109,32 @@ def test_a_layer_goes_without_factors_that_nothing_needs() -> None:
         return isinstance(case.module, BatchNorm1d) and case.module.eps == 0.5 and case.inputs[0].requires_grad
 
     assert reduced(topology, KINDS["full_backward"], still)[0].module == BatchNorm1d(1, eps=0.5, affine=False)
+
+
+MASKED = Topology(
+    MultiheadAttention(2, 1, sources=1, key_padding_mask="bool"),
+    (Input("x", (2, 1, 2), requires_grad=True), Input("mask", (1, 2), domain="mask"), Input("v", (2, 1, 2))),
+    (
+        Call("y", "", (Ref("x"),) * 3, (("key_padding_mask", Ref("mask")),)),
+        Backward((Ref("y", (0,)),), (Ref("v"),)),
+    ),
+)
+"""A layer that takes a mask of flags by keyword."""
+
+
+def test_a_layer_goes_without_a_mask_that_nothing_needs() -> None:
+    def still(case: Topology, hook: HookKind) -> bool:
+        return isinstance(case.module, MultiheadAttention) and case.inputs[0].requires_grad
+
+    smaller = reduced(MASKED, KINDS["full_backward"], still)[0]
+    assert isinstance(smaller.module, MultiheadAttention)
+    assert smaller.module.key_padding_mask == ""
+    assert [i.name for i in smaller.inputs if i.domain == "mask"] == []
+
+
+def test_a_mask_of_flags_stays_one() -> None:
+    domains = {i.domain for net in one_step_away(MASKED) for i in net.inputs if i.name == "mask"}
+    assert domains == {"mask"}
 
 
 def test_what_is_small_stays_as_it_is() -> None:

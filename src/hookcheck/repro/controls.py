@@ -12,8 +12,9 @@ from hookcheck.networks.case import Case
 from hookcheck.oracle.graph import Tensor
 from hookcheck.oracle.trace import trace
 from hookcheck.probe.run import lacking
-from hookcheck.repro.due import Due, due, due_of_leaf
-from hookcheck.repro.grown import grown
+from hookcheck.repro.due import Due, due, due_of_leaf, dues_of_call
+from hookcheck.repro.grown import by_another_layer, grown
+from hookcheck.repro.hooking import taken
 from hookcheck.repro.network import ONES, network
 from hookcheck.repro.overriding import overriding
 from hookcheck.repro.question import ALIVE, CALLS, ERROR, RAISED, VALUE, WARNINGS, Question, expression
@@ -43,14 +44,17 @@ def controls(sighting: Sighting, asked: Question) -> Iterator[Control]:
             yield Control(register=full.register)
     if asked.place == CALLS and asked.index and asked.argument in ("grad_input", "grad_output"):
         leaves = [i.name for i in case.topology.inputs if i.requires_grad]
-        yield from (Control(value=leaf) for leaf in leaves)
+        yield from (Control(value=f"{leaf}.grad") for leaf in leaves)
         of_leaves = ((leaf, due_of_leaf(case, leaf, asked, hooked=True)) for leaf in leaves)
-        yield from (Control(value=leaf, due=of_leaf) for leaf, of_leaf in of_leaves if of_leaf)
+        yield from (Control(value=f"{leaf}.grad", due=of_leaf) for leaf, of_leaf in of_leaves if of_leaf)
     yield from (Control(topology=near) for near in _beside(case.topology))
     for near in _beside(case.topology):
         other = due(near, sighting, asked)
         if other:
             yield Control(topology=near, due=other)
+    for event in range(asked.event):  # a call before
+        for of_call in dues_of_call(event, sighting, asked):
+            yield Control(value=taken(case.kind, of_call.asked), due=of_call)
     yield Control()
 
 
@@ -70,6 +74,7 @@ def _beside(topology: Topology) -> Iterator[Topology]:
     less = [*islice(_near(topology), NEIGHBOURS)]
     for others, own_class in ((less, False), (grown(topology), False), (grown(topology), True), (less, True)):
         yield from _fitting(topology, others, own_class)
+    yield from _fitting(topology, by_another_layer(topology), own_class=False)
 
 
 def _fitting(topology: Topology, others: Iterable[Topology], own_class: bool) -> Iterator[Topology]:

@@ -1,4 +1,5 @@
-"""What is due of a control where that is something else than of its experiment: in another network, or without hooks.
+"""What is due of a control where that is something else than of its experiment: in another network or call, or without
+hooks.
 
 A judge says what it expects of what is wrong alone. So a copy of what torch gave is spoilt, and the judge is asked.
 """
@@ -43,13 +44,37 @@ def due(topology: Topology, sighting: Sighting, asked: Question) -> Due | None:
         case = case_of(topology, sighting.case.kind, sighting.case.device)
         if case is None or case.observed.raised or any(deviating(case, clause)):
             return None
-        for observed in _spoilt(case, asked):
-            spoilt = replace(case, observed=observed)
-            for subject, located in deviating(spoilt, clause):
-                other = question(replace(sighting, case=spoilt, subject=subject, finding=located.finding))
-                if _place(other) == _place(asked):
-                    return Due(other, derivation(spoilt, other))
+        return _judged(case, sighting, asked)
     return None
+
+
+def dues_of_call(event: int, sighting: Sighting, asked: Question) -> Iterator[Due]:
+    """What may be due of another call of the same hook in the same run, none where that call is wrong as well.
+
+    A judge pairs what is due with the calls that come closest to it. So one is asked twice, the second time with the
+    call in question further off.
+    """
+    case, other = sighting.case, replace(asked, event=event)
+    with contextlib.suppress(*INVALID):
+        if _place(other) in (_place(each) for _, each in _questions(case, sighting)):
+            return
+        further_off = (replace(case, observed=observed) for observed in _spoilt(case, asked))
+        yield from filter(None, (_judged(each, sighting, other) for each in (case, *further_off)))
+
+
+def _judged(case: Case, sighting: Sighting, asked: Question) -> Due | None:
+    """What a judge expects where the question looks, of a copy of what torch gave that is wrong there."""
+    for observed in _spoilt(case, asked):
+        for spoilt, other in _questions(replace(case, observed=observed), sighting):
+            if _place(other) == _place(asked):
+                return Due(other, derivation(spoilt, other))
+    return None
+
+
+def _questions(case: Case, sighting: Sighting) -> Iterator[tuple[Case, Question]]:
+    """The case with each question about it that the clause raises."""
+    for subject, located in deviating(case, clause_named(sighting.symptom.clause)):
+        yield case, question(replace(sighting, case=case, subject=subject, finding=located.finding))
 
 
 def due_of_leaf(case: Case, name: str, asked: Question, hooked: bool) -> Due | None:

@@ -1,4 +1,7 @@
-"""Networks that have one thing more: a copy of a tensor on its way, or an input that requires grad where it did not."""
+"""Networks that have one thing more: a copy of a tensor on its way, or an input that requires grad where it did not.
+
+And those that have one layer in the place of another.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import partial
 
 from hookcheck.repro.reduce import Content, decoded, edited
 from hookcheck.topology.codec import encode
+from hookcheck.topology.layers.activation import Tanh
 from hookcheck.topology.model import Topology
 from hookcheck.topology.ops.moving import Clone
 
@@ -20,6 +24,14 @@ def grown(topology: Topology) -> Iterator[Topology]:
     yield from decoded(edited(content, _requiring_grad))
     for op in (Clone(), Clone(contiguous=True)):
         yield from decoded(edited(content, partial(_copied, encode(op))))
+
+
+def by_another_layer(topology: Topology) -> Iterator[Topology]:
+    """The network with a layer of one operation in the place of its only one, whether it runs or not."""
+    content = encode(topology)
+    if content["module"]["type"] not in ("Composite", "Sequential"):
+        inputs = [{**i, "requires_grad": True} for i in content["inputs"]]
+        yield from decoded(iter([{**content, "module": encode(Tanh()), "inputs": inputs}]))
 
 
 def _requiring_grad(part: Content) -> Iterator[Content]:

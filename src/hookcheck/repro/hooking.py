@@ -143,9 +143,6 @@ class Hooking:
         first = module if module in used else "_"  # a long name makes three lines of one
         return f"lambda {', '.join([first, *rest])}: {note}"
 
-    def _parameters(self) -> str:
-        return ", ".join(self.kind.parameters)
-
     def _note(self) -> str:
         """What a hook writes down."""
         asked = self.asked
@@ -240,15 +237,13 @@ class Hooking:
             returned = returned.replace("for i, g in enumerate(", "for factor, g in zip(factors, ")
         else:
             self.helpers = [_SCALED]
-        lines: list[str] = []
+        takes = ["link", "factors" if backward else "factor", *kind.parameters]
+        body = [*self._noting(), f"return {returned}"]
+        lines = [f"def act({', '.join(takes)}):", *(f"    {line}" for line in body), ""]
+        given = [f"lambda *args: act({link}, {factor}, *args)" for link, factor in enumerate(factors)]
         if asked.relation == ORDER and not backward:  # it does not matter what is returned
-            self.helpers, factors = [], ["", "", ""]
-            lines += ["def acting(link):", f"    return lambda {self._parameters()}: {self._noting()[0]}", ""]
-        else:
-            lines += ["def acting(link, factors):" if backward else "def acting(link, factor):"]
-            lines += [f"    def hook({self._parameters()}):", *(f"        {line}" for line in self._noting())]
-            lines += [f"        return {returned}", "", "    return hook", ""]
-        given = [f"acting({', '.join(filter(None, (str(link), str(factor))))})" for link, factor in enumerate(factors)]
+            self.helpers, lines = [], []
+            given = [f"lambda *args: calls.append({link})" for link in range(len(factors))]
         self._removing = ["handle.remove()"] if self.again else []
         handle = "handle = " if self.again else ""
         lines += [f"{handle}{self._written(hook=given[0])}", "for module in net.modules():"]

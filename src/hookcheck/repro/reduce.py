@@ -28,7 +28,7 @@ from hookcheck.topology.codec import canonical, decode, encode
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Grad, Topology, Within, size, statements, walk
 from hookcheck.topology.ops.elementwise import Pow
 from hookcheck.topology.source import source
-from hookcheck.topology.values import parameter_shapes, values
+from hookcheck.topology.values import WHOLE, parameter_shapes, values
 
 Content = Any
 """A topology, or a part of one, as JSON has it."""
@@ -202,6 +202,7 @@ def _contents(content: Content) -> Iterator[Content]:
     yield from _passed_by(content)
     yield from edited(content, _without_an_item)
     yield from _without_argument(content)
+    yield from _without_keyword(content)
     yield from edited(content, _without_a_field)
     yield from edited(content, _without_parameters)
     for large in sorted(set(_numbers(content)), reverse=True):
@@ -244,7 +245,8 @@ def _without_an_item(part: Content) -> Iterator[Content]:
 
 def _without_a_field(part: Content) -> Iterator[Content]:
     if isinstance(part, dict):
-        for name in sorted(_optional(part.get("type", "")) & part.keys()):
+        whole = {"domain"} if part.get("domain") in WHOLE else set()  # a layer that takes a mask takes no numbers
+        for name in sorted(_optional(part.get("type", "")) & part.keys() - whole):
             yield {key: item for key, item in part.items() if key != name}
 
 
@@ -348,3 +350,16 @@ def _without_argument(content: Content) -> Iterator[Content]:
             for s in content["main"]
         ]
         yield {**content, "module": {**module, "takes": [*takes[:i], *takes[i + 1 :]]}, "main": main}
+
+
+def _without_keyword(content: Content) -> Iterator[Content]:
+    """A root that is a layer with a keyword argument less, in the layer and in its calls."""
+    module = content["module"]
+    for name in sorted(_optional(module["type"]) & module.keys()):
+        main = [
+            {**s, "kwargs": [pair for pair in s["kwargs"] if pair[0] != name]} if "kwargs" in s else s
+            for s in content["main"]
+        ]
+        if main != content["main"]:
+            layer = {key: item for key, item in module.items() if key != name}
+            yield {**content, "module": layer, "main": main}

@@ -75,7 +75,7 @@ def further_removals(tree: ast.Module) -> Iterator[Removal]:
     nodes = [*ast.walk(tree)]
     for ways in (
         _other_hosts, _other_calls, _originals, _blocks, _keywords, _entries, _statements, _inner_registrations,
-        _other_kinds,
+        _other_kinds, _uncompiled,
     ):  # fmt: skip
         yield from ways(nodes)
 
@@ -156,6 +156,12 @@ def _other_kinds(nodes: list[ast.AST]) -> Iterator[Removal]:
         owner = by_name[word].owner
         for other in (name for name, kind in by_name.items() if kind.owner == owner and name not in words):
             yield Removal(f"with {other}", instead=tuple((n, _renamed(n, other)) for n in uses))
+
+
+def _uncompiled(nodes: list[ast.AST]) -> Iterator[Removal]:
+    """What is compiled is used as it is."""
+    for call in (n for n in nodes if isinstance(n, ast.Call) and _function(n) == "torch.compile" and n.args):
+        yield Removal("without torch.compile", instead=((call, written(call.args[0])),))
 
 
 def _named(nodes: list[ast.AST], word: str) -> list[ast.Constant | ast.Attribute]:

@@ -60,8 +60,8 @@ EXPECTED_OF_CONTROL = "expected_of_control"
 @dataclass(frozen=True)
 class Control:
     """What must pass: the run without hooks (``hooked``), with another function that registers (``register``), with
-    another network (``topology``), of which something else may be ``due``, or another value of the same run
-    (``value``); empty where there is none of these."""
+    another network (``topology``), of which something else may be ``due``, or another ``value`` of the same run, by
+    the expression that gives it; empty where there is none of these."""
 
     hooked: bool = False
     register: str = ""
@@ -118,7 +118,7 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     case = sighting.case
     judged = _Judged(case, asked)
     if way.control.value:
-        value = judged.result.replace(taken(case.kind, asked), f"{way.control.value}.grad")
+        value = judged.result.replace(taken(case.kind, asked), way.control.value)
         way = replace(way, control=replace(way.control, value=value))
     other = way.control.topology
     hooking = Hooking(case, asked, way.everywhere, _register(way), again=other is not None)
@@ -305,7 +305,11 @@ def _verdict(way: Way, asked: Question, judged: _Judged, case: Case, why: str) -
     lines = [f"expected = {judged.expected}  # {why}"[:WIDTH]] if judged.expected and "expected" in judged.holds else []
     holds = of_control.holds
     if "expected" in holds and control.due:
-        lines.append(f"{EXPECTED_OF_CONTROL} = {of_control.expected}  # {control.due.why}"[:WIDTH])
+        names, values = ["expected", EXPECTED_OF_CONTROL], [judged.expected, of_control.expected]
+        if why != control.due.why or not lines:
+            lines.append(f"{EXPECTED_OF_CONTROL} = {of_control.expected}  # {control.due.why}"[:WIDTH])
+        else:
+            lines = [f"{', '.join(names)} = {', '.join(values)}  # {why}"[:WIDTH]]
         holds = holds.replace("expected", EXPECTED_OF_CONTROL)
     both = f"control, experiment = {first}, {second}"
     if control.value:
