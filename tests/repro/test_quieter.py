@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
+from hookcheck.repro.quieter import uncalled, uncleared, unhooked, unlooked, unneeded, unpaired, untried
 
 REGISTERING = """def hook(module, args):
     return args
@@ -56,6 +56,13 @@ f()"""
         (unhooked, "net.register_forward_hook(lambda *args: 1)\ng()", None),
         (unhooked, "handle = net.register_forward_hook(lambda *args: None)", None),
         (unhooked, 'check.works("a", lambda: net.register_forward_hook(lambda *args: None))', None),
+        (unneeded, "net = nn.Linear(1, 1)\nnet.a, net.b = a, b\nnet.register_forward_hook(f)\ng(a)", "g(a)"),
+        (unneeded, "net = nn.Linear(1, 1)\nnet.register_forward_hook(f)\nnet(a)", None),
+        (unneeded, "net = nn.Linear(1, 1)\nh = net.register_forward_hook(f)\ng(h)", None),
+        (unneeded, "net = nn.Linear(1, 1)\nadd(net.register_forward_hook(f))\ng(a)", None),
+        (unneeded, "net = nn.Linear(1, 1)\nnet.a = a\ng(a)", None),  # nothing of hooks
+        (unneeded, "a = f()\na.register_hook(g)\nb.backward()", None),  # a may be a part of its graph
+        (uncleared, "if a:\n    b = []\n    b.clear()\n    c()", "if a:\n    b = []\n    c()"),
         (uncalled, REGISTERING, REGISTERING.partition("\n\n\n")[2].replace("(hook)", "(lambda *args: None)")),
         (uncalled, f"{REGISTERING}\nnet(1)", None),  # that calls it
         (uncalled, REGISTERING.replace("(hook)", "(hook, hook)"), None),

@@ -1,8 +1,12 @@
-"""A text with less of what a sound torch does not notice: looks that nobody reads, hooks that do nothing."""
+"""A text with less of what a sound torch does not notice: looks that nobody reads, hooks that do nothing.
+
+Those on modules that nobody calls as well.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from hookcheck.repro.editing import written
@@ -84,6 +88,45 @@ def _registers(call: ast.Call) -> bool:
 
 def _does_nothing(value: ast.expr) -> bool:
     return isinstance(value, ast.Lambda) and isinstance(value.body, ast.Constant) and value.body.value is None
+
+
+MODULE = re.compile(r"(?:torch\.)?nn\.[A-Z]\w+")
+"""A class of torch's modules."""
+
+CLEARED = re.compile(r"(?m)^(( *)(\w+) = \[\]\n)\2\3\.clear\(\)\n")
+"""A list that is emptied when it is made."""
+
+
+def unneeded(text: str) -> str | None:
+    """The text without modules that are made, given parts and hooks, and used nowhere."""
+    scopes = Scopes(text)
+    for (_, name), statement, value in scopes.given():
+        if not (isinstance(statement.targets[0], ast.Name) and isinstance(value, ast.Call)):
+            continue
+        uses = [_statement(scopes, load) for key, loads in scopes.loads.items() if key[1] == name for load in loads]
+        hooked = any(isinstance(use, ast.Expr) for use in uses)
+        if hooked and MODULE.fullmatch(written(value.func)) and all(_furnishes(use, name) for use in uses):
+            return without(text, set[int]().union(*map(lines_of, [statement, *uses])))
+    return None
+
+
+def _statement(scopes: Scopes, node: ast.AST) -> ast.stmt:
+    return next(part for part in scopes.above(node) if isinstance(part, ast.stmt))
+
+
+def _furnishes(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement gives a module of that name parts or a hook, and does no more."""
+    if isinstance(statement, ast.Expr):
+        call = statement.value
+        return isinstance(call, ast.Call) and _registers(call) and written(call.func).startswith(f"{name}.")
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = [part for target in targets for part in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return bool(parts) and all(written(part).startswith(f"{name}.") for part in parts)
+
+
+def uncleared(text: str) -> str:
+    """The text without what empties a list as soon as it is made."""
+    return CLEARED.sub(r"\1", text)
 
 
 def uncalled(text: str) -> str | None:

@@ -13,7 +13,7 @@ from hookcheck.repro.contrast import STATES, ended, lists_what_is_wrong, vain
 from hookcheck.repro.heading import LONGEST
 from hookcheck.repro.inlining import inlined, plainer
 from hookcheck.repro.opening import left_open
-from hookcheck.repro.quieter import uncalled, unhooked, unlooked, unpaired, untried
+from hookcheck.repro.quieter import uncalled, uncleared, unhooked, unlooked, unneeded, unpaired, untried
 from hookcheck.repro.said import OBSERVED, amount, facts_of, failing, is_so, last, may_hide, raised
 from hookcheck.repro.simpler import simpler
 from hookcheck.repro.slicing import sliced
@@ -152,7 +152,7 @@ class Search:
         """The shortest text that shows it."""
         turned: tuple[Change, ...] = (self.turned, self._sliced, self._simpler)
         short = self.changed(text, *turned, *turned, self._sliced, *self.smaller, self._sliced, self._simpler)
-        return self.changed(short, lambda text: ended(text, self.fact), self._simpler)
+        return self.changed(short, lambda text: ended(text, self.fact), unneeded, uncleared, self._simpler)
 
     def opened(self, text: str, longest: int = LONGEST) -> str:
         """The text with its contexts left open, and with less besides, where its script is longer otherwise."""
