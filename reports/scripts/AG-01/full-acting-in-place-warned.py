@@ -25,24 +25,22 @@ def run(hooked):
     x = torch.tensor(1.0, requires_grad=True)
     if hooked:
 
-        def acting(link, factors):
-            def hook(module, grad_input, grad_output):
-                return tuple(
-                    None if g is None else factor * g for factor, g in zip(factors, grad_input)
-                )
+        def act(link, factors, module, grad_input, grad_output):
+            return tuple(
+                None if g is None else factor * g for factor, g in zip(factors, grad_input)
+            )
 
-            return hook
-
-        torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+        torch.nn.modules.module.register_module_full_backward_hook(
+            lambda *args: act(0, (2.0,), *args)
+        )
         for module in net.modules():
-            module.register_full_backward_hook(acting(1, (4.0,)))
-            module.register_full_backward_hook(acting(2, (0.03125,)))
+            module.register_full_backward_hook(lambda *args: act(1, (4.0,), *args))
+            module.register_full_backward_hook(lambda *args: act(2, (0.03125,), *args))
     net(x).backward()
     return x.grad.item()
 
 
-expected = 0.0625  # chain rule: ELU, then Sum
-expected_of_control = 1.0  # chain rule: ELU, then Sum
+expected, expected_of_control = 0.0625, 1.0  # chain rule: ELU, then Sum
 control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
 if not abs(control - expected_of_control) <= 5e-04:

@@ -23,33 +23,30 @@ class Net(nn.Module):
         return self.m2(x)
 
 
-def run(experiment):
+def run(hooked):
     net = Net()
     x = torch.tensor(1.0, requires_grad=True)
+    if hooked:
 
-    def acting(link, factors):
-        def hook(module, grad_input, grad_output):
+        def act(link, factors, module, grad_input, grad_output):
             return tuple(
                 None if g is None else factor * g for factor, g in zip(factors, grad_input)
             )
 
-        return hook
-
-    handle = torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
-    for module in net.modules():
-        module.register_full_backward_hook(acting(1, (4.0,)))
-        module.register_full_backward_hook(acting(2, (0.03125,)))
+        torch.nn.modules.module.register_module_full_backward_hook(
+            lambda *args: act(0, (2.0,), *args)
+        )
+        for module in net.modules():
+            module.register_full_backward_hook(lambda *args: act(1, (4.0,), *args))
+            module.register_full_backward_hook(lambda *args: act(2, (0.03125,), *args))
     net(x).backward()
-    if experiment:
-        leaked["h0"].backward()
-    handle.remove()
+    leaked["h0"].backward()
     return x.grad.item()
 
 
-expected = 1.015625  # chain rule: Softsign
-expected_of_control = 0.015625  # chain rule: Softsign
-control, experiment = run(experiment=False), run(experiment=True)
+expected, expected_of_control = 1.015625, 1.25  # chain rule: Softsign
+control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
-if not abs(control - expected_of_control) <= 5e-04:
+if not abs(control - expected_of_control) <= 6e-04:
     raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

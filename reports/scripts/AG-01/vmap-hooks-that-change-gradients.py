@@ -16,29 +16,31 @@ def on_a_batch_of_one(function, arg):
     return y[0]
 
 
-def run(experiment):
+def run(hooked):
     net = nn.Embedding(1, 1)
     nn.init.constant_(net.weight, 1.0)
+    if hooked:
 
-    def acting(link, factors):
-        def hook(module, grad_output):
+        def act(link, factors, module, grad_output):
             return tuple(
                 None if g is None else factor * g for factor, g in zip(factors, grad_output)
             )
 
-        return hook
-
-    torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
-    for module in net.modules():
-        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
-        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
-    (on_a_batch_of_one(net, torch.tensor(0)) if experiment else net(torch.tensor(0))).backward()
+        torch.nn.modules.module.register_module_full_backward_pre_hook(
+            lambda *args: act(0, (2.0,), *args)
+        )
+        for module in net.modules():
+            module.register_full_backward_pre_hook(lambda *args: act(2, (0.03125,), *args))
+            module.register_full_backward_pre_hook(
+                lambda *args: act(1, (4.0,), *args), prepend=True
+            )
+    on_a_batch_of_one(net, torch.tensor(0)).backward()
     return net.weight.grad[0, 0].item()
 
 
-expected = 0.25  # chain rule: Embedding
-control, experiment = run(experiment=False), run(experiment=True)
+expected, expected_of_control = 0.25, 1.0  # chain rule: Embedding
+control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
-if not abs(control - expected) <= 5e-04:
+if not abs(control - expected_of_control) <= 5e-04:
     raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -20,21 +20,23 @@ def run(experiment):
     net = nn.EmbeddingBag(1, 1)
     nn.init.constant_(net.weight, 1.0)
 
-    def acting(link, factor):
-        def hook(module, args, output):
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
+    def act(link, factor, module, args, output):
+        return (
+            tuple(scaled(o, factor) for o in output)
+            if isinstance(output, tuple) and not hasattr(output, "_fields")
+            else scaled(output, factor)
+        )
 
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    handle = torch.nn.modules.module.register_module_forward_hook(
+        torch.compiler.disable(lambda *args: act(0, 0.5, *args))
+    )
     for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+        module.register_forward_hook(torch.compiler.disable(lambda *args: act(2, 0.125, *args)))
+        module.register_forward_hook(
+            torch.compiler.disable(lambda *args: act(1, 4.0, *args)), prepend=True
+        )
     y = (torch.compile(net, backend="aot_eager") if experiment else net)(torch.tensor([[0]]))
+    handle.remove()
     return y[0, 0].item()
 
 

@@ -20,17 +20,19 @@ def run(experiment):
     net = nn.Tanh()
     x = torch.tensor(1.0, requires_grad=True)
 
-    def acting(link, factor):
-        def hook(module, args):
-            return (*(scaled(value, factor) for value in args[:1]), *args[1:])
+    def act(link, factor, module, args):
+        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
 
-        return hook
-
-    torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0, 0.5)))
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(lambda *args: act(0, 0.5, *args))
+    )
     for module in net.modules():
-        module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+        module.register_forward_pre_hook(torch.compiler.disable(lambda *args: act(2, 0.125, *args)))
+        module.register_forward_pre_hook(
+            torch.compiler.disable(lambda *args: act(1, 4.0, *args)), prepend=True
+        )
     y = (torch.compile(net, backend="eager") if experiment else net)(x)
+    handle.remove()
     return y.item()
 
 

@@ -16,18 +16,15 @@ def run(experiment):
     nn.init.constant_(net.weight, 1.0)
     x = torch.tensor([1.0]) if experiment else torch.tensor([1.0], requires_grad=True)
 
-    def acting(link, factors):
-        def hook(module, grad_output):
-            return tuple(
-                None if g is None else factor * g for factor, g in zip(factors, grad_output)
-            )
+    def act(link, factors, module, grad_output):
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_output))
 
-        return hook
-
-    handle = torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0,)))
+    handle = torch.nn.modules.module.register_module_full_backward_pre_hook(
+        lambda *args: act(0, (2.0,), *args)
+    )
     for module in net.modules():
-        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
-        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
+        module.register_full_backward_pre_hook(lambda *args: act(2, (0.03125,), *args))
+        module.register_full_backward_pre_hook(lambda *args: act(1, (4.0,), *args), prepend=True)
     g = torch.autograd.grad(net(x), net.weight, allow_unused=True)
     handle.remove()
     return g[0][0, 0].item()

@@ -11,36 +11,30 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 5):
     raise SystemExit(3)
 
 
-def on_a_batch_of_one(function, *args):
-    y = torch.vmap(function, randomness="same")(*(arg[None] for arg in args))
-    return tuple(each[0] for each in y) if isinstance(y, tuple) else y[0]
-
-
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
+def on_a_batch_of_one(function, arg):
+    y = torch.vmap(function, randomness="same")(arg[None])
+    return y[0]
 
 
 def run(experiment):
     net = nn.Linear(1, 1, bias=False)
-    with torch.no_grad():
-        net.weight.copy_(torch.tensor([[1.0]]))
+    nn.init.constant_(net.weight, 1.0)
     x = torch.tensor([1.0])
 
-    def acting(link, factors):
-        def hook(module, grad_output):
-            return tuple(scaled(g, factors[i % len(factors)]) for i, g in enumerate(grad_output))
+    def act(link, factors, module, grad_output):
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_output))
 
-        return hook
-
-    torch.nn.modules.module.register_module_full_backward_pre_hook(acting(0, (2.0, 0.5, 4.0)))
+    handle = torch.nn.modules.module.register_module_full_backward_pre_hook(
+        lambda *args: act(0, (2.0,), *args)
+    )
     for module in net.modules():
-        module.register_full_backward_pre_hook(acting(2, (0.03125,)))
-        module.register_full_backward_pre_hook(acting(1, (4.0,)), prepend=True)
+        module.register_full_backward_pre_hook(lambda *args: act(2, (0.03125,), *args))
+        module.register_full_backward_pre_hook(lambda *args: act(1, (4.0,), *args), prepend=True)
     if experiment:
         g = torch.autograd.grad(on_a_batch_of_one(net, x), net.weight, allow_unused=True)
     else:
         g = torch.autograd.grad(net(x), net.weight, allow_unused=True)
+    handle.remove()
     return g[0][0, 0].item()
 
 

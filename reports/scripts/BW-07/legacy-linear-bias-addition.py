@@ -4,17 +4,26 @@
 # ///
 """register_backward_hook on Linear: grad_input has not 1 entry."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
 
-calls = []
-net = nn.Linear(1, 1)
-net.register_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
-net(torch.ones(1)).backward()
+
+def run(experiment):
+    calls = []
+    if experiment:
+        net = nn.Linear(1, 1)
+        x = torch.ones(1)
+    else:
+        net = nn.Tanh()
+        x = torch.ones(1, requires_grad=True)
+    net.register_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
+    net(x).backward()
+    return len(calls[0])
+
 
 expected = 1  # one for each positional argument
-experiment = len(calls[0])
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected else 0 if experiment == expected else 1)

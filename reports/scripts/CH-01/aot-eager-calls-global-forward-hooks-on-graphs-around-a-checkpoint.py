@@ -2,8 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on a module: a call of the first hook is not followed by …"""
-# no control: with one the script would pass 60 lines
+"""register_module_forward_pre_hook on a module under checkpoint under torch.compile: a call …"""
 
 import torch
 import torch.utils.checkpoint
@@ -36,21 +35,27 @@ class Net(nn.Module):
         return compiled(self.part)(x)
 
 
-calls = []
-net = Net()
+def run(experiment):
+    calls = []
+    net = Net()
+    if not experiment:
+        net.forward = lambda x: net.part(x)
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(lambda *args: calls.append(0))
+    )
+    for module in net.modules():
+        module.register_forward_pre_hook(torch.compiler.disable(lambda *args: calls.append(2)))
+        module.register_forward_pre_hook(
+            torch.compiler.disable(lambda *args: calls.append(1)), prepend=True
+        )
+    torch.utils.checkpoint.checkpoint(net, torch.ones(1), use_reentrant=False)
+    handle.remove()
+    return calls
 
 
-def acting(link):
-    return lambda module, args: calls.append(link)
-
-
-torch.nn.modules.module.register_module_forward_pre_hook(torch.compiler.disable(acting(0)))
-for module in net.modules():
-    module.register_forward_pre_hook(torch.compiler.disable(acting(2)))
-    module.register_forward_pre_hook(torch.compiler.disable(acting(1)), prepend=True)
-torch.utils.checkpoint.checkpoint(net, torch.ones(1), use_reentrant=False)
-
-experiment = calls
+control, experiment = run(experiment=False), run(experiment=True)
 # of one call of a module the first hook, then the second, then the third
-print("experiment:", experiment)
+print("control:", control, "experiment:", experiment)
+if control[:12] != [0, 1, 2] * 4:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if experiment[:12] == [0, 1, 2] * 4 else 1)

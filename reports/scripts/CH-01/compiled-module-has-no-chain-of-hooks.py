@@ -21,19 +21,18 @@ def run(experiment):
     net = nn.Tanh()
     x = torch.ones((), requires_grad=True)
 
-    def acting(link, factor):
-        def hook(module, args):
-            calls.append(link)
-            return (*(scaled(value, factor) for value in args[:1]), *args[1:])
-
-        return hook
+    def act(link, factor, module, args):
+        calls.append(link)
+        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
 
     handle = torch.nn.modules.module.register_module_forward_pre_hook(
-        torch.compiler.disable(acting(0, 0.5))
+        torch.compiler.disable(lambda *args: act(0, 0.5, *args))
     )
     for module in net.modules():
-        module.register_forward_pre_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_pre_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+        module.register_forward_pre_hook(torch.compiler.disable(lambda *args: act(2, 0.125, *args)))
+        module.register_forward_pre_hook(
+            torch.compiler.disable(lambda *args: act(1, 4.0, *args)), prepend=True
+        )
     (torch.compile(net, backend="eager") if experiment else net)(x)
     handle.remove()
     return calls

@@ -1,8 +1,8 @@
-# torch 2.11.0: hookcheck repro f235d36f727c4e44 --clause FN-01 --kind acting_forward
+# torch 2.11.0: hookcheck repro f235d36f727c4e44 --clause FN-01 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on a module of as_nested_tensor under torch.compile: the hook …"""
+"""register_module_forward_pre_hook on a module of as_nested_tensor under torch.compile: the …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -27,27 +27,25 @@ def run(experiment):
     net = Net()
     x = torch.ones(1, 1, requires_grad=True)
 
-    def acting(link, factor):
-        def hook(module, args, output):
-            if link == 0:
-                calls.append(1)
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
+    def act(link, factor, module, args):
+        if link == 0:
+            calls.append(1)
+        return (*(scaled(value, factor) for value in args[:1]), *args[1:])
 
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    handle = torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(lambda *args: act(0, 0.5, *args))
+    )
     for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+        module.register_forward_pre_hook(torch.compiler.disable(lambda *args: act(2, 0.125, *args)))
+        module.register_forward_pre_hook(
+            torch.compiler.disable(lambda *args: act(1, 4.0, *args)), prepend=True
+        )
     (torch.compile(lambda *args: net(*args), backend="aot_eager") if experiment else net)(x)
+    handle.remove()
     return len(calls)
 
 
-expected = 1  # forward once, backward never
+expected = 1  # forward once
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
 # 0: as documented, 1: the fault shows, 2: the control fails

@@ -12,45 +12,21 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9):
     raise SystemExit(3)
 
 
-def compiled(module, backend):
-    def call(*args):
-        return module(*args)
-
-    return torch.compile(call, backend=backend)
-
-
 class Net(nn.Module):
     def forward(self, x):
         return torch.nested.as_nested_tensor([*x])
-
-
-def scaled(value, factor):
-    floating = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
-    return factor * value if floating else value
 
 
 def run(experiment):
     calls = []
     net = Net()
     x = torch.ones(1, 1, requires_grad=True)
-
-    def acting(link, factor):
-        def hook(module, args, output):
-            if link == 0:
-                calls.append(module is net)
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
-
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    torch.nn.modules.module.register_module_forward_hook(
+        torch.compiler.disable(lambda module, args, output: calls.append(module is net))
+    )
     for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
-    (compiled(net, "aot_eager") if experiment else net)(x)
+        module.register_forward_hook(torch.compiler.disable(lambda *args: None))
+    (torch.compile(lambda *args: net(*args), backend="aot_eager") if experiment else net)(x)
     return all(calls)
 
 

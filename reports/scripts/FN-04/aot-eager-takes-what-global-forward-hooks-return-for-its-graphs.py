@@ -21,23 +21,25 @@ def run(experiment):
     calls = []
     net = nn.EmbeddingBag(1, 1)
 
-    def acting(link, factor):
-        def hook(module, args, output):
-            if link == 0:
-                calls.append(output)
-            return (
-                tuple(scaled(o, factor) for o in output)
-                if isinstance(output, tuple) and not hasattr(output, "_fields")
-                else scaled(output, factor)
-            )
+    def act(link, factor, module, args, output):
+        if link == 0:
+            calls.append(output)
+        return (
+            tuple(scaled(o, factor) for o in output)
+            if isinstance(output, tuple) and not hasattr(output, "_fields")
+            else scaled(output, factor)
+        )
 
-        return hook
-
-    torch.nn.modules.module.register_module_forward_hook(torch.compiler.disable(acting(0, 0.5)))
+    handle = torch.nn.modules.module.register_module_forward_hook(
+        torch.compiler.disable(lambda *args: act(0, 0.5, *args))
+    )
     for module in net.modules():
-        module.register_forward_hook(torch.compiler.disable(acting(2, 0.125)))
-        module.register_forward_hook(torch.compiler.disable(acting(1, 4.0)), prepend=True)
+        module.register_forward_hook(torch.compiler.disable(lambda *args: act(2, 0.125, *args)))
+        module.register_forward_hook(
+            torch.compiler.disable(lambda *args: act(1, 4.0, *args)), prepend=True
+        )
     (torch.compile(net, backend="aot_eager") if experiment else net)(torch.tensor([[0]]))
+    handle.remove()
     return type(calls[0]).__name__
 
 

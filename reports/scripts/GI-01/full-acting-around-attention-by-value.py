@@ -31,27 +31,23 @@ def run(experiment):
         net.m0.out_proj.bias.copy_(torch.tensor([1.0]))
     x = torch.tensor([[[1.0]]], requires_grad=True)
 
-    def acting(link, factors):
-        def hook(module, grad_input, grad_output):
-            if link == 0 and module is net:
-                calls.append(grad_input)
-            return tuple(
-                None if g is None else factor * g for factor, g in zip(factors, grad_input)
-            )
+    def act(link, factors, module, grad_input, grad_output):
+        if link == 0 and module is net:
+            calls.append(grad_input)
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
-        return hook
-
-    handle = torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5, 4.0)))
+    handle = torch.nn.modules.module.register_module_full_backward_hook(
+        lambda *args: act(0, (2.0, 0.5, 4.0), *args)
+    )
     for module in net.modules():
-        module.register_full_backward_hook(acting(1, (4.0, 4.0, 4.0)))
-        module.register_full_backward_hook(acting(2, (0.03125, 0.03125, 0.03125)))
+        module.register_full_backward_hook(lambda *args: act(1, (4.0, 4.0, 4.0), *args))
+        module.register_full_backward_hook(lambda *args: act(2, (0.03125, 0.03125, 0.03125), *args))
     net(x)[(0 if experiment else 1)].backward()
     handle.remove()
     return calls[0][0][0, 0, 0].item()
 
 
-expected = 1.5  # chain rule: MultiheadAttention
-expected_of_control = 0.0  # chain rule: MultiheadAttention
+expected, expected_of_control = 1.5, 0.0  # chain rule: MultiheadAttention
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
 if not abs(control - expected_of_control) <= 5e-04:

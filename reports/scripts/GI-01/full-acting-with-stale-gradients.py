@@ -4,7 +4,6 @@
 # ///
 """register_module_full_backward_hook on a module: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn
@@ -39,23 +38,22 @@ nn.init.constant_(net.m1.m0.bias, 1.0)
 x = torch.tensor([[[1.0]]], requires_grad=True)
 
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        if link == 0 and module is net:
-            calls.append(grad_input)
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
-
-    return hook
+def act(link, factors, module, grad_input, grad_output):
+    if link == 0 and module is net:
+        calls.append(grad_input)
+    return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
 
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0, 0.5)))
+torch.nn.modules.module.register_module_full_backward_hook(lambda *args: act(0, (2.0, 0.5), *args))
 for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0, 4.0)))
-    module.register_full_backward_hook(acting(2, (0.03125, 0.03125)))
+    module.register_full_backward_hook(lambda *args: act(1, (4.0, 4.0), *args))
+    module.register_full_backward_hook(lambda *args: act(2, (0.03125, 0.03125), *args))
 net(x, torch.tensor([[[1.0]]])).backward(retain_graph=True)
 leaked["h1"].backward()
 
-expected = 0.25  # chain rule: Bilinear
-experiment = calls[1][0][0, 0, 0].item()
-print("experiment:", experiment)
+expected, expected_of_control = 0.25, 0.0625  # chain rule: Bilinear
+control, experiment = calls[0][0][0, 0, 0].item(), calls[1][0][0, 0, 0].item()
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 5e-04:
+    raise SystemExit(2)  # the control fails
 raise SystemExit(0 if abs(experiment - expected) <= 5e-04 else 1)

@@ -4,7 +4,6 @@
 # ///
 """register_full_backward_hook on MultiheadAttention: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: no run that is one step away passes
 
 import torch
 from torch import nn
@@ -24,15 +23,15 @@ with torch.no_grad():
     net.out_proj.weight.copy_(torch.tensor([[2.09375, 0.71875], [0.03125, -0.71875]]))
     net.out_proj.bias.copy_(torch.tensor([-0.78125, -2.78125]))
 x0 = (torch.tensor([[[-93, 43], [45, 23]], [[39, -71], [37, 27]]]) / 32).requires_grad_()
-x1 = torch.tensor([[0.21875, 0.15625], [1.46875, -0.15625]])
-x2 = torch.tensor([[0.65625, -0.90625], [1.09375, -1.84375]])
 v_y0 = torch.tensor([[[-19, 61], [-63, 83]], [[11, -73], [-43, 63]]]) / 32
 v_y1 = torch.tensor([[[-21, -75, -87], [33, -25, 31]], [[61, -59, 17], [41, -7, 53]]]) / 32
 net.register_full_backward_hook(lambda _, grad_input, grad_output: calls.append(grad_input))
-y = net(x0, x0, x0, attn_mask=x1, key_padding_mask=x2)
+y = net(x0, x0, x0)
 torch.autograd.backward([y[0], y[1]], [v_y0, v_y1])
 
-expected = 0.48298102  # chain rule: MultiheadAttention
-experiment = calls[0][0][0, 1, 1].item()
-print("experiment:", experiment)
-raise SystemExit(0 if abs(experiment - expected) <= 3e-03 else 1)
+expected, expected_of_control = 0.48403552, 13.69975  # chain rule: MultiheadAttention
+control, experiment = x0.grad[1, 1, 1].item(), calls[0][0][1, 1, 1].item()
+print("control:", control, "experiment:", experiment)
+if not abs(control - expected_of_control) <= 7e-03:
+    raise SystemExit(2)  # the control fails
+raise SystemExit(0 if abs(experiment - expected) <= 1e-03 else 1)

@@ -19,8 +19,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         function = self.part
-        y = torch.vmap(function, randomness="same")(x[None])
-        return y[0]
+        return torch.vmap(function, randomness="same")(x[None])[0]
 
 
 calls = []
@@ -29,19 +28,16 @@ nn.init.constant_(net.part.weight, 1.0)
 x = torch.tensor([1.0], requires_grad=True)
 
 
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
-        if link == 0 and module is net:
-            calls.append(grad_input)
-        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
-
-    return hook
+def act(link, factors, module, grad_input, grad_output):
+    if link == 0 and module is net:
+        calls.append(grad_input)
+    return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
 
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
+torch.nn.modules.module.register_module_full_backward_hook(lambda *args: act(0, (2.0,), *args))
 for module in net.modules():
-    module.register_full_backward_hook(acting(2, (0.03125,)))
-    module.register_full_backward_hook(acting(1, (4.0,)), prepend=True)
+    module.register_full_backward_hook(lambda *args: act(2, (0.03125,), *args))
+    module.register_full_backward_hook(lambda *args: act(1, (4.0,), *args), prepend=True)
 net(x).backward()
 
 expected = 0.25  # chain rule: Linear dx = v W̄

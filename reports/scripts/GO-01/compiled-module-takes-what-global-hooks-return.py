@@ -26,25 +26,23 @@ def run(experiment):
     net = Net()
     x = torch.tensor(1.0, requires_grad=True)
 
-    def acting(link, factors):
-        def hook(module, grad_output):
-            if link == 0 and module is net.m0:
-                calls.append(grad_output)
-            return tuple(
-                None if g is None else factor * g for factor, g in zip(factors, grad_output)
-            )
+    def act(link, factors, module, grad_output):
+        if link == 0 and module is net.m0:
+            calls.append(grad_output)
+        return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_output))
 
-        return hook
-
-    torch.nn.modules.module.register_module_full_backward_pre_hook(
-        torch.compiler.disable(acting(0, (2.0,)))
+    handle = torch.nn.modules.module.register_module_full_backward_pre_hook(
+        torch.compiler.disable(lambda *args: act(0, (2.0,), *args))
     )
     for module in net.modules():
-        module.register_full_backward_pre_hook(torch.compiler.disable(acting(2, (0.03125,))))
         module.register_full_backward_pre_hook(
-            torch.compiler.disable(acting(1, (4.0,))), prepend=True
+            torch.compiler.disable(lambda *args: act(2, (0.03125,), *args))
+        )
+        module.register_full_backward_pre_hook(
+            torch.compiler.disable(lambda *args: act(1, (4.0,), *args)), prepend=True
         )
     (torch.compile(net, backend="eager") if experiment else net)(x).backward()
+    handle.remove()
     return calls[0][0].item()
 
 

@@ -4,13 +4,14 @@
 # ///
 """register_module_full_backward_hook on a module of Softsign: grad_output[0] is a Tensor, …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
-# no control: with one the script would pass 60 lines
 
 import torch
 from torch import nn
 
 if not hasattr(torch.nn.modules.module, "register_module_full_backward_hook"):
     raise SystemExit(3)
+
+leaked = {}
 
 
 class Net(nn.Module):
@@ -23,28 +24,36 @@ class Net(nn.Module):
         return self.m2(x)
 
 
-calls, leaked = [], {}
-net = Net()
-x = torch.ones((), requires_grad=True)
+def run(experiment):
+    calls = []
+    net = Net()
+    x = torch.ones((), requires_grad=True)
 
-
-def acting(link, factors):
-    def hook(module, grad_input, grad_output):
+    def act(link, factors, module, grad_input, grad_output):
         if link == 0 and module is net:
             calls.append(grad_output)
         return tuple(None if g is None else factor * g for factor, g in zip(factors, grad_input))
 
-    return hook
+    handle = torch.nn.modules.module.register_module_full_backward_hook(
+        lambda *args: act(0, (2.0,), *args)
+    )
+    for module in net.modules():
+        module.register_full_backward_hook(lambda *args: act(1, (4.0,), *args))
+        module.register_full_backward_hook(lambda *args: act(2, (0.03125,), *args))
+    if experiment:
+        net(x).backward()
+        leaked["h0"].backward()
+    else:
+        y = net(x)
+        y.backward(retain_graph=True)
+        y.backward()
+    handle.remove()
+    return type(calls[1][0]).__name__
 
-
-torch.nn.modules.module.register_module_full_backward_hook(acting(0, (2.0,)))
-for module in net.modules():
-    module.register_full_backward_hook(acting(1, (4.0,)))
-    module.register_full_backward_hook(acting(2, (0.03125,)))
-net(x).backward()
-leaked["h0"].backward()
 
 expected = "NoneType"  # no gradient is computed there
-experiment = type(calls[1][0]).__name__
-print("experiment:", experiment)
-raise SystemExit(0 if experiment == expected else 1)
+expected_of_control = "Tensor"  # its gradient is computed
+control, experiment = run(experiment=False), run(experiment=True)
+print("control:", control, "experiment:", experiment)
+# 0: as documented, 1: the fault shows, 2: the control fails
+raise SystemExit(2 if control != expected_of_control else 0 if experiment == expected else 1)

@@ -8,23 +8,21 @@
 import torch
 from torch import nn
 
-if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 11):
+if tuple(map(int, torch.__version__.split(".")[:2])) < (1, 9):
     raise SystemExit(3)
 
 
 def run(hooked):
     torch.manual_seed(0)
-    net = nn.MultiheadAttention(3, 3, bias=False)
-    x = torch.randn(3, 3, 3, requires_grad=True)
-    a = torch.randn(3, 3)
-    b = torch.randn(3, 3)
+    net = nn.MultiheadAttention(2, 2, bias=False)
+    x = torch.randn(2, 2, 2, requires_grad=True)
     if hooked:
         net.register_full_backward_hook(lambda *args: None)
-    y = net(x, x, x, attn_mask=a, key_padding_mask=b, average_attn_weights=False)
-    g = torch.autograd.grad(y[0].sum(), x, allow_unused=True)
+    g = torch.autograd.grad(net(x, x, x)[0].sum(), x, allow_unused=True)
     return g[0]
 
 
+torch.set_printoptions(precision=17)  # they differ in the last bits
 control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
 raise SystemExit(0 if torch.equal(experiment, control) else 1)

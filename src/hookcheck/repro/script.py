@@ -23,7 +23,7 @@ from hookcheck.repro.formatting import WIDTH, formatted
 from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
-from hookcheck.repro.network import ONES, network
+from hookcheck.repro.network import ONES, NetworkScript, network
 from hookcheck.repro.overriding import CONTROL, at_once, overriding
 from hookcheck.repro.question import (
     ALIVE,
@@ -129,12 +129,11 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
     ):  # an input that differs has a line, the only one that does; leaves are made alike in both runs
         of_both, either = ({*case.topology.inputs} & {*other.inputs}), {*case.topology.inputs, *other.inputs}
         named = " ".join([named, *(i.name for i in either if i.requires_grad or i not in of_both)])
-    parts = network(case.topology, way.numbers, f"{named} {hooking.named}", case.device)
+    parts, changed = _networks(case, other, way.numbers, f"{named} {hooking.named}")
     classes = list(parts.classes)
     leaking = any("leaked" in text for text in classes)
     main = [*parts.setup, *_hooked(hooking, way), *hooking.within(parts.main)]
-    if other is not None:
-        changed = network(other, way.numbers, f"{named} {hooking.named}", case.device)
+    if changed is not None:
         setup = list(changed.setup)
         its_own = overriding(classes, [text for text in changed.classes if text not in classes])
         line = its_own and at_once(its_own[1])
@@ -158,6 +157,20 @@ def parts_of(sighting: Sighting, asked: Question, way: Way) -> Parts:
         "\n".join([*_in_full(sighting, asked), _verdict(way, asked, judged, case, derivation(case, asked))]),
         tuple(re.findall(r"(?m)^def (\w+)", "\n".join(hooking.helpers))),
     )
+
+
+def _networks(
+    case: Case, other: Topology | None, numbers: str, named: str
+) -> tuple[NetworkScript, NetworkScript | None]:
+    """The parts of a network and of another one, if any; what has a line in one of them has one in the other."""
+    parts = network(case.topology, numbers, named, case.device)
+    if other is None:
+        return parts, None
+    changed = network(other, numbers, named, case.device)
+    lines, others = ({line.partition(" = ")[0] for line in of.setup} for of in (parts, changed))
+    apart = sorted(lines ^ others)
+    either = f"{named} {' '.join(name for name in apart if name.isidentifier())}"
+    return network(case.topology, numbers, either, case.device), network(other, numbers, either, case.device)
 
 
 def _in_full(sighting: Sighting, asked: Question) -> list[str]:
