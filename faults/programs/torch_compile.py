@@ -100,7 +100,7 @@ FAULTS = (
     Fault(
         "torch.compile: empty tables of hooks are never guarded",
         lambda: replaced(_guards(), "EMPTY_NN_MODULE_HOOKS_DICT", lambda original: lambda self, guard: None),
-        ("TC-03", "TC-09"),
+        ("TC-03", "TC-09", "TC-30"),
         kinds=(),
         since="2.6",
     ),
@@ -140,10 +140,10 @@ FAULTS = (
     *(
         Fault(f"torch.compile: modules have no {table}", lambda table=table: _passing(table), clauses, (), "2.13")
         for table, clauses in {
-            "_forward_hooks": ("TC-23",),
-            "_forward_pre_hooks": ("TC-23",),
-            "_backward_hooks": ("TC-23",),
-            "_backward_pre_hooks": ("TC-23",),
+            "_forward_hooks": ("TC-23", "TC-30"),
+            "_forward_pre_hooks": ("TC-23", "TC-30"),
+            "_backward_hooks": ("TC-23", "TC-30"),
+            "_backward_pre_hooks": ("TC-23", "TC-30"),
             "_global_forward_hooks": ("TC-23",),
             "_global_forward_pre_hooks": ("TC-23",),
             "_global_backward_hooks": ("TC-23",),

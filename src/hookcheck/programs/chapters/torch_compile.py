@@ -8,6 +8,7 @@ Changes that come later are noticed for certain only with the flag
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -259,17 +260,20 @@ def optimizers_keep_their_hooks(check: Check) -> None:
         check.order(f"hooks of {name}", log, ["before", "after"])
 
 
+KINDS: dict[str, tuple[Callable[..., Any], Any]] = {
+    "forward_hook": (lambda module, args, output: output + 1, (7.0, 2.0)),
+    "forward_pre_hook": (lambda module, args: (args[0] + 1,), (8.0, 2.0)),
+    "full_backward_hook": (lambda module, inputs, outputs: (10 * inputs[0],), (6.0, 20.0)),
+    "full_backward_pre_hook": (lambda module, outputs: (10 * outputs[0],), (6.0, 20.0)),
+}
+"""A hook of each kind, and the output and the gradient that a module has with it that gives 2x, at 3."""
+
+
 @program("TC-23", PROMISE, since="2.6", source=f"{CALL_HOOKS}; torch.nn.modules.module.register_module_forward_hook")
 @fresh()
 def a_hook_of_any_kind_is_seen_alone(check: Check) -> None:
     """A hook of any kind acts in compiled code though it is the only one, be it on the module or on all modules."""
-    kinds: dict[str, tuple[Callable[..., Any], Any]] = {
-        "forward_hook": (lambda module, args, output: output + 1, (7.0, 2.0)),  # of 2x at 3
-        "forward_pre_hook": (lambda module, args: (args[0] + 1,), (8.0, 2.0)),
-        "full_backward_hook": (lambda module, inputs, outputs: (10 * inputs[0],), (6.0, 20.0)),
-        "full_backward_pre_hook": (lambda module, outputs: (10 * outputs[0],), (6.0, 20.0)),
-    }
-    for backend, (kind, (hook, expected)), place in product(BACKENDS, kinds.items(), ("the module", "all modules")):
+    for backend, (kind, (hook, expected)), place in product(BACKENDS, KINDS.items(), ("the module", "all modules")):
         if backend == "aot_eager" and kind.startswith("forward"):  # TC-01 and networks have those
             continue
         dynamo().reset()
@@ -280,6 +284,36 @@ def a_hook_of_any_kind_is_seen_alone(check: Check) -> None:
             output = torch.compile(lambda x, net=net: net(x), backend=backend)(x)
             output.backward()
         check.equal(f"{backend}: {kind} on {place}", (output.item(), x.grad.item()), expected)
+
+
+@program("TC-30", PROMISE, since="2.1", source=f"{CALL_HOOKS}, 'If you install hooks before'; 'skip_nnmodule_hook_guards'")
+@fresh()
+def a_module_like_one_without_hooks_has_its_own(check: Check) -> None:
+    """A hook that is there before a module is compiled acts, although one like it was compiled before without hooks; with
+    skip_nnmodule_hook_guards set to False as well."""
+    _after_one_without(check, "")
+    with dynamo().config.patch(skip_nnmodule_hook_guards=False):
+        _after_one_without(check, "guards, ")
+
+
+def _after_one_without(check: Check, guards: str) -> None:
+    """States what hooks of each kind do in a part of a net where one like it was compiled before without."""
+    parts = {"modules of torch.nn": linear(), "other modules": scaling()}
+    for (whose, part), backend, (kind, (hook, expected)) in product(parts.items(), BACKENDS, KINDS.items()):
+        dynamo().reset()
+        _at_three(torch.compile(nn.Sequential(deepcopy(part)), backend=backend))
+        net = nn.Sequential(deepcopy(part))
+        getattr(net[0], f"register_{kind}")(hook)
+        observed = _at_three(torch.compile(net, backend=backend))
+        check.equal(f"{guards}{whose}, {backend}: {kind}", observed, expected)
+
+
+def _at_three(function: Callable[..., Any]) -> tuple[float, float]:
+    """What a function gives at 3, and its derivative there."""
+    x: Any = torch.tensor([3.0], requires_grad=True)
+    output = function(x)
+    output.backward()
+    return output.item(), x.grad.item()
 
 
 @program("TC-24", PROMISE, since="2.6", source=f"{PAGE}, 'skip_nnmodule_hook_guards'")
