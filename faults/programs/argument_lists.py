@@ -148,6 +148,12 @@ FAULTS = (
         ("AL-06",),
         since="2.13",
     ),
+    Fault(
+        "argument lists: None is left out in mode any",
+        lambda: _edited(("if tensor.requires_grad", "if tensor is not None and tensor.requires_grad")),
+        ("AL-03",),
+        since="2.3",
+    ),
     Fault("argument lists: grad asks for the first alone", lambda: _asked("grad", _alone), ("AL-04",), since="2.0"),
     Fault("argument lists: grad skips what requires no grad", lambda: _asked("grad", _graded), ("AL-04",), since="2.0"),
     Fault(

@@ -177,6 +177,8 @@ def what_multi_grad_hooks_refuse(check: Check) -> None:
     """A list with what requires no grad, in mode "all", or with None, is refused as the hook is registered, and no hook
     stays on the others."""
     _refused(check, (*UNGRADED, "None"))
+    if "mode" in signature(torch.autograd.graph.register_multi_grad_hook).parameters:
+        _refused(check, ("None",), 'mode "any": ', mode="any")
 
 
 @program("AL-06", PIN, since="2.13", source=f"{MULTI}, 'Sequence[torch.Tensor]'")
