@@ -286,25 +286,24 @@ def a_hook_of_any_kind_is_seen_alone(check: Check) -> None:
         check.equal(f"{backend}: {kind} on {place}", (output.item(), x.grad.item()), expected)
 
 
-@program("TC-30", PROMISE, since="2.1", source=f"{CALL_HOOKS}, 'If you install hooks before'; 'skip_nnmodule_hook_guards'")
+PARTS = {"modules of torch.nn": linear, "other modules": scaling}
+
+
+@program("TC-30", PROMISE, since="2.1", source=f"{CALL_HOOKS}; {PAGE}, 'skip_nnmodule_hook_guards'")
 @fresh()
 def a_module_like_one_without_hooks_has_its_own(check: Check) -> None:
-    """A hook that is there before a module is compiled acts, although one like it was compiled before without hooks; with
-    skip_nnmodule_hook_guards set to False as well."""
-    _after_one_without(check, "")
-    with dynamo().config.patch(skip_nnmodule_hook_guards=False):
-        _after_one_without(check, "guards, ")
-
-
-def _after_one_without(check: Check, guards: str) -> None:
-    """States what hooks of each kind do in a part of a net where one like it was compiled before without."""
-    parts = {"modules of torch.nn": linear(), "other modules": scaling()}
-    for (whose, part), backend, (kind, (hook, expected)) in product(parts.items(), BACKENDS, KINDS.items()):
+    """A hook that is there before a module is compiled acts, although one like it was compiled before without hooks;
+    with skip_nnmodule_hook_guards set to False as well."""
+    for guards, (whose, part), backend, (kind, (hook, expected)) in product(
+        ("", "guards, "), PARTS.items(), BACKENDS, KINDS.items()
+    ):
         dynamo().reset()
-        _at_three(torch.compile(nn.Sequential(deepcopy(part)), backend=backend))
-        net = nn.Sequential(deepcopy(part))
+        plain = nn.Sequential(part())
+        net: Any = deepcopy(plain)
         getattr(net[0], f"register_{kind}")(hook)
-        observed = _at_three(torch.compile(net, backend=backend))
+        with dynamo().config.patch(skip_nnmodule_hook_guards=not guards):
+            _at_three(torch.compile(plain, backend=backend))
+            observed = _at_three(torch.compile(net, backend=backend))
         check.equal(f"{guards}{whose}, {backend}: {kind}", observed, expected)
 
 
