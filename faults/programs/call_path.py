@@ -15,13 +15,12 @@ from .interactions import _called_plainly
 
 
 def _without(option: str) -> Callable[[Any], Any]:
-    """Leaves out a hook on all modules that is registered with an option."""
+    """Leaves out a hook, on a module or on all, that is registered with an option."""
 
     def make(original: Any) -> Any:
-        def register(hook: Any, **options: Any) -> Any:
-            if options.get(option):
-                hook = _nothing
-            return original(hook, **options)
+        def register(*module_and_hook: Any, **options: Any) -> Any:
+            *module, hook = module_and_hook
+            return original(*module, _nothing if options.get(option) else hook, **options)
 
         register.__signature__ = signature(original)  # type: ignore[attr-defined]
         return register
@@ -43,6 +42,19 @@ def _unregistered(option: str) -> Fault:
 
 
 FAULTS = (
+    *(
+        Fault(
+            f"a {kind} with {option} is left out",
+            lambda kind=kind, option=option: replaced(torch.nn.Module, f"register_{kind}", _without(option)),
+            ("CP-03",),
+            since="2.5",
+        )
+        for kind, option in (
+            ("forward_pre_hook", "with_kwargs"),
+            ("forward_hook", "with_kwargs"),
+            ("forward_hook", "always_call"),
+        )
+    ),
     Fault(
         "log_prob of an adaptive softmax is computed past the hooks of its head",
         lambda: edited(

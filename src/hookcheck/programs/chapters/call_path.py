@@ -67,37 +67,36 @@ def hooks_inside_an_encoder_run(check: Check) -> None:
     check.order("layers in training mode under no_grad", log, [0, 1, 2])
 
 
+FORMS: dict[str, dict[str, bool]] = {
+    "forward_pre_hook": {},
+    "forward_pre_hook with keyword arguments": {"with_kwargs": True},
+    "forward_hook": {},
+    "forward_hook with keyword arguments": {"with_kwargs": True},
+    "forward_hook that is always called": {"always_call": True},
+}
+"""The forms of forward hooks: the kind, what it is like, and the options that make it so."""
+
+
+def forms(owner: Any, prefix: str) -> list[str]:
+    """The forms that this torch has, by what registers them."""
+    registers = {kind: getattr(owner, f"{prefix}{kind}") for kind in ("forward_pre_hook", "forward_hook")}
+    return [
+        form for form, options in FORMS.items() if {*options} <= {*signature(registers[form.split()[0]]).parameters}
+    ]
+
+
 @program("CP-03", PROMISE, since="1.9", source=f"{EVERY_CALL}; pytorch#128413")
 def hooks_inside_a_layer_run(check: Check) -> None:
     """A forward hook on any one submodule of a TransformerEncoderLayer runs once a call, in inference too."""
     x = torch.ones(2, 3, 4)
     for name in ("self_attn", "dropout1", "norm1", "linear1", "dropout", "linear2", "dropout2", "norm2"):
-        for kind in ("forward_hook", "forward_pre_hook"):
+        for form in forms(nn.Module, "register_"):
             log: list[str] = []
             layer = encoder_layer()
-            getattr(getattr(layer, name), f"register_{kind}")(noting(log, name))
+            getattr(getattr(layer, name), f"register_{form.split()[0]}")(noting(log, name), **FORMS[form])
             with torch.no_grad():
                 layer(x)
-            check.calls(f"calls of a {kind} on {name}", len(log), 1)
-
-
-FORMS: dict[str, dict[str, bool]] = {
-    "forward_pre_hook": {},
-    "forward_hook": {},
-    "forward_hook with keyword arguments": {"with_kwargs": True},
-    "forward_hook that is always called": {"always_call": True},
-}
-"""The forms of forward hooks on all modules: the kind, what it is like, and the options that make it so."""
-
-
-def forms() -> list[str]:
-    """The forms that this torch has."""
-    registers = {
-        kind: getattr(nn.modules.module, f"register_module_{kind}") for kind in ("forward_pre_hook", "forward_hook")
-    }
-    return [
-        form for form, options in FORMS.items() if {*options} <= {*signature(registers[form.split()[0]]).parameters}
-    ]
+            check.calls(f"calls of a {form} on {name}", len(log), 1)
 
 
 @program("CP-09", PROMISE, since="1.9", source="torch.nn.modules.module.register_module_forward_hook; pytorch#128413")
@@ -107,8 +106,8 @@ def hooks_on_all_modules_run_in_fast_paths(check: Check) -> None:
     parts = ["self_attn", "dropout1", "norm1", "linear1", "dropout", "linear2", "dropout2", "norm2"]
     in_layers = [[f"layers.{number}.{part}" for part in parts] for number in range(2)]
     x, mask = torch.ones(2, 3, 4), torch.tensor([[False] * 3, [False, True, True]])
-    for form in forms():
-        kind, pre = form.split()[0], form == "forward_pre_hook"
+    for form in forms(nn.modules.module, "register_module_"):
+        kind, pre = form.split()[0], form.startswith("forward_pre_hook")
         layer, attention, encoder = encoder_layer(), nn.MultiheadAttention(4, 2).eval(), encoder_of_two()
         log: list[str] = []
         owners = (*layer.named_modules(), ("attention", attention), *encoder.named_modules())
