@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -172,9 +173,11 @@ def hooks_raise_among_dtensors(check: Check) -> None:
 def hooks_raise_in_compiled_code(check: Check) -> None:
     """Where a hook raises in a compiled module, be it traced or not, the error comes out, and the next step calls the
     other hooks and has the gradients that there would be without it."""
-    for backend, place in zip(BACKENDS, ("forward pre-hook", "full backward hook")):
+    # With a hook on a weight the net has none of its own at first: those that come later go unnoticed (TC-02, TC-30).
+    places = [place for place in PLACES if place not in ON_WEIGHTS]
+    for backend, place, part in product(BACKENDS, places, (0, 1)):
         with fresh():
-            state_steps(check, f"{backend}, ", partial(torch.compile, backend=backend), (place,), (1,))
+            state_steps(check, f"{backend}, ", partial(torch.compile, backend=backend), (place,), (part,))
 
 
 def _each(net: Any) -> Any:
