@@ -102,7 +102,7 @@ def silent_without_grad_mode(case: Case, _: None) -> Judgement:
     if not silent:
         return NOTHING
     if case.observed.raised:
-        return _raised(case)
+        return NOTHING if _refused(case) else _raised(case)
     return next((m for m in (_silent(case, call) for call in silent) if m is not None), None)
 
 
@@ -128,12 +128,17 @@ def forbids_writing_in_place(case: Case, _: None) -> Judgement:
     """Modifying a module's input or output in place under a full backward hook raises an error."""
     if not case.forbidden:
         return NOTHING
-    raised = case.observed.raised
-    said = raised.text if raised is not None and raised.type == "RuntimeError" else ""
-    if IN_PLACE in said or DETACHED in said:
+    if _refused(case):
         return None
     expected = f"RuntimeError that says {IN_PLACE!r} where a module's input or output is written to"
-    return Finding(Site(PROCESS), RAISES, expected, raised)
+    return Finding(Site(PROCESS), RAISES, expected, case.observed.raised)
+
+
+def _refused(case: Case) -> bool:
+    """Whether the run ends as a write in place that full hooks forbid must end it."""
+    raised = case.observed.raised
+    said = raised.text if raised is not None and raised.type == "RuntimeError" else ""
+    return case.forbidden and (IN_PLACE in said or DETACHED in said)
 
 
 @clause("P2-11", PIN, Subject.CALL, "1.7", "design note 'nn.Module hooks': legacy hooks", of=_legacy)
