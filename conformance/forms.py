@@ -76,7 +76,7 @@ OF_RANK: Mapping[int, tuple[Layer, Shape]] = {
 
 
 @dataclass(frozen=True)
-class Array:
+class FormsOfFamily:
     """The forms of a family, how many at once, those that are alone, and its networks with some of them: each with the
     words that are to meet them."""
 
@@ -280,21 +280,23 @@ def with_compilers(forms: frozenset[str]) -> Iterator[tuple[tuple[str, ...], Top
             yield tuple({compiled.by_either_backend(name): None for name in inside(way)}), compiled.within(way, AROUND)
 
 
-ARRAYS: Mapping[str, Array] = {
-    "tensor-class": Array((ARGUMENTS, RESULTS, APART, WRITE, AGAIN), with_classes),
-    "context": Array((SHARED, TIED, RECURSIVE, KEYWORD, TO_INPUT, TO_OUTPUT, BRAIN, HALF), with_contexts, FORBIDDEN),
-    "compiled": Array((ARGUMENTS, RESULTS, NONE), with_compilers),
+OF_FAMILY: Mapping[str, FormsOfFamily] = {
+    "tensor-class": FormsOfFamily((ARGUMENTS, RESULTS, APART, WRITE, AGAIN), with_classes),
+    "context": FormsOfFamily(
+        (SHARED, TIED, RECURSIVE, KEYWORD, TO_INPUT, TO_OUTPUT, BRAIN, HALF), with_contexts, FORBIDDEN
+    ),
+    "compiled": FormsOfFamily((ARGUMENTS, RESULTS, NONE), with_compilers),
 }
 
 
 def candidates(family: str) -> dict[Topology, set[Pair]]:
     """The networks of a family with one form or two, each with the pairs that it shows."""
-    array = ARRAYS[family]
+    those = OF_FAMILY[family]
     shown: dict[Topology, set[Pair]] = {}
     for count in (1, 2):
-        for forms in combinations(array.forms, count):
-            if count == 1 or not {*array.alone}.intersection(forms):
-                for words, topology in array.networks(frozenset(forms)):
+        for forms in combinations(those.forms, count):
+            if count == 1 or not {*those.alone}.intersection(forms):
+                for words, topology in those.networks(frozenset(forms)):
                     shown[topology] = {*product(words, forms)}
     return shown
 
@@ -308,7 +310,7 @@ def missing(family: str, known: Iterable[Topology]) -> list[Topology]:
 
 def main() -> None:
     """Adds the lines that are missing to the files of the families."""
-    for family in ARRAYS:
+    for family in OF_FAMILY:
         lines = read(FOLDER, family)
         new = missing(family, lines)
         write(FOLDER, family, [*lines, *new], beside(FOLDER, family))
