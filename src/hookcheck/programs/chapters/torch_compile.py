@@ -294,17 +294,18 @@ PARTS = {"modules of torch.nn": linear, "other modules": scaling}
 def a_module_like_one_without_hooks_has_its_own(check: Check) -> None:
     """A hook that is there before a module is compiled acts, although one like it was compiled before without hooks;
     with skip_nnmodule_hook_guards set to False as well."""
-    for guards, (whose, part), backend, (kind, (hook, expected)) in product(
-        ("", "guards, "), PARTS.items(), BACKENDS, KINDS.items()
-    ):
-        dynamo().reset()
-        plain = nn.Sequential(part())
-        net: Any = deepcopy(plain)
-        getattr(net[0], f"register_{kind}")(hook)
-        with dynamo().config.patch(skip_nnmodule_hook_guards=not guards):
-            _at_three(torch.compile(plain, backend=backend))
-            observed = _at_three(torch.compile(net, backend=backend))
-        check.equal(f"{guards}{whose}, {backend}: {kind}", observed, expected)
+    for guards in ("guards, ", ""):
+        for whose, part in PARTS.items():
+            for backend in BACKENDS:
+                for kind, (hook, expected) in KINDS.items():
+                    dynamo().reset()
+                    plain = nn.Sequential(part())
+                    net: Any = deepcopy(plain)
+                    getattr(net[0], f"register_{kind}")(hook)
+                    with dynamo().config.patch(skip_nnmodule_hook_guards=not guards):
+                        _at_three(torch.compile(plain, backend=backend))
+                        observed = _at_three(torch.compile(net, backend=backend))
+                        check.equal(f"{guards}{whose}, {backend}: {kind}", observed, expected)
 
 
 def _at_three(function: Callable[..., Any]) -> tuple[float, float]:
