@@ -11,7 +11,7 @@ from torch import nn
 
 import hookcheck
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RELEASE = release(torch.__version__)

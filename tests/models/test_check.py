@@ -14,7 +14,7 @@ import hookcheck
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS
 from hookcheck.models.result import CONFORMS, KNOWN, NEW, NOT_JUDGED, NOT_REACHED, ModelCheck
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RELEASE = release(torch.__version__)

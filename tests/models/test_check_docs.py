@@ -13,7 +13,7 @@ import torch
 from hookcheck.models.check import USUAL
 from hookcheck.models.result import VERDICTS
 from hookcheck.models.same_under import CONTEXTS
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 DOCS = (Path(__file__).parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 

@@ -19,8 +19,9 @@ from hookcheck.oracle.graph import CallTrace, Node, Tensor, newest, origin
 from hookcheck.oracle.sweep import Sweep
 from hookcheck.probe.copying import array_of, copied
 from hookcheck.probe.observation import numbers
-from hookcheck.probe.run import release, unavailable
+from hookcheck.probe.run import unavailable
 from hookcheck.probe.state import preserved
+from hookcheck.releases.numbers import release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.build import build
 from hookcheck.topology.codec import identify

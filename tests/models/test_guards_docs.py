@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 DOCS = (Path(__file__).parents[2] / "docs" / "guards.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(\w*)\n(.*?)```", DOCS, re.S)

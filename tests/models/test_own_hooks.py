@@ -14,7 +14,7 @@ from torch.nn.modules import module as torch_module
 import hookcheck
 from hookcheck.errors import HookcheckError
 from hookcheck.models.result import CONFORMS, KNOWN, NEW, NOT_JUDGED, NOT_REACHED, ModelCheck, OwnHook
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 REGISTER = torch_module.register_module_forward_pre_hook
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 import hookcheck
 from hookcheck.errors import HookcheckError
 from hookcheck.models.result import CONFORMS, NOT_JUDGED, ModelCheck
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RELEASE = release(torch.__version__)

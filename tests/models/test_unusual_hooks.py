@@ -12,8 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 import hookcheck
 from hookcheck.models.result import CONFORMS, KNOWN, NOT_JUDGED, ModelCheck
-from hookcheck.probe.run import release
 from hookcheck.probe.state import preserved
+from hookcheck.releases.numbers import release
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 RELEASE = release(torch.__version__)

@@ -24,7 +24,8 @@ from hookcheck.networks.judge import judge
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.tolerance import close
 from hookcheck.probe.observation import Observation
-from hookcheck.probe.run import observe, release
+from hookcheck.probe.run import observe
+from hookcheck.releases.numbers import release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.catalogue import layer_classes, op_classes
 from hookcheck.topology.corpus import read

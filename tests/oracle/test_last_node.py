@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hookcheck.networks.features import OF_IMAGES
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.copying import array_of
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 from hookcheck.topology.last_node import Form, Release
 from hookcheck.topology.last_node import Step as LastStep
 from hookcheck.topology.layers.linear import Linear

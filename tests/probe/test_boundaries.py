@@ -11,7 +11,8 @@ import torch
 from hookcheck.probe import boundaries as module
 from hookcheck.probe.boundaries import boundaries
 from hookcheck.probe.observation import same
-from hookcheck.probe.run import lacking, observe, release
+from hookcheck.probe.run import lacking, observe
+from hookcheck.releases.numbers import release
 from hookcheck.topology.layers.linear import Linear
 from hookcheck.topology.model import Apply, Backward, Call, Composite, Input, Topology
 from hookcheck.topology.ops.arithmetic import Add

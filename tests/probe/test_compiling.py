@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hookcheck.probe import compiling
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 
 @pytest.mark.skipif(release(torch.__version__) < (2, 1), reason="no network is compiled on this torch")

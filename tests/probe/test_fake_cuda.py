@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 from hookcheck.topology.families import FAMILIES
 
 LEFT_OUT = {

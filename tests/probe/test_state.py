@@ -10,8 +10,9 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from hookcheck.hooks.kinds import KINDS
-from hookcheck.probe.run import observe, release
+from hookcheck.probe.run import observe
 from hookcheck.probe.state import preserved
+from hookcheck.releases.numbers import release
 from hookcheck.topology.build import Built
 from hookcheck.topology.model import Topology
 from hookcheck.topology.values import values

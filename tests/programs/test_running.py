@@ -19,13 +19,13 @@ import hookcheck.clauses  # noqa: F401 -- declares the clauses
 from hookcheck.contract.clause import CLAUSES, PROMISE, Subject
 from hookcheck.contract.ledger import Entry, Ledger, applying, load
 from hookcheck.contract.verdict import NOT_OFFERED, NOT_RUN, RAN
-from hookcheck.probe.run import release
 from hookcheck.programs import running as module
 from hookcheck.programs.check import Check, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
 from hookcheck.programs.processes import groups_closed, process_group
 from hookcheck.programs.program import Program, chapters, programs
 from hookcheck.programs.running import examine_program
+from hookcheck.releases.numbers import release
 from hookcheck.run.plan import smoke
 
 

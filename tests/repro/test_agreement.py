@@ -20,9 +20,10 @@ from hookcheck.contract.ledger import Ledger
 from hookcheck.errors import HookcheckError
 from hookcheck.hooks.kinds import KINDS, HookKind
 from hookcheck.probe.registering import PREPEND, owner
-from hookcheck.probe.run import lacking, observe, release
+from hookcheck.probe.run import lacking, observe
 from hookcheck.record.model import Folded, record_name
 from hookcheck.record.reading import read_folded
+from hookcheck.releases.numbers import release
 from hookcheck.repro.cells import Wanted, in_record
 from hookcheck.repro.choice import Chosen, chosen
 from hookcheck.repro.reduce import reduced

@@ -17,7 +17,7 @@ import torch
 from hookcheck.contract.ledger import load
 from hookcheck.contract.verdict import PROGRAM
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 from hookcheck.report.archive import archive
 from hookcheck.report.causes import Cause, causes
 from hookcheck.repro.formatting import WIDTH

@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from hookcheck.contract.verdict import PROGRAM
-from hookcheck.probe.run import release
 from hookcheck.programs.chapters.clauses_on_hosts import ON_HOSTS, fitting
 from hookcheck.programs.host_changes import offered
+from hookcheck.releases.numbers import release
 from hookcheck.repro.choice import executed as executed_here
 from hookcheck.repro.hosted import HOSTS, _collected, _hosted, hosted_script
 from hookcheck.repro.raising import raising

@@ -11,7 +11,7 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology import model, tree
 from hookcheck.topology.catalogue import layer_classes, op_classes

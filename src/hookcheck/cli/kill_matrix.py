@@ -55,7 +55,7 @@ def kill_matrix(branches: bool, keep: Path | None, shape: str) -> int:
     time, by faults/branches.jsonl, is asked first; that takes some twenty minutes on one core.
     """
     torch = installed_torch()
-    from hookcheck.probe.run import release
+    from hookcheck.releases.numbers import release
 
     if release(torch.__version__) < OLDEST:
         oldest = ".".join(map(str, OLDEST))

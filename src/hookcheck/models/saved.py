@@ -15,8 +15,9 @@ from hookcheck.errors import HookcheckError
 from hookcheck.models.tables import saved_tensors_pair
 from hookcheck.oracle.tolerance import close, coarsest
 from hookcheck.probe.observation import Array, Copy, Observation, dtype_of, numbers
-from hookcheck.probe.run import observe, release, unavailable
+from hookcheck.probe.run import observe, unavailable
 from hookcheck.programs.processes import group_left
+from hookcheck.releases.numbers import release
 from hookcheck.suite import conformance_folder
 from hookcheck.topology.codec import identify
 from hookcheck.topology.corpus import read

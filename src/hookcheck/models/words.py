@@ -14,7 +14,7 @@ from hookcheck.models.cuts import CALLED, CutCall
 from hookcheck.models.judging import Judging, Truth
 from hookcheck.models.result import KNOWN, NEW, NOT_JUDGED, Judged, Remark, by_module
 from hookcheck.models.step import ModelUse
-from hookcheck.probe.run import release
+from hookcheck.releases.numbers import release
 
 NEVER_CALLED = "hooks on these modules are never called"
 CALLS = "modules that are called several times"

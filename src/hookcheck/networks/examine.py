@@ -21,7 +21,8 @@ from hookcheck.oracle.expected import Expected
 from hookcheck.probe.boundaries import boundaries
 from hookcheck.probe.compiling import compiles
 from hookcheck.probe.observation import Observation, same_run
-from hookcheck.probe.run import lacking, observe, release, unavailable, unsafe
+from hookcheck.probe.run import lacking, observe, unavailable, unsafe
+from hookcheck.releases.numbers import release
 from hookcheck.topology.codec import identify
 from hookcheck.topology.model import Topology, writes
 from hookcheck.topology.needs import about

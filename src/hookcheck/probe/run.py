@@ -8,7 +8,6 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import lru_cache
 from threading import get_ident
 from typing import Any
 
@@ -22,6 +21,7 @@ from hookcheck.probe.cuda import BROUGHT, current_stream, ordered_on, random_sta
 from hookcheck.probe.observation import Array, Event, Observation, Raised
 from hookcheck.probe.registering import owner, registered
 from hookcheck.probe.state import preserved
+from hookcheck.releases.numbers import release
 from hookcheck.topology.build import build
 from hookcheck.topology.model import Topology
 from hookcheck.topology.needs import needs
@@ -186,17 +186,6 @@ def check_torch() -> None:
     """
     if not hasattr(torch.nn.Module, "register_backward_hook") or release(torch.__version__) < (1, 7):
         raise HookcheckError(f"torch {torch.__version__} is too old: install torch 1.7 or newer")
-
-
-def release(version: str) -> tuple[int, int]:
-    """Major and minor number of a version of torch."""
-    return _release(str(version))  # that of torch 1.10 itself is a text that cannot be hashed
-
-
-@lru_cache(maxsize=64)
-def _release(version: str) -> tuple[int, int]:
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:

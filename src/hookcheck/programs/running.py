@@ -20,11 +20,12 @@ from hookcheck.contract.finding import Finding
 from hookcheck.contract.ledger import Ledger
 from hookcheck.contract.site import EQUAL, PROCESS, Site
 from hookcheck.contract.verdict import GAPS, NOT_OFFERED, NOT_RUN, RAN, CaseResult, Deviation
-from hookcheck.probe.run import IMPORTED_LATE, release
+from hookcheck.probe.run import IMPORTED_LATE
 from hookcheck.programs.check import Fact, NotOffered, NotRun
 from hookcheck.programs.facts import facts_of
 from hookcheck.programs.processes import groups_closed
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, ENDS, PROGRAM, WHOLE, Program
+from hookcheck.releases.numbers import release
 
 
 def examine_program(program: Program, ledger: Ledger, device: str = "cpu") -> CaseResult:

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from hookcheck.hooks.kinds import KINDS
+from hookcheck.releases.numbers import release
 from hookcheck.repro.editing import written
-from hookcheck.repro.heading import release
 from hookcheck.repro.names import PURE, WIDEST, leaves, literal
 from hookcheck.repro.scopes import COMPREHENSIONS, FUNCTIONS, Scopes, pairs, swapped
 from hookcheck.repro.syntax import CHECK, outside_of_functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
+from hookcheck.releases.numbers import release
 from hookcheck.repro.formatting import WIDTH
 
 LACKS = 3
@@ -56,16 +57,6 @@ def since_guard(since: str) -> list[str]:
     if release(since) <= (1, 7):
         return []
     return [f'tuple(map(int, torch.__version__.split(".")[:2])) < {release(since)}']
-
-
-def release(version: str) -> tuple[int, int]:
-    """Major and minor number of a version.
-
-    >>> release("2.13.0")
-    (2, 13)
-    """
-    major, minor = version.split(".")[:2]
-    return int(major), int(minor)
 
 
 def header(heading: str, where: str) -> str:

@@ -14,7 +14,6 @@ import torch
 
 from hookcheck.contract.site import ORDER, RAISES
 from hookcheck.errors import HookcheckError
-from hookcheck.probe.run import release
 from hookcheck.programs.chapters.interactions import by_matter
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.machine.model import (
@@ -35,6 +34,7 @@ from hookcheck.programs.machine.model import (
 )
 from hookcheck.programs.machine.search import DeviatingActs, deviation, simpler, without
 from hookcheck.programs.program import Program
+from hookcheck.releases.numbers import release
 from hookcheck.repro.acts import ActLines, Cast, Noted, Played
 from hookcheck.repro.formatting import formatted
 from hookcheck.repro.heading import LACKS, ending, header, since_guard

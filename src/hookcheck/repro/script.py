@@ -18,9 +18,10 @@ from hookcheck.hooks.kinds import BACKWARD, BACKWARD_PRE, HookKind
 from hookcheck.networks.case import Case
 from hookcheck.oracle.tolerance import tolerance
 from hookcheck.probe.registering import PREPEND
+from hookcheck.releases.numbers import release
 from hookcheck.repro.due import Due
 from hookcheck.repro.formatting import WIDTH, formatted
-from hookcheck.repro.heading import LACKS, ending, header, release, since_guard
+from hookcheck.repro.heading import LACKS, ending, header, since_guard
 from hookcheck.repro.hooking import Hooking, taken
 from hookcheck.repro.links import links
 from hookcheck.repro.network import ONES, NetworkScript, network

@@ -20,7 +20,8 @@ from hookcheck.networks.examine import Beside, looks
 from hookcheck.networks.judge import deviating
 from hookcheck.oracle.expected import Expected
 from hookcheck.oracle.graph import Tensor, newest
-from hookcheck.probe.run import observe, release, unavailable, unsafe
+from hookcheck.probe.run import observe, unavailable, unsafe
+from hookcheck.releases.numbers import release
 from hookcheck.topology.model import Topology, writes
 from hookcheck.topology.needs import about
 from hookcheck.topology.values import values

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from hookcheck.errors import HookcheckError
 from hookcheck.record.model import public_version
+from hookcheck.releases.numbers import release
 from hookcheck.repro.environments import NoEnvironment, environment, release_named
-from hookcheck.repro.heading import FAILS, LACKS, release
+from hookcheck.repro.heading import FAILS, LACKS
 
 CRASHES = ("crashed", "import error")
 """How the reason of a skip begins where a script ends as none does that says something."""

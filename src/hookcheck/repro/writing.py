@@ -7,10 +7,11 @@ import re
 import sys
 
 from hookcheck.programs.program import ALONE_HANG_LIMIT, ALONE_LIMIT, Program
+from hookcheck.releases.numbers import release
 from hookcheck.repro.alone import Alone
 from hookcheck.repro.editing import end, quoted, replaced, source, start
 from hookcheck.repro.formatting import WIDTH, formatted
-from hookcheck.repro.heading import FAILS, LACKS, header, release, since_guard
+from hookcheck.repro.heading import FAILS, LACKS, header, since_guard
 from hookcheck.repro.importing import named
 from hookcheck.repro.links import links
 from hookcheck.repro.syntax import lines_of, may_name, without

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from hookcheck.contract.ledger import Ledger
 from hookcheck.errors import HookcheckError
 from hookcheck.programs.program import Program
+from hookcheck.releases.numbers import release
 from hookcheck.repro.choice import executed
 from hookcheck.repro.editing import quoted
 from hookcheck.repro.formatting import WIDTH, formatted
-from hookcheck.repro.heading import LACKS, LONGEST, ending, header, release, since_guard
+from hookcheck.repro.heading import LACKS, LONGEST, ending, header, since_guard
 from hookcheck.repro.links import links
 from hookcheck.repro.situations.acting import SceneWriter, Unwritable
 from hookcheck.repro.situations.blocks import FLAG, merged, rendered
