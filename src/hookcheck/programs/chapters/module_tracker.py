@@ -251,8 +251,8 @@ def it_follows_errors_and_recursion(check: Check) -> None:
 
 def _after_an_error_in_compiled_code(check: Check) -> None:
     module = net(lambda module, act: act())
-    with suppress(ZeroDivisionError):
-        torch.compile(module, backend="eager")(lambda: 1 / 0)
+    with suppress(KeyError):  # Dynamo of 2.8 does not know ZeroDivisionError
+        torch.compile(module, backend="eager")(lambda: {}["nothing"])
     dynamo().reset()
     log: list[Any] = []
     with tracker_of("ModTracker") as tracker:
