@@ -222,5 +222,5 @@ def test_the_committed_records_make_a_site_that_is_small(tmp_path: Path) -> None
     sizes = {path.relative_to(tmp_path): path.stat().st_size for path in files}
     assert front.stat().st_size < 200_000
     assert max(sizes.values()) < 500_000
-    assert sum(sizes.values()) < 15_000_000
+    assert sum(sizes.values()) < 16_000_000
     assert len(summary.read_text(encoding="utf-8").splitlines()) < 40
