@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
@@ -125,6 +126,14 @@ def _along() -> AbstractContextManager[None]:
     )
 
 
+def _in_a_call() -> bool:
+    """Whether a module is being called."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "_call_impl":
+        frame = frame.f_back
+    return frame is not None
+
+
 FAULTS = (
     _fault(
         "retaining a gradient takes the hooks of the result away",
@@ -185,5 +194,9 @@ FAULTS = (
     _fault(
         "a step hook that is registered in a function mode is not called",
         lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_function_mode() else hook),
+    ),
+    _fault(
+        "a step hook that a forward registers is not called",
+        lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_call() else hook),
     ),
 )

@@ -11,6 +11,7 @@ from faults.engine import Fault, release
 from faults.programs.sequences import FAULTS
 
 from hookcheck.programs.situations.acts import (
+    BODY,
     RAISING,
     Alter,
     Enter,
@@ -241,3 +242,17 @@ def test_hooks_on_every_site_come_and_go_within_each_context() -> None:
             within = [part for act, part in zip(acts, run) if isinstance(act, (Register, Remove))]
             assert within
             assert all(part[0] == f"with {CONTEXTS[name].expression}:" for part in within)
+
+
+def test_a_body_registers_a_hook_on_every_site_that_outlasts_the_call() -> None:
+    each = by_fact(NEWEST)["registered by a body"]
+    sites = {act.site for acts in each for act in acts if isinstance(act, Register)}
+    assert {*SITES} - sites == {name for name, site in SITES.items() if site.graph} | {"pack", "unpack"}
+    assert all(Trouble(BODY, "h00", "h01") in acts for acts in each)
+
+
+@pytest.mark.parametrize(("site", "at_once"), [("forward of net", True), ("forward_pre of net", False)])
+def test_a_hook_that_a_body_registers_is_called_when_its_turn_comes(site: str, at_once: bool) -> None:
+    acts = (Register("h00", site), Trouble(BODY, "h00", "h01"), Trigger("forward"), Trigger("forward"))
+    first, second = ["h01" in (entry[0] for entry in log) for _, log in expected(acts)][2:]
+    assert (first, second) == (at_once, True)

@@ -155,6 +155,7 @@ IN_SEQUENCES = (
     "an error of a call in a dispatch mode takes forward hooks away",
     "a tensor hook that is registered in a dispatch mode is not called",
     "a step hook that is registered in a function mode is not called",
+    "a step hook that a forward registers is not called",
 )
 
 

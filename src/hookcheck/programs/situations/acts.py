@@ -20,7 +20,8 @@ class Register:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What a hook, a body or a closure does when it is called next: one of `TROUBLES`; to which ``other`` hook.
+    """What a hook, a body or a closure does when it is called next: one of `TROUBLES`, or `BODY`; to which ``other``
+    hook.
 
     A hook removes others in a ``way`` of `REMOVALS`, and registers another before those that are there if it is
     ``first``.
@@ -82,6 +83,10 @@ REMOVING = TROUBLES[1:5]
 """Of these the ones that remove a hook while hooks are called."""
 CHANGING = TROUBLES[1:6]
 """Of these the ones that change a table of hooks meanwhile."""
+BODY = "the body registers another"
+"""What is no choice of a situation: a body registers another hook where that of the act is (see `chains`)."""
+REGISTERING = ("registers another", BODY)
+"""What brings another hook about."""
 RAISING = TROUBLES[6:]
 """Of these the ones that raise, hooks first."""
 

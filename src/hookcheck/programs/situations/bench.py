@@ -204,6 +204,22 @@ def failing(module: Any, error: type[BaseException]) -> Iterator[None]:
         del vars(module)["forward"]
 
 
+@contextmanager
+def beginning(module: Any, act: Callable[[], object]) -> Iterator[None]:
+    """While it is open, the body of ``module`` begins with ``act``."""
+    body = module.forward
+
+    def forward(x: Any) -> Any:
+        act()
+        return body(x)
+
+    vars(module)["forward"] = forward
+    try:
+        yield
+    finally:
+        del vars(module)["forward"]
+
+
 def in_thread(act: Callable[[], Any]) -> Any:
     """What ``act`` gives in a thread of its own."""
     from concurrent.futures import ThreadPoolExecutor

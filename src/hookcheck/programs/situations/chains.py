@@ -1,9 +1,10 @@
-"""Hooks that remove hooks which remove hooks, and hooks that come and go within a context: what `sequences` draws too
-seldom, or not at all.
+"""Hooks that remove hooks which remove hooks, hooks that come and go within a context, and hooks that a body registers:
+what `sequences` draws too seldom, or not at all.
 
 Three hooks on a site, or with the second one on another site of its sort, remove each other as they are called: in a
 ring, back and forth, two of them the same, or one that then removes itself. And hooks on all sites of a lane are
-registered and removed within a context, in which they are called as well as outside of it.
+registered and removed within a context, in which they are called as well as outside of it. A module registers a hook as
+it is called, where there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hookcheck.programs.situations import sequences
-from hookcheck.programs.situations.acts import Act, Enter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.acts import (
+    BODY,
+    Act,
+    Enter,
+    Leave,
+    Register,
+    Remove,
+    Trigger,
+    Trouble,
+)
 from hookcheck.programs.situations.axes import CONTEXTS
 from hookcheck.programs.situations.sequences import SORTS, possible
 from hookcheck.programs.situations.sites import SITES, Release
@@ -33,7 +43,7 @@ def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
         for name, context in CONTEXTS.items()
         if name and context.since <= release
     }
-    return {**sequences.by_fact(release), **chains, **coming}
+    return {**sequences.by_fact(release), **chains, **coming, "registered by a body": [*_by_a_body(release)]}
 
 
 def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
@@ -50,6 +60,19 @@ def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
             fitting = tuple(possible(acts, release))
             if any(isinstance(act, Register) for act in fitting):
                 yield fitting
+
+
+def _by_a_body(release: Release) -> Iterator[tuple[Act, ...]]:
+    """A hook beside another one on a site, which the second module of the net registers in its forward."""
+    for lanes, events in SORTS:
+        calls = [Trigger(event) for event in events]
+        for name, site in SITES.items():
+            there = Register("h00", name)
+            # What is on the graph goes with it, and what is saved was saved without the hook.
+            lasting = not site.graph and site.table not in ("pack", "unpack")
+            if site.lane in lanes and lasting and [*possible((there,), release)]:
+                body = (Trouble(BODY, "h00", "h01"), Trigger("forward"))
+                yield (Trigger("forward"), there, *body, *calls, *calls, Leave())
 
 
 def _of_shape(pairs: tuple[str, ...], release: Release) -> Iterator[tuple[Act, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.situations.acts import (
+    BODY,
     GRADLESS,
     Act,
     Alter,
@@ -238,8 +239,11 @@ class SituationModel:
         return y
 
     def _body(self, label: str, x: float, graph: dict[tuple[str, str], list[str]]) -> float:
-        if label == "net[1]" and "body" in self.once:
-            raise ModelError("Stop" if "raises" in self.once.pop("body").what else "Interrupt")
+        trouble = self.once.pop("body", None) if label == "net[1]" else None
+        if trouble and trouble.what == BODY:
+            self.register(Register(trouble.other, self.sites[trouble.hook].name))
+        elif trouble:
+            raise ModelError("Stop" if "raises" in trouble.what else "Interrupt")
         for child in CHILDREN.get(label, ()):
             x = self._call(child, x, graph)
         if label in FACTORS:

@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from hookcheck.programs.situations.acts import (
+    BODY,
     CHANGING,
+    REGISTERING,
     Act,
     Alter,
     Enter,
@@ -99,6 +101,12 @@ TROUBLE_LINES = {
     "raises": "raising(Stop)",
     "interrupts": "raising(Interrupt)",
 }
+BODIES = {
+    "the body raises": "failing(part(net, 1), Stop)",
+    "the body interrupts": "failing(part(net, 1), Interrupt)",
+    BODY: "beginning(part(net, 1), act)",
+}
+"""The contexts of a call in which a body does so."""
 
 
 def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
@@ -118,34 +126,35 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
         "y, steps = None, optimizer.state_dict()",
     ]
     sites = {act.hook: act.site for act in acts if isinstance(act, Register)}
-    failing, moved = "None", dict[str, str]()
+    body, moved = "", dict[str, str]()
     for act in acts:
         if isinstance(act, Register) and SITES[act.site].where:
             moved[act.hook] = f'"{act.hook}": HANDLES["{act.hook}"]'
         if isinstance(act, Trouble):
-            failing = {"the body raises": "Stop", "the body interrupts": "Interrupt"}.get(act.what, "None")
+            body = BODIES.get(act.what, "")
         if isinstance(act, Enter):
             within, wholly = _within(act), act.wholly
         if isinstance(act, Alter):
             yield CHANGE_LINES[act.what].format(moved=f"{{{', '.join(moved.values())}}}", host=host).split("\n")
         else:
-            run = _lines(act, failing, sites)
+            run = _lines(act, body, sites)
             inside = isinstance(act, Trigger) or (wholly and isinstance(act, (Register, Remove)))
             yield [f"with {within}:", *("    " + line for line in run)] if within and inside else run
         if isinstance(act, Trigger) and act.what == "forward":
-            failing = "None"
+            body = ""
 
 
 def _within(act: Enter) -> str:
     return ", ".join(CONTEXTS[name].expression for name in (act.outer, act.inner) if name)
 
 
-def _lines(act: Act, failing: str, sites: Mapping[str, str]) -> list[str]:
+def _lines(act: Act, body: str, sites: Mapping[str, str]) -> list[str]:
     if isinstance(act, Register):
         return [registering(act.hook, act.site, act.first)]
     if isinstance(act, Trouble):
-        if act.what in CHANGING:
-            return ["def act():", *("    " + line for line in _change(act, sites)), "", f'ONCE["{act.hook}"] = act']
+        if act.what in (*CHANGING, BODY):
+            waits = [f'ONCE["{act.hook}"] = act'] if act.what in CHANGING else []
+            return ["def act():", *("    " + line for line in _change(act, sites)), "", *waits]
         if act.what == "the closure raises":
             return ['ONCE["closure"] = raising(Stop)']
         line = TROUBLE_LINES.get(act.what, "")
@@ -165,20 +174,20 @@ def _lines(act: Act, failing: str, sites: Mapping[str, str]) -> list[str]:
             'LOG.append(("alive", *alive()))',
         ]
     assert isinstance(act, Trigger)
-    return _event(act, failing)
+    return _event(act, body)
 
 
 def _change(act: Trouble, sites: Mapping[str, str]) -> list[str]:
-    """The lines by which a hook registers or removes one."""
-    if act.what == "registers another":
+    """The lines by which a hook, or a body, registers or removes one."""
+    if act.what in REGISTERING:
         return [registering(act.other, sites[act.hook], act.first)]
     return REMOVAL_LINES[act.way].format(act.hook if act.what == "removes itself" else act.other).split("\n")
 
 
-def _event(act: Trigger, failing: str) -> list[str]:
+def _event(act: Trigger, body: str) -> list[str]:
     if act.what == "forward":
         call = f"y = attempt(lambda: {CALL_LINES[act.call]})"
-        return [call] if failing == "None" else [f"with failing(part(net, 1), {failing}):", f"    {call}"]
+        return [f"with {body}:", f"    {call}"] if body else [call]
     if act.what == "backward":
         return [
             "clear(net, x)",

@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from hookcheck.programs.situations.acts import Act, Alter, Enter, Leave, Register, Remove, Trigger, Trouble
+from hookcheck.programs.situations.acts import (
+    BODY,
+    REGISTERING,
+    Act,
+    Alter,
+    Enter,
+    Leave,
+    Register,
+    Remove,
+    Trigger,
+    Trouble,
+)
 from hookcheck.programs.situations.axes import HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.script import CALL_LINES, CHANGE_LINES, EVENT_LINES
 from hookcheck.programs.situations.sites import SITES, HookSite
@@ -200,7 +211,7 @@ class SceneWriter:
         """What a hook does besides."""
         if act.what in ("raises", "interrupts"):
             return [f"raise {RAISED['Stop' if act.what == 'raises' else 'Interrupt']}"]
-        if act.what == "registers another":
+        if act.what in REGISTERING:
             site = self.logs.sites[act.hook]
             expression = self._registering(act.other, site, act.first)
             return [f"handles.append({expression})" if everywhere(site) else expression]
@@ -213,10 +224,14 @@ class SceneWriter:
         if act.what.startswith("the body"):
             if self.wording.words.single:
                 raise Unwritable(act.what)
-            self.failing = f"{self._in_words('part(net, 1)')}.forward"
-            error = RAISED["Stop" if act.what.endswith("raises") else "Interrupt"]
-            yield Block("def fail(x):", (f"raise {error}",))
-            yield f"{self.failing} = fail"
+            part = self._in_words("part(net, 1)")
+            self.failing = f"{part}.forward"
+            if act.what == BODY:
+                name, body = "forward", (*self._done(act), f"return type({part}).forward({part}, x)")
+            else:
+                name, body = "fail", (f"raise {RAISED['Stop' if act.what.endswith('raises') else 'Interrupt']}",)
+            yield Block(f"def {name}(x):", body)
+            yield f"{self.failing} = {name}"
         elif act.what == "the closure raises":
             self.closure = "closure"
             noted = ['calls.append("closure")'] if self.wording.noting.closure else []

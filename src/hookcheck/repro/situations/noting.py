@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookcheck.programs.logs import Entry
-from hookcheck.programs.situations.acts import Act, Register, Trouble
+from hookcheck.programs.situations.acts import REGISTERING, Act, Register, Trouble
 from hookcheck.programs.situations.model import SituationModel
 from hookcheck.programs.situations.sites import SITES, HookSite
 
@@ -93,6 +93,6 @@ def logs(acts: Sequence[Act]) -> Logs:
         each.append(tuple(model.log))
     sites = {act.hook: SITES[act.site] for act in acts if isinstance(act, Register)}
     for act in acts:
-        if isinstance(act, Trouble) and act.what == "registers another":
+        if isinstance(act, Trouble) and act.what in REGISTERING:
             sites[act.other] = sites[act.hook]
     return Logs(tuple(each), sites)

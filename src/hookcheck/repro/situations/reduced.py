@@ -17,7 +17,9 @@ from hookcheck.programs.logs import Entry
 from hookcheck.programs.program import Program
 from hookcheck.programs.situations import chains, sequences
 from hookcheck.programs.situations.acts import (
+    BODY,
     GRADLESS,
+    REGISTERING,
     Act,
     Enter,
     Leave,
@@ -194,7 +196,7 @@ def _hooks(act: Act) -> set[str]:
     """The hooks that an act needs."""
     if isinstance(act, Remove):
         return {act.hook}
-    if isinstance(act, Trouble) and not act.what.startswith("the "):
+    if isinstance(act, Trouble) and (act.what == BODY or not act.what.startswith("the ")):
         return {act.hook, act.other} if act.what == "removes another" else {act.hook}
     return set()
 
@@ -216,7 +218,7 @@ def sensible(acts: Sequence[Act]) -> bool:
 def _renamed(scene: Scene) -> Scene:
     """The scene with its hooks named in the order in which they come, those last that a hook registers."""
     registered = [act.hook for act in scene.acts if isinstance(act, Register)]
-    others = [act.other for act in scene.acts if isinstance(act, Trouble) and act.what == "registers another"]
+    others = [act.other for act in scene.acts if isinstance(act, Trouble) and act.what in REGISTERING]
     names = dict(zip(dict.fromkeys((*registered, *others)), "abcdefg"))
     return Scene(scene.situation, tuple(_with_names(act, names) for act in scene.acts))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hookcheck.contract.site import ORDER
 from hookcheck.programs.logs import Entry
-from hookcheck.programs.situations.acts import Act, Alter, Leave, Remove, Trouble
+from hookcheck.programs.situations.acts import REGISTERING, Act, Alter, Leave, Remove, Trouble
 from hookcheck.programs.situations.axes import CONTEXTS
 from hookcheck.programs.situations.sites import HookSite
 from hookcheck.repro.situations.blocks import FLAG
@@ -104,7 +104,7 @@ def _common(
     outside = not alive and any(isinstance(act, Alter) and act.what.startswith("pickle") for act in acts)
     troubled = {act.hook for act in acts if isinstance(act, Trouble) and not act.what.startswith("the ")}
     opened = {hook for hook, site in sites.items() if site.table in ("pack", "unpack")}
-    others = {act.other for act in acts if isinstance(act, Trouble) and act.what == "registers another"}
+    others = {act.other for act in acts if isinstance(act, Trouble) and act.what in REGISTERING}
     named = {hook for act in acts for hook in _handled(act)}
     left = any(isinstance(act, Leave) for act in acts)
     named |= {hook for hook, site in sites.items() if left or everywhere(site)}
