@@ -224,8 +224,8 @@ RULES = (
         "these families call every module more than once", ("family=train-eval", "family=accumulate"), ("reuse=once",)
     ),
     ExclusionRule(
-        "calls without positional arguments are what keyword-input and container-input are about",
-        ("family=*", "!family=keyword-input", "!family=container-input"),
+        "calls without positional arguments are what keyword-input and container-input are about, and context has some",
+        ("family=*", "!family=keyword-input", "!family=container-input", "!family=context"),
         ("arity=0 in", "None pattern=grad_input empty"),
     ),
     ExclusionRule(
@@ -237,22 +237,23 @@ RULES = (
             "!family=train-eval",
             "!family=context",
             "!family=compiled",
+            "!family=tensor-class",
         ),
         ("grad mode=no_grad", "grad mode=inference_mode"),
     ),
     ExclusionRule(
-        "steps in place are what inplace is about, and context has some in contexts",
-        ("family=*", "!family=inplace", "!family=context"),
+        "steps in place are what inplace is about, and context and tensor-class have some",
+        ("family=*", "!family=inplace", "!family=context", "!family=tensor-class"),
         ("in-place=*", "!in-place=none"),
     ),
     ExclusionRule(
-        "sharing a module, or calling itself, is what shared-module is about",
-        ("family=*", "!family=shared-module"),
+        "sharing a module, or calling itself, is what shared-module is about, and context has some",
+        ("family=*", "!family=shared-module", "!family=context"),
         ("reuse=shared module", "reuse=recursive"),
     ),
     ExclusionRule(
-        "sharing a parameter is what shared-parameter is about",
-        ("family=*", "!family=shared-parameter"),
+        "sharing a parameter is what shared-parameter is about, and context has some",
+        ("family=*", "!family=shared-parameter", "!family=context"),
         ("reuse=shared parameter",),
     ),
     ExclusionRule(

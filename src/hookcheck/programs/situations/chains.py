@@ -9,7 +9,7 @@ it is called, where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hookcheck.programs.situations import sequences
 from hookcheck.programs.situations.acts import (
@@ -50,40 +50,59 @@ def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
     """Hooks on the sites of one lane that come and go within a context."""
     inside, outside = Enter(name, wholly=True), Enter()
     for lanes, events in SORTS:
-        calls = [Trigger(event) for event in events]
         for lane in lanes:
             sites = [site for site, each in SITES.items() if each.lane == lane]
             coming = [Register(f"h{number:02}", site) for number, site in enumerate(sites)]
             going = [Remove(hook.hook) for hook in coming]
-            called: tuple[Act, ...] = (*calls, outside, *calls)
-            acts = (inside, Trigger("forward"), *coming, Trigger("backward"), *called, inside, *going, *called, Leave())
+            first, second, third, fourth = (_calls(events) for _ in range(4))
+            coming_in: tuple[Act, ...] = (
+                inside,
+                Trigger("forward"),
+                *coming,
+                Trigger("backward"),
+                *first,
+                outside,
+                *second,
+            )
+            acts = (*coming_in, inside, *going, *third, outside, *fourth, Leave())
             fitting = tuple(possible(acts, release))
             if any(isinstance(act, Register) for act in fitting):
                 yield fitting
 
 
+def _calls(events: Iterable[str]) -> tuple[Act, ...]:
+    """What calls hooks, each time as acts of their own, of which one may be left out."""
+    return tuple(map(Trigger, events))
+
+
 def _by_a_body(release: Release) -> Iterator[tuple[Act, ...]]:
     """A hook beside another one on a site, which the second module of the net registers in its forward."""
     for lanes, events in SORTS:
-        calls = [Trigger(event) for event in events]
         for name, site in SITES.items():
             there = Register("h00", name)
             # What is on the graph goes with it, and what is saved was saved without the hook.
             lasting = not site.graph and site.table not in ("pack", "unpack")
             if site.lane in lanes and lasting and [*possible((there,), release)]:
                 body = (Trouble(BODY, "h00", "h01"), Trigger("forward"))
-                yield (Trigger("forward"), there, *body, *calls, *calls, Leave())
+                yield (Trigger("forward"), there, *body, *_calls(events), *_calls(events), Leave())
 
 
 def _of_shape(pairs: tuple[str, ...], release: Release) -> Iterator[tuple[Act, ...]]:
     for lanes, events in SORTS:
         sites = [name for name, site in SITES.items() if site.lane in lanes]
-        calls = [Trigger(event) for event in events]
         for one, other in zip(sites, (*sites[1:], sites[0])):
             for second in dict.fromkeys((one, other)):
                 hooks = [Register(f"h0{place}", site) for place, site in enumerate((one, second, one))]
                 troubles = [_removing(*pair) for pair in pairs]
-                acts = tuple(possible((Trigger("forward"), *hooks, *troubles, *calls, *calls, Leave()), release, True))
+                called: tuple[Act, ...] = (
+                    Trigger("forward"),
+                    *hooks,
+                    *troubles,
+                    *_calls(events),
+                    *_calls(events),
+                    Leave(),
+                )
+                acts = tuple(possible(called, release, True))
                 if len([act for act in acts if isinstance(act, Trouble)]) == len(pairs):
                     yield acts
 

@@ -17,6 +17,7 @@ from hookcheck.contract.finding import Finding
 from hookcheck.programs.logs import difference
 from hookcheck.programs.situations.acts import (
     BACKWARDS,
+    BODY,
     EVENTS,
     RAISING,
     Act,
@@ -128,7 +129,7 @@ class Walk:
         if isinstance(act, Remove):
             return act.hook in self.sites and act.hook not in self.gone
         if isinstance(act, Trouble):
-            return self._troubling(act)
+            return act.hook in self.sites if act.what == BODY else self._troubling(act)
         if isinstance(act, Alter):
             return self._changing(act.what)
         if isinstance(act, Trigger) and act.what == "forward":
