@@ -8,7 +8,7 @@ import re
 from hookcheck.repro.editing import written
 from hookcheck.repro.names import literal, without_name
 from hookcheck.repro.scopes import Scopes, pairs
-from hookcheck.repro.syntax import dedented, lines_of, without
+from hookcheck.repro.syntax import LIFETIMES, dedented, lines_of, without
 
 
 def cut(text: str) -> str | None:
@@ -86,15 +86,15 @@ def dropped(text: str) -> str | None:
             of = scopes.parents[statement]
             if isinstance(of, ast.Assign) and any(n is node and _idle(v) for n, v in pairs(statement, of.value)):
                 return without_name(text, of, name)
-        if isinstance(statement, ast.Assign) and _is_handle(statement):
-            lines = text.split("\n")
-            first = statement.lineno - 1
-            lines[first] = lines[first].replace(f"{name} = ", "", 1)
-            return "\n".join(lines)
         given = isinstance(statement, ast.Assign) and not isinstance(scope, ast.ClassDef)
         if given and isinstance(node, ast.Name) and _idle(statement.value, _making(scopes)):  # type: ignore[union-attr]
             whole = scopes.all_of(statement)  # type: ignore[arg-type]
             return without(text, lines_of(whole)) if not scopes.alone(whole) else None
+        if isinstance(statement, ast.Assign) and _is_kept_result(statement, text):
+            lines = text.split("\n")
+            first = statement.lineno - 1
+            lines[first] = lines[first].replace(f"{name} = ", "", 1)
+            return "\n".join(lines)
     return None
 
 
@@ -113,11 +113,13 @@ def _acts(scopes: Scopes, name: ast.AST) -> str | None:
     return "\n".join(lines)
 
 
-def _is_handle(statement: ast.Assign) -> bool:
-    """Whether a statement gives the handle of a hook a name, and does nothing else with it."""
+def _is_kept_result(statement: ast.Assign, text: str) -> bool:
+    """Whether a statement gives what a call returns a name, and does nothing else with it: the handle of a hook, or
+    anything where nobody asks which objects are still there."""
     call, (target, *others) = statement.value, statement.targets
-    named = isinstance(target, ast.Name) and not others and isinstance(call, ast.Call)
-    return named and re.search(r"\bregister_\w+$", ast.unparse(call.func)) is not None  # type: ignore[attr-defined]
+    if not isinstance(target, ast.Name) or others or not isinstance(call, ast.Call):
+        return False
+    return re.search(r"\bregister_\w+$", ast.unparse(call.func)) is not None or not LIFETIMES.search(text)
 
 
 CALLED = frozenset(("forward", "backward", "setup_context", "get_extra_state", "set_extra_state", "reset_parameters"))
@@ -132,7 +134,7 @@ def _no_method(scopes: Scopes, of: ast.ClassDef, name: str) -> bool:
     return known and not read and not named and not name.startswith("_") and name not in CALLED
 
 
-LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial", "vars"))
+LOOKING = frozenset(("getattr", "import_module", "staticmethod", "type", "partial", "vars", "forward_ad.unpack_dual"))
 """What is called to look something up, or to make a function or a class."""
 
 

@@ -74,7 +74,7 @@ class SceneWriter:
                 body = [s for s in body if not (isinstance(s, str) and s.startswith(f"{name} = "))]
                 used = "\n".join(_lines(body))
         if not re.search(r"\by\b(?! = )", used):
-            body = [*_renamed(body, "y = net(x)", "net(x)")]
+            body = [*_unnamed(body, "y = ")]
         return body
 
     # -- what is there before the first act -------------------------------------------------------------------------
@@ -367,9 +367,10 @@ def _at_once(statements: Sequence[Statement]) -> Iterator[Statement]:
             skipped = False
 
 
-def _renamed(statements: Iterable[Statement], line: str, new: str) -> Iterator[Statement]:
+def _unnamed(statements: Iterable[Statement], given: str) -> Iterator[Statement]:
+    """The statements, of which none gives that name."""
     for statement in statements:
         if isinstance(statement, Block):
-            yield Block(statement.head, tuple(_renamed(statement.body, line, new)))
+            yield Block(statement.head, tuple(_unnamed(statement.body, given)))
         else:
-            yield new if statement == line else statement
+            yield statement[len(given) :] if statement.startswith(given) else statement
