@@ -246,10 +246,14 @@ def _lists(argument: ast.expr) -> bool:
 
 
 def _options(given: ast.expr) -> list[ast.keyword] | None:
-    """The keyword arguments that a dict stands for which is written out; None where it is not."""
-    if not isinstance(given, ast.Dict) or not all(isinstance(k, ast.Constant) for k in given.keys):
+    """The keyword arguments that a dict stands for which is written out, or of which others are part; None where it is
+    neither."""
+    if not isinstance(given, ast.Dict):
         return None
-    return [ast.keyword(str(k.value), v) for k, v in zip(given.keys, given.values) if isinstance(k, ast.Constant)]
+    names = [k.value if isinstance(k, ast.Constant) else k for k in given.keys]
+    if not all(name is None or isinstance(name, str) for name in names):
+        return None
+    return [ast.keyword(name, v) for name, v in zip(names, given.values)]  # type: ignore[arg-type]
 
 
 def same_entries(of: ast.expr) -> ast.expr | None:

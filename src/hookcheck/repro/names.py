@@ -145,13 +145,18 @@ def _made_for_later(scopes: Scopes, value: ast.expr, load: ast.Name) -> bool:
 
 def _first_of_next(scopes: Scopes, statement: ast.Assign, value: ast.expr, load: ast.Name) -> bool:
     """Whether the statement after one that gives a name a value begins with that: it enters what a call gives as a
-    context, or calls an attribute. Where a script asks what is still there, a name may hold something."""
+    context, or calls an attribute; or calls something by names with it, and nothing in it is called before. Where a
+    script asks what is still there, a name may hold something."""
     if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name) or LIFETIMES.search(scopes.text):
         return False
     above = scopes.parents[load]
     if isinstance(value, ast.Call) and isinstance(above, ast.withitem):
         following = scopes.parents[above]
         begins = isinstance(following, ast.With) and following.items[0].context_expr is load
+    elif isinstance(value, ast.Dict) and isinstance(above, ast.keyword):
+        call = scopes.parents[above]
+        following = scopes.parents[call]
+        begins = not any(isinstance(n, ast.Call) for n in ast.walk(call) if n is not call)
     else:
         following = scopes.parents[above]
         begins = isinstance(above, ast.Call) and above.func is load and isinstance(value, ast.Attribute)

@@ -109,7 +109,8 @@ class Search:
             return False
         if self.control and vain(said, self.control, self.fact) and not (self.same and lists_what_is_wrong(text)):
             return False
-        compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", said)[0]  # by no element
+        stating = "\n".join(line for line in said.split("\n") if STATES in line)  # torch may print more besides
+        compared = re.split(rf"{re.escape(self.fact)}{STATES}(?:None|\[\]|\{{\}}|\(\)), ", stating)[0]  # by no element
         expected, _, observed = said.partition(f"{self.fact}{STATES}")[2].partition(OBSERVED)
         return plain == PLAIN or not (LEFT[plain].search(compared) or may_hide(text, expected, observed, plain))
 
