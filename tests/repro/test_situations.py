@@ -178,7 +178,8 @@ def test_a_fault_that_sequences_show_has_a_script(what: str) -> None:
 WHOLE = '''# /// script
 # dependencies = ["torch"]
 # ///
-"""register_load_state_dict_post_hook, where a hook removes itself: RuntimeError: OrderedDict …"""
+"""register_load_state_dict_post_hook, where a hook removes itself: RuntimeError: OrderedDict
+mutated during iteration."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

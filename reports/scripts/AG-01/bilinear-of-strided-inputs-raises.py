@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""a module of MultiheadAttention and Bilinear: RuntimeError: view size is not compatible …"""
+"""a module of MultiheadAttention and Bilinear: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_pre_hook on a module of max: TypeError: constructor requires a …"""
+"""register_full_backward_pre_hook on a module of max: TypeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on LSTM: RuntimeError: Module backward hook for grad_input is …"""
+"""register_full_backward_hook on LSTM: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear: AttributeError: 'tuple' object has no …"""
+"""register_full_backward_hook on a module of Linear: AttributeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 from collections import namedtuple

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear and to_sparse_csr: NotImplementedError: …"""
+"""register_full_backward_hook on a module of Linear and to_sparse_csr: NotImplementedError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on Linear in a replica of DataParallel: RuntimeError: You are …"""
+"""register_backward_hook on Linear in a replica of DataParallel: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import sys

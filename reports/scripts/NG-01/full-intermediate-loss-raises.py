@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of LSTM under no_grad: RuntimeError: Module …"""
+"""register_full_backward_hook on a module of LSTM under no_grad: RuntimeError."""
 # https://github.com/pytorch/pytorch/issues/65335
 
 import torch

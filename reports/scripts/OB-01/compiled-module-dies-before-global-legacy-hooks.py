@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_backward_hook on Linear under torch.compile: RuntimeError: You are trying …"""
+"""register_module_backward_hook on Linear under torch.compile: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

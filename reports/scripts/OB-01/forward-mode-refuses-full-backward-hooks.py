@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Linear on tensors with tangents: NotImplementedError: You …"""
+"""register_full_backward_hook on Linear on tensors with tangents: NotImplementedError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Conv2d: AttributeError: 'NoneType' object has no attribute …"""
+"""register_full_backward_hook on Conv2d: AttributeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

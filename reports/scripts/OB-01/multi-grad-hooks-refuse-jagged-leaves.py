@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of sum: RuntimeError: view(): cannot view shape (1, …"""
+"""register_multi_grad_hook on a module of sum: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

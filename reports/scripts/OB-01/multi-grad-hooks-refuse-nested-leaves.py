@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of to_padded_tensor: RuntimeError: Internal error: …"""
+"""register_multi_grad_hook on a module of to_padded_tensor: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on Linear: NotImplementedError: Could not run 'aten::view' with …"""
+"""register_multi_grad_hook on Linear: NotImplementedError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

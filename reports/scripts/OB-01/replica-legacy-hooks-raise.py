@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on AdaptiveMaxPool2d in a replica of DataParallel: RuntimeError: …"""
+"""register_backward_hook on AdaptiveMaxPool2d in a replica of DataParallel: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import sys

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on a module of to_sparse_csr: RuntimeError: unsupported memory format option …"""
+"""retain_grad on a module of to_sparse_csr: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

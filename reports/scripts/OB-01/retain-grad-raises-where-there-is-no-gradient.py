@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on a module of split: AttributeError: 'NoneType' object has no attribute …"""
+"""retain_grad on a module of split: AttributeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

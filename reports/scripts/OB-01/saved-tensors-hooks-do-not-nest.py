@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""saved_tensors_hooks on a module under save_on_cpu: RuntimeError: Setting default hooks but …"""
+"""saved_tensors_hooks on a module under save_on_cpu: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Linear under torch.func.vjp: RuntimeError: In order to use …"""
+"""register_full_backward_hook on Linear under torch.func.vjp: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""retain_grad on Linear under torch.func.vjp: RuntimeError: You are attempting to call …"""
+"""retain_grad on Linear under torch.func.vjp: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""saved_tensors_hooks on Linear under torch.func.vjp: RuntimeError: torch.func.{grad, vjp, …"""
+"""saved_tensors_hooks on Linear under torch.func.vjp: RuntimeError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

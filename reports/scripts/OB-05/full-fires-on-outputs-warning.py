@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on Linear warns although the hook returns None: Full backward …"""
+"""register_full_backward_hook on Linear warns although the hook returns None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on Softplus warns although the hook returns None: Using a non-full …"""
+"""register_backward_hook on Softplus warns although the hook returns None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings

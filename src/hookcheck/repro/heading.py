@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 
 from hookcheck.releases.numbers import release
 from hookcheck.repro.formatting import WIDTH
@@ -59,9 +60,14 @@ def since_guard(since: str) -> list[str]:
     return [f'tuple(map(int, torch.__version__.split(".")[:2])) < {release(since)}']
 
 
-def header(heading: str, where: str) -> str:
-    """The first lines of a script: what it depends on, what it shows, and where the promise stands."""
-    said = textwrap.shorten(heading, WIDTH - len('""".""" '), placeholder=" …")
+def header(headings: Sequence[str], where: str) -> str:
+    """The first lines of a script: what it depends on, what it shows, and where the promise stands.
+
+    Of the ``headings``, each briefer than the one before, that is taken which fits on a line; else the first, on two.
+    """
+    room = WIDTH - len('""".""" ')
+    heading = next((heading for heading in headings if len(heading) <= room), headings[0])
+    said = "\n".join(textwrap.wrap(heading, room, max_lines=2, placeholder=" …"))
     said += "" if said.endswith("…") else "."
     links = [f"# {where}"] if where and len(where) < WIDTH - 2 else []
     return "\n".join(["# /// script", '# dependencies = ["torch"]', "# ///", f'"""{said}"""', *links])

@@ -229,7 +229,7 @@ def _script(program: Program, heading: str, shown: DeviatingActs, control: Confo
     tops = [*(["calls = []"] if writing.at_the_top else [])]
     tops += ["handles = {}"] if writing.at_the_top and "handles[" in main else []
     blocks = [
-        header(heading, next(iter(links(program.source)), "").partition("#")[0]),
+        header([heading], next(iter(links(program.source)), "").partition("#")[0]),
         _imports(main),
         _guard(program, writing.registered),
         *(["\n".join(tops)] if tops else []),

@@ -44,7 +44,7 @@ from hookcheck.repro.question import (
 )
 from hookcheck.repro.runs import forked
 from hookcheck.repro.sighting import Sighting
-from hookcheck.repro.words import derivation, title
+from hookcheck.repro.words import derivation, titles
 from hookcheck.repro.writing import is_needed
 from hookcheck.topology.model import Topology
 from hookcheck.topology.needs import needs
@@ -381,4 +381,4 @@ def _guard(kind: HookKind, topology: Topology, device: str) -> str:
 def _header(sighting: Sighting, asked: Question) -> str:
     clause, kind = clause_named(sighting.symptom.clause), sighting.case.kind
     where = (links(clause.source) or (kind.documentation,))[0]
-    return header(title(sighting, asked), where.partition("#")[0])
+    return header(titles(sighting, asked), where.partition("#")[0])

@@ -47,25 +47,37 @@ def title(sighting: Sighting, asked: Question) -> str:
 
     An exception need not have a text: then nothing comes after its name.
     """
+    return titles(sighting, asked)[0]
+
+
+def titles(sighting: Sighting, asked: Question) -> list[str]:
+    """The title, then briefer ones: without the words of torch's own, and without the network as well."""
+    contexts = under(sighting.case.topology)
+    whole = " ".join(["on", _module(sighting.case, asked), *contexts])
+    briefer = [(whole, True), (whole, False), (" ".join(contexts), False)]
+    return [_title(sighting, asked, where, quoting) for where, quoting in briefer]
+
+
+def _title(sighting: Sighting, asked: Question, where: str, quoting: bool) -> str:
     case = sighting.case
-    hooked = registered(case.kind)
-    what = " ".join([_module(case, asked), *under(case.topology)])
+    plain = where.removeprefix("on ")
+    hooked = f"{registered(case.kind)} {where}".rstrip()
     if asked.place == CALLS:
-        return f"{hooked} on {what}: {_called(sighting, asked)}"
+        return f"{hooked}: {_called(sighting, asked)}"
     if asked.place == WARNINGS:
         text = textwrap.shorten(asked.argument.split(". ")[0], 60, placeholder=" …")
-        return f"{hooked} on {what} warns although the hook returns None: {text}"
+        return f"{hooked} warns although the hook returns None{f': {text}' if quoting else ''}"
     if asked.place == ALIVE:
-        return f"{hooked} on {what}: after the run {asked.path} is never freed"
+        return f"{hooked}: after the run {asked.path} is never freed"
     if asked.place == ERROR:
         if asked.expected:
-            return f"{hooked} on {what}: writing in place raises {'another' if case.observed.raised else 'no'} error"
-        where, run = (what, case.plain) if sighting.symptom.unhooked else (f"{hooked} on {what}", case.observed)
-        return textwrap.shorten(f"{where}: {run.raised}", LONGEST_TITLE, placeholder=" …").rstrip(": ")
+            return f"{hooked}: writing in place raises {'another' if case.observed.raised else 'no'} error"
+        of, run = (plain, case.plain) if sighting.symptom.unhooked else (hooked, case.observed)
+        raised = str(run.raised) if quoting else str(run.raised).partition(":")[0]
+        return textwrap.shorten(f"{of}: {raised}", LONGEST_TITLE, placeholder=" …").rstrip(": ")
     if asked.relation == CLOSE:
-        where = what if wrong_without(case, asked) else f"{hooked} on {what}"
-        return f"{where}: {asked.path} is wrong"
-    return f"{hooked} on {what}: a hook that returns None changes {asked.path}"
+        return f"{plain if wrong_without(case, asked) else hooked}: {asked.path} is wrong"
+    return f"{hooked}: a hook that returns None changes {asked.path}"
 
 
 def title_of_program(program: Program, first: Deviation) -> str:

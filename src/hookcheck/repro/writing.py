@@ -274,7 +274,7 @@ def _run(called: bool, name: str, device: str, fact: str) -> str:
 
 
 def _header(program: Program) -> str:
-    return header(program.statement.rstrip("."), next(iter(links(program.source)), "").partition("#")[0])
+    return header([program.statement.rstrip(".")], next(iter(links(program.source)), "").partition("#")[0])
 
 
 def is_needed(line: str, text: str) -> bool:

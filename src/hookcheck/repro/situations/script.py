@@ -100,7 +100,7 @@ def _written(program: Program, scene: Scene, control: Scene | None, wording: Wor
     needs = with_needs(code, scenes)
     guard = since_guard(".".join(map(str, max(release(program.since), *map(since, scenes)))))
     blocks = [
-        header(heading, next(iter(links(program.source)), "").partition("#")[0]),
+        header([heading], next(iter(links(program.source)), "").partition("#")[0]),
         "\n".join(sorted(needs.imports)),
         *needs.late,
         *(f"if {condition}:\n    raise SystemExit({LACKS})" for condition in guard),
