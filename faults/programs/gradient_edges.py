@@ -27,6 +27,11 @@ def giving(change: Any) -> Any:
     return replaced(graph, "get_gradient_edge", lambda original: lambda tensor: change(original(tensor)))
 
 
+def without_a_graph(original: Any) -> Any:
+    """An edge that is sought by a view of the tensor, which has no graph under no_grad."""
+    return lambda tensor: original(tensor.view_as(tensor) if tensor.is_leaf else tensor)
+
+
 def none_but_in_tuples(original: Any) -> Any:
     """A backward that refuses an edge that is in no tuple."""
 
@@ -78,6 +83,11 @@ FAULTS = (
     Fault("gradient edge: it keeps its tensor", lambda: keeping(lambda tensor, edge: tensor), ("GE-04",), (), "2.2"),
     Fault("gradient edge: it stays", lambda: keeping(lambda tensor, edge: edge), ("GE-04",), (), "2.2"),
     Fault("gradient edge: that of an operation's first result", lambda: giving(first_result), ("GE-01",)),
+    Fault(
+        "gradient edge: under no_grad there is none",
+        lambda: replaced(graph, "get_gradient_edge", without_a_graph),
+        ("GE-01",),
+    ),
     Fault("gradient edge: one too far", lambda: giving(next_one), ("GE-01", "GE-02", "GE-03")),
     Fault(
         "gradient edge: a backward takes none that is in no tuple",

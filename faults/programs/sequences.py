@@ -117,6 +117,11 @@ def _fault(what: str, patch: Callable[[], AbstractContextManager[None]], since: 
     return Fault(f"sequences: {what}", patch, ("SM-02",), since=since)
 
 
+def _with_grad(original: Any) -> Any:
+    """A handle that does nothing under no_grad, for hooks on modules and on tensors alike."""
+    return lambda handle: original(handle) if torch.is_grad_enabled() else None
+
+
 def _along() -> AbstractContextManager[None]:
     """Removes a hook and, where it is gone already, the first that is left."""
     return edited(
@@ -195,6 +200,17 @@ FAULTS = (
         "a step hook that is registered in a function mode is not called",
         lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_function_mode() else hook),
     ),
+    _fault(
+        "a tensor hook that is registered under no_grad is not called",
+        lambda: _tensor(lambda tensor, hook: hook if torch.is_grad_enabled() else (lambda *given: None)),
+    ),
+    _fault(
+        "a hook on steps that is registered in inference mode is not called",
+        lambda: _step_hooks(
+            lambda optimizer, hook: (lambda *given: None) if torch.is_inference_mode_enabled() else hook
+        ),
+    ),
+    _fault("a handle that is removed under no_grad leaves its hook", lambda: replaced(HANDLE, "remove", _with_grad)),
     _fault(
         "a step hook that a forward registers is not called",
         lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_call() else hook),

@@ -7,6 +7,7 @@ for the tensor in ``torch.autograd.grad`` and ``torch.autograd.backward``.
 from __future__ import annotations
 
 import weakref
+from functools import partial
 from typing import Any
 
 from hookcheck.contract.clause import PIN, PROMISE
@@ -54,6 +55,13 @@ def the_gradient_of_an_edge_is_that_of_its_tensor(check: Check) -> None:
             (gradient,) = torch.autograd.grad(loss, asked, retain_graph=True)
             check.equal(f"gradient of {name} by {of}", gradient, due)
             check.order(f"hooks called for {name} by {of}", log, called)
+    for mode in filter(partial(hasattr, torch), ("no_grad", "inference_mode")):
+        log.clear()
+        with getattr(torch, mode)():
+            there = check.works(f"the edge of a leaf, looked up under {mode}", lambda: edge(a))
+        if there:
+            (gradient,) = torch.autograd.grad(loss, there, retain_graph=True)
+            check.equal(f"gradient of a by its edge, looked up under {mode}", gradient, [210, 9000])
     check.raises("the edge of a tensor without gradient", RuntimeError, lambda: edge(a.detach()), "not require grad")
 
 

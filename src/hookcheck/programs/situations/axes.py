@@ -47,6 +47,15 @@ class Dispatching(TorchDispatchMode):
 }
 """What must change nothing, by name."""
 
+MODES = {
+    "no_grad": Choice("torch.no_grad()"),
+    "inference_mode": Choice("torch.inference_mode()", (1, 9)),
+}
+"""In which no graph is built, while hooks may come and go all the same."""
+
+AROUND = {**CONTEXTS, **MODES}
+"""What acts may be in."""
+
 LAZY = """\
 class Lazy(nn.LazyLinear):
     def reset_parameters(self):

@@ -1,15 +1,16 @@
-"""Hooks that remove hooks which remove hooks, hooks that come and go within a context, and hooks that a body registers:
-what `sequences` draws too seldom, or not at all.
+"""Hooks that remove hooks which remove hooks, hooks that come and go within a context or without gradients, and hooks
+that a body registers: what `sequences` draws too seldom, or not at all.
 
 Three hooks on a site, or with the second one on another site of its sort, remove each other as they are called: in a
 ring, back and forth, two of them the same, or one that then removes itself. And hooks on all sites of a lane are
-registered and removed within a context, in which they are called as well as outside of it. A module registers a hook as
-it is called, where there is one.
+registered and removed within a context, in which they are called as well as outside of it, or in a mode without
+gradients, outside of which they are called. A module registers a hook as it is called, where there is one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from hookcheck.programs.situations import sequences
 from hookcheck.programs.situations.acts import (
@@ -22,7 +23,7 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import CONTEXTS
+from hookcheck.programs.situations.axes import CONTEXTS, MODES
 from hookcheck.programs.situations.sequences import SORTS, possible
 from hookcheck.programs.situations.sites import SITES, Release
 
@@ -43,31 +44,48 @@ def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
         for name, context in CONTEXTS.items()
         if name and context.since <= release
     }
-    return {**sequences.by_fact(release), **chains, **coming, "registered by a body": [*_by_a_body(release)]}
+    modes = [_coming_under(name, release) for name, mode in MODES.items() if mode.since <= release]
+    body = {"registered by a body": [*_by_a_body(release)]}
+    return {**sequences.by_fact(release), **chains, **coming, **body, **dict(chain.from_iterable(modes))}
 
 
 def _coming_within(name: str, release: Release) -> Iterator[tuple[Act, ...]]:
-    """Hooks on the sites of one lane that come and go within a context."""
+    """Hooks on the sites of one lane that come and go within a context, in which they are called, and then without."""
     inside, outside = Enter(name, wholly=True), Enter()
+    for coming, going, events in _lanes():
+        coming_in: tuple[Act, ...] = (inside, Trigger("forward"), *coming, Trigger("backward"))
+        acts = (*coming_in, *_calls(events), outside, *_calls(events), inside, *going, *_calls(events))
+        yield from _fitting((*acts, outside, *_calls(events), Leave()), release)
+
+
+def _coming_under(name: str, release: Release) -> Iterator[tuple[str, list[tuple[Act, ...]]]]:
+    """The facts of hooks on the sites of one lane that come and go in a mode, and are called without it.
+
+    To look up the Node that accumulates takes a graph, so there is none of its hooks.
+    """
+    inside, outside = Enter(name, wholly=True), Enter()
+    for coming, going, events in _lanes():
+        coming = tuple(act for act in coming if "accumulator(" not in SITES[act.site].register)
+        coming_in: tuple[Act, ...] = (Trigger("forward"), inside, *coming, outside, Trigger("backward"))
+        acts = (*coming_in, *_calls(events), *_calls(events), inside, *going, outside, *_calls(events), Leave())
+        if fitting := [*_fitting(acts, release)]:
+            yield f"registered and removed under {name}: {coming[0].site} and the like", fitting
+
+
+def _lanes() -> Iterator[tuple[tuple[Register, ...], tuple[Remove, ...], tuple[str, ...]]]:
+    """Of each lane what registers a hook on each site, what removes those, and the events that call them."""
     for lanes, events in SORTS:
         for lane in lanes:
             sites = [site for site, each in SITES.items() if each.lane == lane]
-            coming = [Register(f"h{number:02}", site) for number, site in enumerate(sites)]
-            going = [Remove(hook.hook) for hook in coming]
-            first, second, third, fourth = (_calls(events) for _ in range(4))
-            coming_in: tuple[Act, ...] = (
-                inside,
-                Trigger("forward"),
-                *coming,
-                Trigger("backward"),
-                *first,
-                outside,
-                *second,
-            )
-            acts = (*coming_in, inside, *going, *third, outside, *fourth, Leave())
-            fitting = tuple(possible(acts, release))
-            if any(isinstance(act, Register) for act in fitting):
-                yield fitting
+            coming = tuple(Register(f"h{number:02}", site) for number, site in enumerate(sites))
+            yield coming, tuple(Remove(hook.hook) for hook in coming), events
+
+
+def _fitting(acts: Iterable[Act], release: Release) -> Iterator[tuple[Act, ...]]:
+    """The acts that are possible one after the other, if hooks come in them."""
+    fitting = tuple(possible(acts, release))
+    if any(isinstance(act, Register) for act in fitting):
+        yield fitting
 
 
 def _calls(events: Iterable[str]) -> tuple[Act, ...]:

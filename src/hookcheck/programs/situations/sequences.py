@@ -14,7 +14,7 @@ from itertools import combinations, product
 from random import Random
 
 from hookcheck.contract.finding import Finding
-from hookcheck.programs.logs import difference
+from hookcheck.programs.situations import judge
 from hookcheck.programs.situations.acts import (
     BACKWARDS,
     BODY,
@@ -30,10 +30,9 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import CONTEXTS
+from hookcheck.programs.situations.axes import AROUND, CONTEXTS
 from hookcheck.programs.situations.fitting import LATER, why_not
 from hookcheck.programs.situations.model import SituationModel, expected
-from hookcheck.programs.situations.play import play
 from hookcheck.programs.situations.sites import SITES, Release
 
 NEWEST: Release = (99, 0)
@@ -217,7 +216,7 @@ class Walk:
 
     def _enterable(self, act: Enter) -> bool:
         chosen = [Situation(name, outer=act.outer, inner=act.inner) for name in ("input", *self.sites.values())]
-        late = any(CONTEXTS[name].since > self.release for name in (act.outer, act.inner))
+        late = any(AROUND[name].since > self.release for name in (act.outer, act.inner))
         return act != self.context and not late and not any(map(why_not, chosen))
 
     def _changing(self, what: str) -> bool:
@@ -380,11 +379,7 @@ def _some(random: Random, lanes: Sequence[str]) -> list[str]:
 
 def deviation(acts: Sequence[Act]) -> Finding | None:
     """How torch deviates during the first of ``acts`` during which hooks note something else."""
-    steps = expected(acts)
-    for (act, entries), observed in zip(steps, play(Situation("input"), acts)):
-        if entries != observed:
-            return difference(f"{act}, the last of {len(acts)}", entries, observed)
-    return None
+    return judge.deviation(Situation("input"), acts)
 
 
 def shortest(acts: Sequence[Act], release: Release) -> tuple[Act, ...]:
