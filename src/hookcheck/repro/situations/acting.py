@@ -113,8 +113,6 @@ class SceneWriter:
 
     def _act(self, at: int, act: Act) -> list[Statement]:
         """The statements of an act; what it raises and must raise goes no further."""
-        if isinstance(act, Register):
-            return [*self._register(act)]
         if isinstance(act, Trouble):
             return [*self._trouble(act)]
         if isinstance(act, Enter):
@@ -122,7 +120,9 @@ class SceneWriter:
             self.wholly = act.wholly
             return []
         last = at == len(self.scene.acts) - 1
-        if isinstance(act, Leave):
+        if isinstance(act, Register):
+            statements = [*self._register(act)]
+        elif isinstance(act, Leave):
             statements = self._left()
         elif isinstance(act, Remove):
             statements = self._wholly(self._remove(act.hook, act.way))
