@@ -24,7 +24,7 @@ from hookcheck.errors import HookcheckError
 from hookcheck.programs.situations import chains, sequences
 from hookcheck.programs.situations.acts import Alter, Leave, Register, Remove, Situation, Trigger, Trouble, acts
 from hookcheck.programs.situations.judge import finding, held
-from hookcheck.programs.situations.sites import SITES
+from hookcheck.programs.situations.sites import BY_CLAUSE, SITES
 from hookcheck.record.model import record_name
 from hookcheck.record.reading import read_folded
 from hookcheck.repro.situations.blocks import Block, merged, parsed, rendered
@@ -49,8 +49,6 @@ HERE = release(torch.__version__)
 REPORTS = Path(__file__).parents[2] / "reports"
 RECORD = REPORTS / "records" / record_name(str(torch.__version__), "cpu")
 MODERN = pytest.mark.skipif(HERE < (2, 5), reason="hooks that came with torch 2.5")
-LANES = {"calls": "SI-01", "legacy": "SI-01", "state": "SI-02", "registration": "SI-03", "optimizer": "SI-05"}
-"""The clauses by the lane of the site, where it is not the graph's."""
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +90,7 @@ def test_all_that_a_record_shows_has_a_script_that_fails_beside_a_control() -> N
 def showing(fault: Fault) -> Iterator[tuple[str, Situation]]:
     """The clauses and situations that show a planted fault, which no entry of the ledger explains."""
     for situation in held(HERE):
-        clause = LANES.get(SITES[situation.site].lane, "SI-04")
+        clause = next(id for id, lanes in BY_CLAUSE.items() if SITES[situation.site].lane in lanes)
         if clause in fault.clauses:
             with fault.patch():
                 shown = symptom(PROGRAMS[clause], Scene(situation, tuple(acts(situation))), ledger())

@@ -75,7 +75,8 @@ def coverage(triples: bool, situations: bool, hosts: bool, record: str | None, r
     are given. None is required: they are left to exploration.
 
     With --situations the axes are those that hooks of every kind are met in: site, context, tensor, host, optimizer,
-    what is done before, between forward and backward and in a hook, by twos and some by threes.
+    what is done before, between forward and backward and in a hook, and the clause that judges it, by twos and some by
+    threes.
 
     With --hosts it is which clauses run on modules and optimizers of other kinds, in the newest torch.
 

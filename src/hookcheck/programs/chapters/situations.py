@@ -10,40 +10,34 @@ must be noted at each step (`hookcheck.programs.situations`). Any two choices th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hookcheck.contract.clause import PIN
 from hookcheck.probe.lazy import torch
 from hookcheck.programs.check import Check
 from hookcheck.programs.program import program
 from hookcheck.programs.situations.judge import finding, held
-from hookcheck.programs.situations.sites import SITES
+from hookcheck.programs.situations.sites import BY_CLAUSE, SITES
 
 PINNED = "; that nothing else that is done meanwhile concerns hooks is nowhere said, but relied on"
 
 
-def _states(*lanes: str) -> Callable[[Check], None]:
-    """A program about the situations whose site is in one of the lanes."""
-
-    def judge(check: Check) -> None:
-        major, minor = torch.__version__.split(".")[:2]
-        for situation in held((int(major), int(minor))):
-            if SITES[situation.site].lane in lanes:
-                check.state(situation.name, finding(situation), situation.features)
-
-    return judge
+def _state_of(clause: str, check: Check) -> None:
+    """States what becomes of the situations that a clause speaks of."""
+    major, minor = torch.__version__.split(".")[:2]
+    for situation in held((int(major), int(minor))):
+        if SITES[situation.site].lane in BY_CLAUSE[clause]:
+            check.state(situation.name, finding(situation), situation.features)
 
 
 @program("SI-01", PIN, since="1.8", source=f"torch.nn.Module.register_forward_hook and its siblings{PINNED}")
 def hooks_on_calls(check: Check) -> None:
     """Hooks on the calls of modules are called, removed and freed as everywhere else, whatever they meet."""
-    _states("calls", "legacy")(check)
+    _state_of("SI-01", check)
 
 
 @program("SI-02", PIN, since="1.8", source=f"torch.nn.Module.register_state_dict_post_hook and its siblings{PINNED}")
 def hooks_on_state(check: Check) -> None:
     """Hooks on what modules save and load are called, removed and freed as everywhere else, whatever they meet."""
-    _states("state")(check)
+    _state_of("SI-02", check)
 
 
 @program(
@@ -54,16 +48,16 @@ def hooks_on_state(check: Check) -> None:
 )
 def hooks_on_registration(check: Check) -> None:
     """Hooks on what modules register are called, removed and freed as everywhere else, whatever they meet."""
-    _states("registration")(check)
+    _state_of("SI-03", check)
 
 
 @program("SI-04", PIN, since="1.8", source=f"torch.Tensor.register_hook, torch.autograd.graph{PINNED}")
 def hooks_in_the_graph(check: Check) -> None:
     """Hooks on tensors, Nodes and what is saved are called, removed and freed as elsewhere, whatever they meet."""
-    _states("x", "w", "y", "multi", "any", "pack", "unpack")(check)
+    _state_of("SI-04", check)
 
 
 @program("SI-05", PIN, since="2.0", source=f"torch.optim.Optimizer.register_step_pre_hook and its siblings{PINNED}")
 def hooks_on_optimizers(check: Check) -> None:
     """Hooks on optimizers are called, removed and freed as everywhere else, whatever they meet."""
-    _states("optimizer")(check)
+    _state_of("SI-05", check)

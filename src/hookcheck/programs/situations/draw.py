@@ -20,7 +20,7 @@ from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.corpus import read, write
 from hookcheck.programs.situations.fitting import why_not
-from hookcheck.programs.situations.sites import SITES
+from hookcheck.programs.situations.sites import BY_CLAUSE, SITES
 
 PLAIN = Situation("forward of net")
 PARTNERS = (
@@ -52,7 +52,11 @@ LANES: dict[str, list[str]] = {
     lane: [name for name, site in SITES.items() if site.lane == lane]
     for lane in dict.fromkeys(site.lane for site in SITES.values())
 }
-"""The sites by lane."""
+GROUPS = {
+    "lane": LANES,
+    "clause": {clause: [name for lane in lanes for name in LANES[lane]] for clause, lanes in BY_CLAUSE.items()},
+}
+"""The sites by lane, and by the clause that speaks of them."""
 
 THREES = (
     ("lane", "trouble", "outer"), ("lane", "trouble", "host"), ("lane", "trouble", "call"),
@@ -67,21 +71,27 @@ Choices = tuple[tuple[str, Any], ...]
 
 
 def words(axis: str) -> list[Any]:
-    """What there is to choose on an axis, or the lanes of sites."""
-    return [*LANES] if axis == "lane" else AXES[axis]
+    """What there is to choose on an axis, or the groups of sites."""
+    return [*GROUPS.get(axis, AXES.get(axis, ()))]
 
 
 def chosen(situation: Situation, names: Iterable[str]) -> Choices:
     """What a situation chooses on some axes."""
-    lane = SITES[situation.site].lane
-    return tuple((name, lane if name == "lane" else getattr(situation, name)) for name in names)
+    return tuple((name, _chosen(situation, name)) for name in names)
+
+
+def _chosen(situation: Situation, axis: str) -> Any:
+    if axis in GROUPS:
+        return next(word for word, sites in GROUPS[axis].items() if situation.site in sites)
+    return getattr(situation, axis)
 
 
 def ways(choices: Choices) -> list[Choices]:
-    """The choices, on each site of the lane that they name, and beside each partner where they need one."""
+    """The choices, on each site of the group that they name, and beside each partner where they need one."""
     there = dict(choices)
-    if "lane" in there:
-        return [way for name in LANES[there["lane"]] for way in ways((("site", name), *choices[1:]))]
+    for group in GROUPS.keys() & there.keys():
+        others = [choice for choice in choices if choice[0] != group]
+        return [way for name in GROUPS[group][there[group]] for way in ways((("site", name), *others))]
     if there.get("trouble") == "removes its partner" and "partner" not in there:
         return [(("partner", name), *choices) for name in PARTNERS]
     return [choices]
@@ -182,7 +192,7 @@ def _fuller(situation: Situation, choices: Choices) -> Situation | None:
     """The situation with the choices too; None where it contradicts them."""
     there = dict(chosen(situation, [name for name, _ in choices]))
     other = {name: word for name, word in choices if there[name] != word}
-    if any(name in ("site", "lane") or there[name] != AXES[name][0] for name in other):
+    if any(name in ("site", *GROUPS) or there[name] != AXES[name][0] for name in other):
         return None
     return replace(situation, **other)
 

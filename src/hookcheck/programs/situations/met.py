@@ -1,7 +1,7 @@
 """Which choices meet in the situations that everyone runs, by twos and by threes, and why do others not meet?
 
-The axes are site, context, input (the class or layout of a tensor), host, optimizer and what is done. A site is a hook
-kind somewhere, and each clause speaks of those of some lanes.
+The axes are clause, site, context, input (the class or layout of a tensor), host, optimizer and what is done. A site is
+a hook kind somewhere, and each clause speaks of some.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import Any
 from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.draw import AXES, THREES, Choices, chosen, why_none, words
 
-PAIRS = tuple(combinations(AXES, 2))
+PAIRS = (*combinations(AXES, 2), *(("clause", axis) for axis in AXES if axis != "site"))
 TRIPLES = (
+    ("clause", "outer", "input"), ("clause", "outer", "host"), ("clause", "input", "host"),
     ("site", "outer", "host"), ("site", "input", "host"), ("site", "outer", "input"), ("site", "trouble", "outer"),
     ("site", "trouble", "host"), ("site", "between", "host"), ("site", "trouble", "call"), *THREES,
 )  # fmt: skip

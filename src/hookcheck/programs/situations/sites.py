@@ -134,6 +134,15 @@ def _on_optimizers() -> Iterator[HookSite]:
 SITES = {site.name: site for site in (*_on_modules(), *_on_all_modules(), *_in_the_graph(), *_on_optimizers())}
 """The sites by name."""
 
+BY_CLAUSE: dict[str, tuple[str, ...]] = {
+    "SI-01": ("calls", "legacy"),
+    "SI-02": ("state",),
+    "SI-03": ("registration",),
+    "SI-04": ("x", "w", "y", "multi", "any", "pack", "unpack"),
+    "SI-05": ("optimizer",),
+}
+"""The lanes of the hooks that each clause on situations speaks of."""
+
 LEFT_OUT = {
     "torch.Tensor.retain_grad": "it calls nothing; sequences have it as an act, and networks as a hook kind",
     "torch.autograd.graph.save_on_cpu": "a context of its own: what it packs is its own affair",
