@@ -201,6 +201,10 @@ FAULTS = (
         lambda: _step_hooks(lambda optimizer, hook: (lambda *given: None) if _in_a_function_mode() else hook),
     ),
     _fault(
+        "a tensor hook that is registered under autocast is not called",
+        lambda: _tensor(lambda tensor, hook: (lambda *given: None) if torch.is_autocast_cpu_enabled() else hook),
+    ),
+    _fault(
         "a tensor hook that is registered under no_grad is not called",
         lambda: _tensor(lambda tensor, hook: hook if torch.is_grad_enabled() else (lambda *given: None)),
     ),

@@ -23,7 +23,7 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import CONTEXTS, MODES
+from hookcheck.programs.situations.axes import CONTEXTS, MODES, OTHER_CONTEXTS
 from hookcheck.programs.situations.chains import by_fact
 from hookcheck.programs.situations.model import expected
 from hookcheck.programs.situations.script import lines
@@ -236,7 +236,9 @@ def test_a_planted_fault_is_seen_and_shortened(fault: Fault) -> None:
 
 
 def test_hooks_on_every_site_come_and_go_within_each_context() -> None:
-    for name in filter(None, CONTEXTS):
+    for name, context in {**CONTEXTS, **OTHER_CONTEXTS}.items():
+        if not name:
+            continue
         coming = by_fact(NEWEST)[f"registered and removed within {name}"]
         sites = {act.site for acts in coming for act in acts if isinstance(act, Register)}
         assert {*SITES} - sites == ({"pack", "unpack"} if "save" in name else set())
@@ -244,7 +246,7 @@ def test_hooks_on_every_site_come_and_go_within_each_context() -> None:
             run = [*lines(Situation("input"), acts)][1:]
             within = [part for act, part in zip(acts, run) if isinstance(act, (Register, Remove))]
             assert within
-            assert all(part[0] == f"with {CONTEXTS[name].expression}:" for part in within)
+            assert all(part[0] == f"with {context.expression}:" for part in within)
 
 
 def test_hooks_on_every_site_come_and_go_without_gradients_but_those_on_what_takes_a_graph() -> None:

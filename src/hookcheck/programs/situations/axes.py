@@ -47,13 +47,31 @@ class Dispatching(TorchDispatchMode):
 }
 """What must change nothing, by name."""
 
+OTHER_CONTEXTS = {
+    "enabled autocast": Choice('torch.autocast("cpu", torch.bfloat16)', (1, 10)),
+    "enable_grad in no_grad": Choice("torch.no_grad(), torch.enable_grad()"),
+    "no check for NaN": Choice("torch.autograd.detect_anomaly(check_nan=False)", (2, 0)),
+    "cached parametrizations": Choice("parametrize.cached()", (1, 9), "from torch.nn.utils import parametrize\n"),
+    "FLOP counter": Choice(
+        "flop_counter.FlopCounterMode(display=False)", (2, 1), "from torch.utils import flop_counter\n"
+    ),
+    "module tracker": Choice("module_tracker.ModuleTracker()", (2, 4), "from torch.utils import module_tracker\n"),
+    "no torch functions": Choice("torch._C.DisableTorchFunctionSubclass()", (2, 0)),
+    "fork_rng": Choice("torch.random.fork_rng()"),
+    "without oneDNN": Choice("torch.backends.mkldnn.flags(enabled=False)"),
+    "one attention kernel": Choice(
+        "attention.sdpa_kernel(attention.SDPBackend.MATH)", (2, 3), "from torch.nn import attention\n"
+    ),
+}
+"""More of these, in which hooks come and go (see `chains`)."""
+
 MODES = {
     "no_grad": Choice("torch.no_grad()"),
     "inference_mode": Choice("torch.inference_mode()", (1, 9)),
 }
 """In which no graph is built, while hooks may come and go all the same."""
 
-AROUND = {**CONTEXTS, **MODES}
+SURROUNDINGS = {**CONTEXTS, **OTHER_CONTEXTS, **MODES}
 """What acts may be in."""
 
 LAZY = """\

@@ -23,7 +23,7 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import CONTEXTS, MODES
+from hookcheck.programs.situations.axes import CONTEXTS, MODES, OTHER_CONTEXTS
 from hookcheck.programs.situations.sequences import SORTS, possible
 from hookcheck.programs.situations.sites import SITES, Release
 
@@ -41,7 +41,7 @@ def by_fact(release: Release) -> dict[str, list[tuple[Act, ...]]]:
     chains = {f"removals in a chain: {name}": [*_of_shape(pairs, release)] for name, pairs in SHAPES.items()}
     coming = {
         f"registered and removed within {name}": [*_coming_within(name, release)]
-        for name, context in CONTEXTS.items()
+        for name, context in {**CONTEXTS, **OTHER_CONTEXTS}.items()
         if name and context.since <= release
     }
     modes = [_coming_under(name, release) for name, mode in MODES.items() if mode.since <= release]

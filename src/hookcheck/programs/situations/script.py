@@ -22,7 +22,7 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import AROUND, HOSTS, INPUTS, OPTIMIZERS
+from hookcheck.programs.situations.axes import HOSTS, INPUTS, OPTIMIZERS, SURROUNDINGS
 from hookcheck.programs.situations.sites import SITES
 
 BENCH = Path(__file__).with_name("bench.py")
@@ -114,7 +114,7 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
     choices = (HOSTS[situation.host], OPTIMIZERS[situation.optimizer], INPUTS[situation.input])
     acts = list(acts)
     entered = [Enter(situation.outer, situation.inner), *(act for act in acts if isinstance(act, Enter))]
-    contexts = [AROUND[name] for each in entered for name in (each.outer, each.inner)]
+    contexts = [SURROUNDINGS[name] for each in entered for name in (each.outer, each.inner)]
     needs = dict.fromkeys(choice.needs for choice in (*choices, *contexts) if choice.needs)
     host, optimizer, x = (choice.expression for choice in choices)
     within, wholly = _within(entered[0]), False
@@ -145,7 +145,7 @@ def lines(situation: Situation, acts: Iterable[Act]) -> Iterator[list[str]]:
 
 
 def _within(act: Enter) -> str:
-    return ", ".join(AROUND[name].expression for name in (act.outer, act.inner) if name)
+    return ", ".join(SURROUNDINGS[name].expression for name in (act.outer, act.inner) if name)
 
 
 def _lines(act: Act, body: str, sites: Mapping[str, str]) -> list[str]:

@@ -30,7 +30,7 @@ from hookcheck.programs.situations.acts import (
     Trigger,
     Trouble,
 )
-from hookcheck.programs.situations.axes import AROUND, CONTEXTS
+from hookcheck.programs.situations.axes import CONTEXTS, SURROUNDINGS
 from hookcheck.programs.situations.fitting import LATER, why_not
 from hookcheck.programs.situations.model import SituationModel, expected
 from hookcheck.programs.situations.sites import SITES, Release
@@ -216,7 +216,7 @@ class Walk:
 
     def _enterable(self, act: Enter) -> bool:
         chosen = [Situation(name, outer=act.outer, inner=act.inner) for name in ("input", *self.sites.values())]
-        late = any(AROUND[name].since > self.release for name in (act.outer, act.inner))
+        late = any(SURROUNDINGS[name].since > self.release for name in (act.outer, act.inner))
         return act != self.context and not late and not any(map(why_not, chosen))
 
     def _changing(self, what: str) -> bool:

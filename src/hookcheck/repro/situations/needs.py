@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hookcheck.programs.situations.acts import Alter, Register, Trigger, Trouble
-from hookcheck.programs.situations.axes import AROUND, HOSTS, INPUTS, OPTIMIZERS, Choice
+from hookcheck.programs.situations.axes import HOSTS, INPUTS, OPTIMIZERS, SURROUNDINGS, Choice
 from hookcheck.programs.situations.fitting import LATER
 from hookcheck.programs.situations.sites import SITES, Release
 from hookcheck.repro.alone import alone
@@ -67,7 +67,7 @@ def _of_choices(scenes: Iterable[Scene]) -> tuple[dict[str, str], dict[str, Rele
 def _choices(scene: Scene) -> Iterator[Choice]:
     situation = scene.situation
     yield from (HOSTS[situation.host], OPTIMIZERS[situation.optimizer], INPUTS[situation.input])
-    yield from (AROUND[name] for name in scene.contexts)
+    yield from (SURROUNDINGS[name] for name in scene.contexts)
 
 
 def _spoken_of(code: str, definitions: dict[str, str]) -> list[str]:

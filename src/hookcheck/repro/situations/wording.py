@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hookcheck.contract.site import ORDER
 from hookcheck.programs.logs import Entry
 from hookcheck.programs.situations.acts import REGISTERING, Act, Alter, Leave, Remove, Trouble
-from hookcheck.programs.situations.axes import AROUND
+from hookcheck.programs.situations.axes import SURROUNDINGS
 from hookcheck.programs.situations.sites import HookSite
 from hookcheck.repro.situations.blocks import FLAG
 from hookcheck.repro.situations.noting import Logs, Noting, logs
@@ -187,7 +187,7 @@ def _within(scene: Scene, control: Scene | None) -> str:
 
 def context(name: str) -> str:
     """The expression that makes a context of that name."""
-    return AROUND[name].expression.replace("(same, same)", f"({SAME}, {SAME})")
+    return SURROUNDINGS[name].expression.replace("(same, same)", f"({SAME}, {SAME})")
 
 
 def everywhere(site: HookSite) -> bool:
