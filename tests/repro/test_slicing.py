@@ -259,7 +259,9 @@ def test_all_turns_stay_where_one_alone_does_not_show_it() -> None:
     ("call", "result"),
     [
         ('note(log, "a")', 'lambda *args: log.append("a")'),
+        ("note(log.items, 'a')", 'lambda *args: log.items.append("a")'),
         ("note(made(), 'a')", None),  # it would be made at each call
+        ("note(log.items.first, 'a')", None),
         ("take(note)", None),
     ],
 )

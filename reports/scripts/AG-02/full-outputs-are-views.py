@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_pre_hook on a module of Linear: a hook that returns None changes …"""
+"""register_full_backward_pre_hook: a hook that returns None changes g0[0]."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause BN-02 --kind acting_full_backward_pre
+# torch 2.15.0: hookcheck repro 8a99624ae6e3ea4d --clause BN-02 --kind acting_full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_pre_hook on Linear under torch.compile: it is given another …"""
+"""register_module_full_backward_pre_hook under torch.compile: it is given another module."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -14,8 +14,8 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
 
 def run(experiment):
     calls = []
-    net = nn.Linear(1, 1, bias=False)
-    x = torch.ones(1)
+    net = nn.Tanh()
+    x = torch.ones((), requires_grad=True)
     torch.nn.modules.module.register_module_full_backward_pre_hook(
         torch.compiler.disable(lambda module, grad_output: calls.append(module is net))
     )

@@ -1,8 +1,9 @@
-# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause BW-05 --kind acting_full_backward
+# torch 2.15.0: hookcheck repro 8a99624ae6e3ea4d --clause BW-05 --kind acting_full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_full_backward_hook on Linear under torch.compile: the hook is called …"""
+"""register_module_full_backward_pre_hook on Tanh under torch.compile: the hook is called
+twice, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -14,15 +15,12 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
 
 def run(experiment):
     calls = []
-    net = nn.Linear(1, 1, bias=False)
-    x = torch.ones(1)
-    torch.nn.modules.module.register_module_full_backward_hook(
+    net = nn.Tanh()
+    x = torch.ones((), requires_grad=True)
+    torch.nn.modules.module.register_module_full_backward_pre_hook(
         torch.compiler.disable(lambda *args: calls.append(1))
     )
-    if experiment:
-        torch.compile(net, backend="eager")(x).backward()
-    else:
-        net(x).backward()
+    (torch.compile(net, backend="eager") if experiment else net)(x).backward()
     return len(calls)
 
 

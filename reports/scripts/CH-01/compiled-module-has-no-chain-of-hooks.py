@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on Tanh under torch.compile: a call of the first hook is …"""
+"""register_module_forward_pre_hook on Tanh under torch.compile: a call of the first hook is
+not followed by those of the others."""
 
 import torch
 from torch import nn

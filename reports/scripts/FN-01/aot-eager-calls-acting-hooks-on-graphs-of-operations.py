@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on a module of as_nested_tensor under torch.compile: the …"""
+"""register_module_forward_pre_hook under torch.compile: the hook is called twice, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

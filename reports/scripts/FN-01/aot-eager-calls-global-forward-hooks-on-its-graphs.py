@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on EmbeddingBag under torch.compile: the hook is called 3 …"""
+"""register_module_forward_pre_hook under torch.compile: the hook is called 3 times, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause FN-01 --kind acting_forward
+# torch 2.15.0: hookcheck repro 8a99624ae6e3ea4d --clause FN-01 --kind acting_forward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_hook on Linear under torch.compile: the hook is called twice, not …"""
+"""register_module_forward_pre_hook under torch.compile: the hook is called twice, not once."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -14,19 +14,16 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
 
 def run(experiment):
     calls = []
-    net = nn.Linear(1, 1, bias=False)
-    x = torch.ones(1)
-    torch.nn.modules.module.register_module_forward_hook(
+    net = nn.Tanh()
+    x = torch.ones((), requires_grad=True)
+    torch.nn.modules.module.register_module_forward_pre_hook(
         torch.compiler.disable(lambda *args: calls.append(1))
     )
-    if experiment:
-        torch.compile(net, backend="eager")(x)
-    else:
-        net(x)
+    (torch.compile(net, backend="eager") if experiment else net)(x)
     return len(calls)
 
 
-expected = 1  # forward once, backward never
+expected = 1  # forward once
 control, experiment = run(experiment=False), run(experiment=True)
 print("control:", control, "experiment:", experiment)
 # 0: as documented, 1: the fault shows, 2: the control fails

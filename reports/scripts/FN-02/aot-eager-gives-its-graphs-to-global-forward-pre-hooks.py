@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_forward_pre_hook on Linear under no_grad under torch.compile: it is given …"""
+"""register_module_forward_pre_hook on Linear under no_grad under torch.compile: it is given
+another module."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -15,23 +16,16 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 7):
 def run(experiment):
     calls = []
     net = nn.Linear(1, 1)
+    x = torch.ones(1)
+    torch.nn.modules.module.register_module_forward_pre_hook(
+        torch.compiler.disable(lambda module, args: calls.append(module is net))
+    )
+    for module in net.modules():
+        module.register_forward_pre_hook(torch.compiler.disable(lambda *args: None))
     if experiment:
-        x = torch.ones(1)
-        torch.nn.modules.module.register_module_forward_pre_hook(
-            torch.compiler.disable(lambda module, args: calls.append(module is net))
-        )
-        for module in net.modules():
-            module.register_forward_pre_hook(torch.compiler.disable(lambda *args: None))
         with torch.no_grad():
             torch.compile(lambda *args: net(*args), backend="aot_eager")(x)
-        net(x)
-    else:
-        torch.nn.modules.module.register_module_forward_pre_hook(
-            torch.compiler.disable(lambda module, args: calls.append(module is net))
-        )
-        for module in net.modules():
-            module.register_forward_pre_hook(torch.compiler.disable(lambda *args: None))
-        net(torch.ones(1))
+    net(x)
     return all(calls)
 
 

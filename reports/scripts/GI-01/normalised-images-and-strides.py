@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of InstanceNorm2d and permute and transpose: …"""
+"""register_full_backward_hook: grad_input[0] is wrong."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""spectral_norm, undone: A load pre-hook is called before loading with the module and the …"""
+"""spectral_norm, undone: A load pre-hook is called before loading with the module and the
+seven arguments of ``_load_from_state_dict``."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""spectral_norm, undone: A private load pre-hook is called without the module unless it was …"""
+"""spectral_norm, undone: A private load pre-hook is called without the module unless it was
+registered with ``with_module``."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

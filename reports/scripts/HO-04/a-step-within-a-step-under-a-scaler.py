@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""with super().step(): Step hooks are not called where a GradScaler skips the step since a …"""
+"""with super().step(): Step hooks are not called where a GradScaler skips the step since a
+gradient is infinite."""
 
 import torch
 from torch import nn

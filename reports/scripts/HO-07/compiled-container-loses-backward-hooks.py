@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""OptimizedModule of a container: A hook that comes during a call runs in it if its kind's …"""
+"""OptimizedModule of a container: A hook that comes during a call runs in it if its kind's
+turn is yet to come, else from the next call on; that of backward kinds is when the call …"""
 
 import torch
 from torch import nn

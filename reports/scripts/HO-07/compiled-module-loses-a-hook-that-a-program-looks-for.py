@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""OptimizedModule: A full backward hook is given the gradients of inputs and outputs, a full …"""
+"""OptimizedModule: A full backward hook is given the gradients of inputs and outputs, a full
+backward pre-hook those of outputs."""
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""OptimizedModule: With ``create_graph`` a returned grad_input is a part of the graph: its …"""
+"""OptimizedModule: With ``create_graph`` a returned grad_input is a part of the graph: its own
+derivatives are right."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""OptimizedModule: Of a full backward hook, None leaves the gradient alone; a tuple takes …"""
+"""OptimizedModule: Of a full backward hook, None leaves the gradient alone; a tuple takes the
+place of grad_input from there on."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""OptimizedModule: A handle removes its hook at the end of a ``with``, and ``remove()`` can …"""
+"""OptimizedModule: A handle removes its hook at the end of a ``with``, and ``remove()`` can be
+called again and again."""
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""PostLocalSGDOptimizer: A step pre-hook is called as ``(optimizer, args, kwargs)`` before …"""
+"""PostLocalSGDOptimizer: A step pre-hook is called as ``(optimizer, args, kwargs)`` before
+every step: parameters are what they were."""
 
 from importlib import import_module
 

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""ZeroRedundancyOptimizer: A state_dict post-hook is called as ``(optimizer, state_dict)`` …"""
+"""ZeroRedundancyOptimizer: A state_dict post-hook is called as ``(optimizer, state_dict)`` and
+may edit it in place or return a new one."""
 
 import torch
 from torch import nn

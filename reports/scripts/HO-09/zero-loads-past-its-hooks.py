@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""ZeroRedundancyOptimizer: What a load pre-hook writes into the dict, or returns for it, is …"""
+"""ZeroRedundancyOptimizer: What a load pre-hook writes into the dict, or returns for it, is
+what later hooks get and what is loaded."""
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear and clone on tensors with tangents under …"""
+"""register_full_backward_hook on a module of Linear and clone on tensors with tangents under
+inference_mode: …"""
 # https://github.com/pytorch/pytorch/issues/65335
 
 import torch

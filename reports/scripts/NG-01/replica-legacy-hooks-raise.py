@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_backward_hook on a module of Linear under no_grad in a replica of DataParallel: …"""
+"""register_backward_hook in a replica of DataParallel under no_grad: RuntimeError."""
 # https://github.com/pytorch/pytorch/issues/65335
 
 import sys

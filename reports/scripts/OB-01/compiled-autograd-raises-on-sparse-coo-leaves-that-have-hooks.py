@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of to_dense under compiled autograd: …"""
+"""register_post_accumulate_grad_hook under compiled autograd: NotImplementedError."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -1,14 +1,14 @@
-# torch 2.15.0: hookcheck repro 467d23a32a36b436 --clause OB-02 --kind full_backward
+# torch 2.15.0: hookcheck repro 467d23a32a36b436 --clause OB-02 --kind full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Conv2d and Tanh: a hook that returns None …"""
+"""register_full_backward_pre_hook: a hook that returns None changes loss."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn
 
-if not hasattr(nn.Module, "register_full_backward_hook"):
+if not hasattr(nn.Module, "register_full_backward_pre_hook"):
     raise SystemExit(3)
 
 
@@ -32,11 +32,12 @@ def run(hooked):
         .requires_grad_()
     )
     if hooked:
-        net.register_full_backward_hook(lambda *args: None)
+        net.register_full_backward_pre_hook(lambda *args: None)
     loss = net(x).sum()
     return loss
 
 
+torch.set_printoptions(precision=17)  # they differ in the last bits
 control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
 raise SystemExit(0 if torch.equal(experiment, control) else 1)

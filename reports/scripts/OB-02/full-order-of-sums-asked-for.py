@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear and Tanh and SiLU: a hook that returns …"""
+"""register_full_backward_hook: a hook that returns None changes gg[0]."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -37,6 +37,7 @@ def run(hooked):
     return gg[0]
 
 
+torch.set_printoptions(precision=17)  # they differ in the last bits
 control, experiment = run(hooked=False), run(hooked=True)
 print("control:", control, "experiment:", experiment)
 raise SystemExit(0 if torch.equal(experiment, control) else 1)

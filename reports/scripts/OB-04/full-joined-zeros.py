@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_pre_hook on a module of MSELoss: a hook that returns None changes …"""
+"""register_full_backward_pre_hook: a hook that returns None changes x1.grad."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
@@ -23,11 +23,10 @@ class Net(nn.Module):
 
 def run(hooked):
     net = Net()
-    x0 = torch.ones((), requires_grad=True)
     x1 = torch.ones((), requires_grad=True)
     if hooked:
         net.register_full_backward_pre_hook(lambda *args: None)
-    net(x0, x1, torch.ones(()))[0].backward()
+    net(torch.ones((), requires_grad=True), x1, torch.ones(()))[0].backward()
     return type(x1.grad).__name__
 
 

@@ -1,8 +1,8 @@
-# torch 2.15.0: hookcheck repro 46bab32e635a71a6 --clause OB-05 --kind global_backward
+# torch 2.15.0: hookcheck repro 8a99624ae6e3ea4d --clause OB-05 --kind global_forward
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_backward_hook on Linear under torch.compile warns although the hook …"""
+"""register_module_forward_hook under torch.compile warns although the hook returns None."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import warnings
@@ -17,10 +17,10 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 1):
 def run(hooked):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        net = nn.Linear(1, 1, bias=False)
-        x = torch.ones(1)
+        net = nn.Tanh()
+        x = torch.ones((), requires_grad=True)
         if hooked:
-            torch.nn.modules.module.register_module_backward_hook(
+            torch.nn.modules.module.register_module_forward_hook(
                 torch.compiler.disable(lambda *args: None)
             )
         torch.compile(net, backend="eager")(x)

@@ -1,14 +1,14 @@
-# torch 2.15.0: hookcheck repro 07a019ad5ab1283a --clause OB-07 --kind full_backward
+# torch 2.15.0: hookcheck repro 07a019ad5ab1283a --clause OB-07 --kind full_backward_pre
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of AdaptiveAvgPool2d: a hook that returns None …"""
+"""register_full_backward_pre_hook: a hook that returns None changes y.stride()."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch
 from torch import nn
 
-if not hasattr(nn.Module, "register_full_backward_hook"):
+if not hasattr(nn.Module, "register_full_backward_pre_hook"):
     raise SystemExit(3)
 
 
@@ -32,7 +32,7 @@ def run(hooked):
     net = Net()
     x = torch.randn(1, 1, 2, 2, requires_grad=True)
     if hooked:
-        net.register_full_backward_hook(lambda *args: None)
+        net.register_full_backward_pre_hook(lambda *args: None)
     y = net(x)
     return y.stride()
 

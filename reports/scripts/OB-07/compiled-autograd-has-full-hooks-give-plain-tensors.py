@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_full_backward_hook on a module of Linear under compiled autograd: a hook that …"""
+"""register_full_backward_hook on a module of Linear under compiled autograd under
+torch.compile: a hook that returns None changes y."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_forward_pre_hook after deepcopy, removed by a copied handle: TypeError: cannot …"""
+"""register_forward_pre_hook after deepcopy, removed by a copied handle: TypeError: cannot
+create weak reference to …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_load_state_dict_pre_hook, where a hook removes itself: RuntimeError: OrderedDict …"""
+"""register_load_state_dict_pre_hook, where a hook removes itself: RuntimeError: OrderedDict
+mutated during iteration."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_load_state_dict_pre_hook after shallow copy: RuntimeError: You are trying to call …"""
+"""register_load_state_dict_pre_hook after shallow copy: RuntimeError: You are trying to call
+the hook of a dead Module!."""
 # https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html
 
 import copy

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_module_buffer_registration_hook, where a hook removes itself: RuntimeError: …"""
+"""register_module_buffer_registration_hook, where a hook removes itself: RuntimeError:
+OrderedDict mutated during …"""
 
 import torch
 from torch import nn

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook in autograd.grad: RuntimeError: A leaf node was passed to …"""
+"""register_multi_grad_hook in autograd.grad: RuntimeError: A leaf node was passed to
+_will_engine_execute_node but we …"""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_optimizer_step_pre_hook of an optimizer with super().step(): a hook is called too …"""
+"""register_optimizer_step_pre_hook of an optimizer with super().step(): a hook is called too
+often."""
 
 import torch
 from torch import nn
@@ -22,7 +23,7 @@ def run(experiment):
     calls = []
     net = nn.Linear(1, 1)
     if experiment:
-        optimizer = CallingStep(net.parameters(), lr=0.0)
+        optimizer = CallingStep(torch.optim.SGD(net.parameters(), lr=0.0).param_groups, lr=0.0)
     else:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
     handle = register_optimizer_step_pre_hook(lambda *_: calls.append("a"))

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_optimizer_step_post_hook, where a hook removes itself: RuntimeError: OrderedDict …"""
+"""register_optimizer_step_post_hook, where a hook removes itself: RuntimeError: OrderedDict
+mutated during iteration."""
 
 import torch
 from torch import nn

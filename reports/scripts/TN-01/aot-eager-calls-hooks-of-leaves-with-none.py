@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_hook on a module of Linear under no_grad under torch.compile: the hook is called …"""
+"""register_hook under torch.compile under no_grad: the hook is called once, not never."""
 # https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of Linear under Module.compile: the hook is …"""
+"""register_post_accumulate_grad_hook under Module.compile: the hook is called once, not never."""
 
 import torch
 from torch import nn
@@ -33,7 +33,7 @@ def run(experiment):
     calls = []
     net = Net()
     net.m1.weight.register_post_accumulate_grad_hook(
-        torch.compiler.disable(lambda leaf: calls.append(leaf.grad.clone()))
+        torch.compiler.disable(lambda leaf: calls.append(1))
     )
     (compiled_ahead_in_place(net) if experiment else net)(torch.ones(1))
     leaked["h"].backward()

@@ -2,7 +2,8 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of Linear under no_grad under …"""
+"""register_post_accumulate_grad_hook on a module of Linear under torch.compile under no_grad:
+the hook is called once, not never."""
 
 import torch
 from torch import nn

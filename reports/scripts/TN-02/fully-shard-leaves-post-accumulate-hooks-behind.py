@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on MultiheadAttention under fully_shard: the hook is …"""
+"""register_post_accumulate_grad_hook under fully_shard: the hook is called never, not once."""
 
 import torch
 import torch.distributed as dist

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of InstanceNorm2d and permute and …"""
+"""register_post_accumulate_grad_hook: the gradient is wrong."""
 
 import torch
 from torch import nn

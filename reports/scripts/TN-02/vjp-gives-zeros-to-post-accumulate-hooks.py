@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_post_accumulate_grad_hook on a module of RMSNorm and Sigmoid under …"""
+"""register_post_accumulate_grad_hook under torch.func.vjp: the hook is called once, not never."""
 
 import torch
 from torch import nn
@@ -47,7 +47,7 @@ def run(experiment):
     calls = []
     net = Net()
     x = torch.ones((), requires_grad=True)
-    net.m0.weight.register_post_accumulate_grad_hook(lambda leaf: calls.append(leaf.grad.clone()))
+    net.m0.weight.register_post_accumulate_grad_hook(lambda leaf: calls.append(1))
     (by_vjp(net, x) if experiment else net(x)).backward()
     return len(calls)
 

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of Linear under Module.compile: the gradient is a …"""
+"""register_multi_grad_hook under Module.compile: the gradient is a Tensor, not None."""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of InstanceNorm2d and permute and transpose: the …"""
+"""register_multi_grad_hook: the gradient is wrong."""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch

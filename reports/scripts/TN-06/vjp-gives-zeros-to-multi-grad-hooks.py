@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["torch"]
 # ///
-"""register_multi_grad_hook on a module of RMSNorm and Sigmoid under torch.func.vjp: the …"""
+"""register_multi_grad_hook under torch.func.vjp: the gradient is a Tensor, not None."""
 # https://docs.pytorch.org/docs/stable/autograd.html
 
 import torch
@@ -24,14 +24,14 @@ class ByVjp(torch.autograd.Function):
 
 
 def by_vjp(module, *args):
-    names = [name for name, p in module.named_parameters() if p.requires_grad]
+    weights = {name: p for name, p in module.named_parameters() if p.requires_grad}
     places = [i for i, arg in enumerate(args) if arg.requires_grad]
 
     def call(*leaves):
-        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(names) :]))}
-        return torch.func.functional_call(module, dict(zip(names, leaves)), tuple(given.values()))
+        given = {**dict(enumerate(args)), **dict(zip(places, leaves[len(weights) :]))}
+        return torch.func.functional_call(module, dict(zip(weights, leaves)), tuple(given.values()))
 
-    return ByVjp.apply(call, *map(module.get_parameter, names), *(args[i] for i in places))
+    return ByVjp.apply(call, *weights.values(), *(args[i] for i in places))
 
 
 class Net(nn.Module):

@@ -134,18 +134,17 @@ def _value(function: ast.FunctionDef, call: ast.Call, scopes: Scopes) -> ast.exp
     bound = {n.arg for n in ast.walk(value) if isinstance(n, ast.arg)}
     bound |= {n.id for n in ast.walk(value) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     tree = scopes.tree
-    others = [n for part in tree.body if part is not function for n in ast.walk(part)]
-    stored = Counter(n.id for n in others if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-    stored.update(n.arg for n in others if isinstance(n, ast.arg))
     turned = {n.id for loop in ast.walk(tree) if isinstance(loop, (ast.For, ast.While)) for n in _stored(loop)}
     free = set(uses) - set(arguments) - bound
     if any((scope, name) in scopes.stores for scope in scopes.above(call) if scope is not tree for name in free):
         return None
     for name, argument in arguments.items():
-        names = {n.id for n in ast.walk(argument) if isinstance(n, ast.Name)}
-        again = uses[name] > 1 or name in deferred
-        changing = any(stored[n] != 1 or n in turned for n in names)
-        if names & bound or (again and not (isinstance(argument, SIMPLE) and not (name in deferred and changing))):
+        read = [n for n in ast.walk(argument) if isinstance(n, ast.Name)]
+        names = {n.id for n in read}
+        changing = any(len(scopes.stores.get(scopes.keys[n], ())) != 1 or n.id in turned for n in read)
+        part = isinstance(argument, ast.Attribute) and isinstance(argument.value, ast.Name) and uses[name] == 1
+        stays = isinstance(argument, SIMPLE) or part
+        if names & bound or (uses[name] > 1 and not stays) or (name in deferred and (changing or not stays)):
             return None
     result: ast.expr = _Put(arguments).visit(ast.parse(ast.unparse(value), mode="eval").body)
     return ast.fix_missing_locations(result)
