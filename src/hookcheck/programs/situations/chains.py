@@ -25,7 +25,7 @@ from hookcheck.programs.situations.acts import (
 )
 from hookcheck.programs.situations.axes import CONTEXTS, MODES, OTHER_CONTEXTS
 from hookcheck.programs.situations.sequences import SORTS, possible
-from hookcheck.programs.situations.sites import SITES, Release
+from hookcheck.programs.situations.sites import LANES, SITES, Release
 
 SHAPES = {
     "a ring": ("01", "12", "20"),
@@ -76,8 +76,7 @@ def _lanes() -> Iterator[tuple[tuple[Register, ...], tuple[Remove, ...], tuple[s
     """Of each lane what registers a hook on each site, what removes those, and the events that call them."""
     for lanes, events in SORTS:
         for lane in lanes:
-            sites = [site for site, each in SITES.items() if each.lane == lane]
-            coming = tuple(Register(f"h{number:02}", site) for number, site in enumerate(sites))
+            coming = tuple(Register(f"h{number:02}", site) for number, site in enumerate(LANES[lane]))
             yield coming, tuple(Remove(hook.hook) for hook in coming), events
 
 

@@ -20,7 +20,7 @@ from hookcheck.programs.situations.acts import Situation
 from hookcheck.programs.situations.axes import CONTEXTS, HOSTS, INPUTS, OPTIMIZERS
 from hookcheck.programs.situations.corpus import read, write
 from hookcheck.programs.situations.fitting import why_not
-from hookcheck.programs.situations.sites import BY_CLAUSE, SITES
+from hookcheck.programs.situations.sites import BY_CLAUSE, LANES, SITES
 
 PLAIN = Situation("forward of net")
 PARTNERS = (
@@ -48,10 +48,6 @@ AXES: dict[str, list[Any]] = {
 }
 """What there is to choose on each axis, the simplest first."""
 
-LANES: dict[str, list[str]] = {
-    lane: [name for name, site in SITES.items() if site.lane == lane]
-    for lane in dict.fromkeys(site.lane for site in SITES.values())
-}
 GROUPS = {
     "lane": LANES,
     "clause": {clause: [name for lane in lanes for name in LANES[lane]] for clause, lanes in BY_CLAUSE.items()},

@@ -134,6 +134,11 @@ def _on_optimizers() -> Iterator[HookSite]:
 SITES = {site.name: site for site in (*_on_modules(), *_on_all_modules(), *_in_the_graph(), *_on_optimizers())}
 """The sites by name."""
 
+LANES: dict[str, list[str]] = {}
+"""The names of the sites of each lane."""
+for _site in SITES.values():
+    LANES.setdefault(_site.lane, []).append(_site.name)
+
 BY_CLAUSE: dict[str, tuple[str, ...]] = {
     "SI-01": ("calls", "legacy"),
     "SI-02": ("state",),
