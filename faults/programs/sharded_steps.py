@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import is_dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -43,9 +45,11 @@ def _of_fsdp(name: str, *changes: tuple[str, str]) -> Patch:
     return edited(import_module("torch.distributed.fsdp._runtime_utils"), name, *changes)
 
 
-def _outputs_in_dicts_are_missed() -> Patch:
+def _outputs_are_missed(within: Callable[[Any], bool]) -> Patch:
+    """Registers no hook on the tensors of what is held so."""
+
     def make(original: Any) -> Any:
-        return lambda held: () if isinstance(held, dict) else original(held)
+        return lambda held: () if within(held) else original(held)
 
     return replaced(_of_fully_shard("_fsdp_state"), "collect_grad_tensors", make)
 
@@ -79,7 +83,12 @@ def _whole(name: str) -> Any:
 
 
 _OF_FULLY_SHARD = (
-    ("outputs in dicts start no backward", _outputs_in_dicts_are_missed, "DS-29"),
+    (
+        "outputs in dicts start no backward",
+        lambda: _outputs_are_missed(lambda held: isinstance(held, dict)),
+        "DS-29",
+    ),
+    ("outputs in dataclasses start no backward", lambda: _outputs_are_missed(is_dataclass), "DS-29"),
     (
         "outputs start no backward in evaluation",
         lambda: _state("_post_forward", (REGISTERS, f"{REGISTERS} if module.training else output")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -22,12 +23,22 @@ from hookcheck.programs.program import program
 
 Pair = namedtuple("Pair", "first second")
 
+
+@dataclass
+class Two:
+    """Two outputs, as networks for language give theirs."""
+
+    first: Any
+    second: Any
+
+
 HOLDS: dict[str, tuple[Callable[..., Any], Callable[[Any, int], Any]]] = {
     "a tuple": (lambda *two: two, lambda held, place: held[place]),
     "a list": (lambda *two: [*two], lambda held, place: held[place]),
     "a dict": (lambda *two: {**dict(enumerate(two))}, lambda held, place: held[place]),
     "a named tuple": (Pair, lambda held, place: held[place]),
     "dicts in a tuple": (lambda *two: ({"y": two[0]}, {"y": two[1]}), lambda held, place: held[place]["y"]),
+    "a dataclass": (Two, lambda held, place: (held.first, held.second)[place]),
 }
 """How a module may hold two outputs, and how one of them is picked."""
 
@@ -59,6 +70,11 @@ def noting_the_shard(module: Any, log: list[Any]) -> Any:
     return module
 
 
+def local(gradient: Any) -> Any:
+    """The numbers of this process's shard of a gradient, or which class it has where that is no shard."""
+    return gradient.to_local().tolist() if hasattr(gradient, "to_local") else type(gradient).__name__
+
+
 def x(value: float, requires_grad: bool = False) -> Any:
     """A tensor of one number."""
     return torch.tensor([value], requires_grad=requires_grad)
@@ -78,7 +94,7 @@ def each_output_has_parameters_gathered(check: Check) -> None:
                     log.clear()
                     module.w.grad = None
                     pick(root(x(1.0)), place).backward()
-                    log += [type(module.w).__name__, module.w.grad.to_local().tolist()]
+                    log += [type(module.w).__name__, local(module.w.grad)]
                     mode = "training" if training else "evaluation"
                     check.order(f"{name}, {mode}: backward from output {place}", log, [WHOLE, SHARD, [gradient]])
 
