@@ -37,6 +37,7 @@ def _gradients_twice() -> Patch:
 REGISTERED = """    for hook, state in self._comm_hooks:
         dist._register_comm_hook(self.reducer, state, hook)
     if self.static_graph:"""
+SYNCS, MOVING = "and self.require_backward_grad_sync", "not self.static_graph"
 OUTPUT = "output = _tree_unflatten_with_rref("
 
 EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
@@ -58,6 +59,14 @@ EDITS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     (
         "reduces within no_sync",
         lambda: _wrapper("_post_forward", ("and self.require_backward_grad_sync", "")),
+        ("DD-01",),
+    ),
+    (
+        "reduces nothing of a static graph after no_sync",
+        lambda: _wrapper(
+            "_post_forward",
+            (SYNCS, f"{SYNCS} and (self.require_forward_param_sync or {MOVING})"),
+        ),
         ("DD-01",),
     ),
     (
