@@ -31,6 +31,16 @@ def _first(original: Any) -> Any:
     return register
 
 
+def _without_grad(original: Any) -> Any:
+    """Has compiled code register no hook where grad mode is off."""
+    return lambda self, tensor, *args: original(self, tensor, *args) if torch.is_grad_enabled() else tensor
+
+
+def _on_a_view(original: Any) -> Any:
+    """Has compiled code register hooks on views, through which goes what is computed from then on alone."""
+    return lambda self, tensor, *args: original(self, tensor.view_as(tensor), *args)
+
+
 def _last_left_out(_: Any, result: Any, *args: Any, bw_state: Any, hooks_name: str, module_name: str) -> Any:
     """Calls the hooks of a module from compiled autograd's graph, without the last."""
     module = getattr(bw_state, module_name)
@@ -38,6 +48,11 @@ def _last_left_out(_: Any, result: Any, *args: Any, bw_state: Any, hooks_name: s
         changed = hook(module, result, *args)
         result = result if changed is None else changed
     return result
+
+
+def _op() -> Any:
+    """What compiled code calls to register a hook on what it computes."""
+    return import_module("torch._higher_order_ops.register_hook").RegisterHookOp
 
 
 FAULTS = (
@@ -74,11 +89,21 @@ FAULTS = (
     ),
     Fault(
         "torch.compile: hooks that compiled code registers on what it computes are dropped",
-        lambda: replaced(
-            import_module("torch._higher_order_ops.register_hook").RegisterHookOp,
-            "__call__",
-            lambda original: lambda self, tensor, *args: tensor,
-        ),
+        lambda: replaced(_op(), "__call__", lambda original: lambda self, tensor, *args: tensor),
+        ("TC-17",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "torch.compile: hooks that compiled code registers without grad mode are dropped",
+        lambda: replaced(_op(), "__call__", _without_grad),
+        ("TC-17",),
+        kinds=(),
+        since="2.13",
+    ),
+    Fault(
+        "torch.compile: hooks that compiled code registers are on a view of the tensor",
+        lambda: replaced(_op(), "__call__", _on_a_view),
         ("TC-17",),
         kinds=(),
         since="2.13",

@@ -84,3 +84,96 @@ def derivative(function: Any, value: float) -> Any:
     x: Any = torch.tensor([value], requires_grad=True)
     function(x).backward()
     return x.grad.item()
+
+
+def _tenfold(tensor: Any) -> Any:
+    """Hooks a tensor so that its gradient is ten times what comes."""
+    return tensor.register_hook(lambda grad: 10 * grad)
+
+
+def _hooked_twice(x: Any) -> Any:
+    y = 2 * x
+    _tenfold(y)
+    z = 3 * y
+    y.register_hook(lambda grad: grad + 1)
+    return z
+
+
+def _hooked_without_grad(x: Any) -> Any:
+    y = 2 * x
+    with torch.no_grad():
+        _tenfold(y)
+    return 3 * y
+
+
+def _hooked_as_itself(x: Any) -> Any:
+    y = 2 * x
+    _tenfold(y.contiguous())
+    return 3 * y
+
+
+def _hooked_and_viewed(x: Any) -> Any:
+    y = 2 * x
+    _tenfold(y)
+    return y, y.view(1, 1)
+
+
+def _hooked_then_changed(x: Any) -> Any:
+    y = 2 * x
+    _tenfold(y)
+    return y.mul_(3)
+
+
+def _changed_then_hooked(x: Any) -> Any:
+    y = 2 * x
+    y.mul_(3)
+    _tenfold(y)
+    return y
+
+
+def _hooked_in_a_checkpoint(x: Any) -> Any:
+    def region(y: Any) -> Any:
+        z = y * y
+        _tenfold(z)
+        return 3 * z
+
+    return checkpointed(region, 2 * x)
+
+
+def _hooked_at_a_checkpoint(x: Any) -> Any:
+    def region(y: Any) -> Any:
+        y.register_hook(lambda grad: 1 * grad)
+        return y * y
+
+    return checkpointed(region, 2 * x)
+
+
+def _hooked_across_a_checkpoint(x: Any) -> Any:
+    def region(y: Any) -> Any:
+        own = y.detach() + 1
+        y.register_hook(lambda grad: grad + 0 * own)
+        return y * y
+
+    return checkpointed(region, 2 * x)
+
+
+def checkpointed(region: Callable[[Any], Any], x: Any) -> Any:
+    """What the region gives, of which the second pass is part of the backward."""
+    return torch.utils.checkpoint.checkpoint(region, x, use_reentrant=False)
+
+
+HOOKED: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "two hooks on one tensor": (_hooked_twice, (3.0 * 10 + 1) * 2),
+    "a hook without grad mode": (_hooked_without_grad, 3.0 * 10 * 2),
+    "a hook on what contiguous() gives": (_hooked_as_itself, 3.0 * 10 * 2),
+    "a hook on what has a view": (_hooked_and_viewed, (1.0 + 1) * 10 * 2),
+    "a hook before a change in place": (_hooked_then_changed, 3.0 * 10 * 2),
+    "a hook after a change in place": (_changed_then_hooked, 10.0 * 3 * 2),
+    "a hook in a checkpoint": (_hooked_in_a_checkpoint, 3.0 * 10 * (2 * 2) * 2),
+    "a hook that a checkpoint puts on its input": (_hooked_at_a_checkpoint, 2.0 * 2 * 2),
+    "such a hook that uses what the checkpoint computed": (_hooked_across_a_checkpoint, 2.0 * 2 * 2),
+}
+"""Functions of one tensor that put a hook on what they compute, with the derivative of the sum of what they give at 1.
+
+A second pass of a checkpoint runs its region again, and puts the hook on the input once more: those hooks change
+nothing."""

@@ -17,6 +17,7 @@ from hookcheck.programs.check import Check
 from hookcheck.programs.compiling import (
     BACKENDS,
     CALL_HOOKS,
+    HOOKED,
     chain,
     derivative,
     dynamo,
@@ -193,6 +194,11 @@ def compiled(function: Callable[..., Any], way: str) -> Callable[..., Any]:
     return function if way == PLAIN else torch.compile(function, backend=way)
 
 
+def total(given: Any) -> Any:
+    """The sum of one tensor or of each in a tuple."""
+    return sum(part.sum() for part in given) if isinstance(given, tuple) else given.sum()
+
+
 @program("TC-17", PROMISE, since="2.11", source="torch.Tensor.register_hook; pytorch#172126")
 @fresh()
 def compiled_code_registers_hooks(check: Check) -> None:
@@ -208,6 +214,12 @@ def compiled_code_registers_hooks(check: Check) -> None:
             # 4 arrives at the result, 4 + 1 leaves it: (4 + 1)·w + 3 at the inner one, by the factor, twice, and 5.
             check.equal(f"{way}: gradient of x with a factor of {factor[0]}", x.grad, 13 * factor[0] * 2 + 5)
         check.order(f"{way}: gradients of w, as hooks see them", log, [30.0 for _ in factors])  # 5·2x
+    for way in (PLAIN, "aot_eager"):
+        for name, (function, gradient) in HOOKED.items():
+            call = compiled(function, way)
+            observed = check.works(f"{way}: {name}", lambda call=call: derivative(lambda x: total(call(x)), 1.0))
+            if observed is not None:
+                check.equal(f"{way}: gradient with {name}", observed, gradient)
 
 
 def _registering(log: list[Any], factor: list[float]) -> Callable[[Any, Any], Any]:
