@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -62,9 +63,16 @@ def nothing_packed() -> Iterator[None]:
         yield
 
 
+def random_numbers_asked_for() -> AbstractContextManager[None]:
+    """A checkpoint asks each device for the module that has its random numbers, meta as well."""
+    tools = import_module("torch.utils.checkpoint")
+    return replaced(tools, "_get_device_module", lambda original: lambda device="cuda": getattr(torch, device))
+
+
 FAULTS = (
     Fault("meta: modules go past their hooks", forward_past_hooks, ("ME-01",)),
     Fault("meta: backward hooks get None", zeros_left_out, ("ME-01",)),
     Fault("meta: hooks on tensors are registered twice", twice_on_leaves, ("ME-01",)),
     Fault("meta: what is saved is not packed", nothing_packed, ("ME-01",)),
+    Fault("meta: checkpoints ask it for random numbers", random_numbers_asked_for, ("ME-01",), since="2.6"),
 )

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import Any
 
+import torch
+
 from ..engine import Fault, replaced
 from ..registering import edited
 
@@ -16,6 +18,20 @@ def method(name: str, make: Any) -> AbstractContextManager[None]:
     from torch.utils.module_tracker import ModuleTracker
 
     return replaced(ModuleTracker, name, make)
+
+
+def scripts_refused() -> AbstractContextManager[None]:
+    """Refuses modules that are scripted, as hooks on the module itself would."""
+
+    def make(original: Any) -> Any:
+        def enter(self: Any, module: Any, args: Any) -> Any:
+            if isinstance(module, torch.jit.ScriptModule):
+                raise RuntimeError("register_forward_pre_hook is not supported on ScriptModules")
+            return original(self, module, args)
+
+        return enter
+
+    return method("_fw_pre_hook", make)
 
 
 def leaving_hooks(leave: Any) -> Any:
@@ -122,6 +138,28 @@ FAULTS = (
         ("MT-06",),
         (),
         "2.13",
+    ),
+    Fault(
+        "flop counter: nothing is counted in inference mode",
+        lambda: replaced(
+            import_module("torch.utils.flop_counter").FlopCounterMode,
+            "_count_flops",
+            lambda original: (
+                lambda self, packet, out, args, kwargs: (
+                    out if torch.is_inference_mode_enabled() else original(self, packet, out, args, kwargs)
+                )
+            ),
+        ),
+        ("MT-06",),
+        (),
+        "2.6",
+    ),
+    Fault(
+        "flop counter: a module that is scripted is refused",
+        scripts_refused,
+        ("MT-06",),
+        (),
+        "2.6",
     ),
     Fault(
         "module tracker: the end of a backward leaves no module",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from hookcheck.contract.clause import PIN
@@ -45,7 +47,21 @@ def imaged() -> Any:
     return net(lambda module, x: module.layers(x.reshape(2, 1, 1, 3)), layers=layers)
 
 
-NETS = {"a chain": chain, "a layer called twice": twice, "an output that is not used": forked, "images": imaged}
+def checkpointed() -> Any:
+    """A layer that runs once more in backward, behind another one; without random numbers, of which meta has none."""
+    run = partial(import_module("torch.utils.checkpoint").checkpoint, use_reentrant=False, preserve_rng_state=False)
+    return net(
+        lambda module, x: run(module.other, module.one(x)), one=nn.Linear(3, 2), other=nn.Sequential(nn.Linear(2, 3))
+    )
+
+
+NETS = {
+    "a chain": chain,
+    "a layer called twice": twice,
+    "an output that is not used": forked,
+    "images": imaged,
+    "a checkpoint": checkpointed,
+}
 
 
 def on_modules(register: str) -> Callable[[Any, Any, Note], None]:
@@ -139,6 +155,10 @@ def called_as_with_numbers(check: Check) -> None:
     for hooks in (*HOOKS, *of_kernels):
         for name, make in NETS.items():
             for differentiated in (True, False):
-                there, here = (seen(make, hooks, device, differentiated) for device in ("meta", check.device))
                 place = f"{hooks}, {name}, an input that {'requires' if differentiated else 'needs no'} grad"
-                check.order(place, there, here)
+                here, on_meta = (
+                    partial(seen, make, hooks, device, differentiated) for device in (check.device, "meta")
+                )
+                there = check.works(f"{place}: on meta", on_meta) if name == "a checkpoint" else on_meta()
+                if there is not None:
+                    check.order(place, there, here())

@@ -316,7 +316,8 @@ def flops_are_counted_by_module(check: Check) -> None:
         loss.backward()
         both = _flops(counter)
     # (4, 2) by (2, 3): 2·4·2·3 = 48; then (4, 3) by (3, 5): 120; the hook of the first one does 2·4·2·2 = 32 more
-    check.equal("forward", forward, {"Global": 200, "Sequential": 200, "Sequential.0": 80, "Sequential.1": 120})
+    due = {"Global": 200, "Sequential": 200, "Sequential.0": 80, "Sequential.1": 120}
+    check.equal("forward", forward, due)
     # backward takes twice as much for each weight that is learned; for the product of the hook, with a constant, once
     check.equal("forward and backward", both["Global"], 200 + 2 * 168 + 32)
     check.equal("of the last module", both["Sequential.1"], 360)
@@ -326,6 +327,13 @@ def flops_are_counted_by_module(check: Check) -> None:
         ended = _flops(counter)["Sequential.1"]
         torch.ones(4, 2) @ torch.ones(2, 3)
     check.equal("of the last module, once its backward has ended", _flops(counter)["Sequential.1"] - ended, 0)
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode(), FlopCounterMode(display=False) as counter:
+            net(torch.ones(4, 2))
+        check.equal(f"forward under {mode.__name__}", _flops(counter), due)
+    with FlopCounterMode(display=False) as counter:
+        nn.Sequential(nn.Linear(2, 3, bias=False), torch.jit.script(net[1]))(torch.ones(4, 2))
+    check.equal("forward of a part that is scripted", _flops(counter)["Global"], 48 + 120)
 
 
 def _flops(counter: Any) -> dict[str, int]:
