@@ -150,8 +150,8 @@ def _hooked_at_a_checkpoint(x: Any) -> Any:
 
 def _hooked_across_a_checkpoint(x: Any) -> Any:
     def region(y: Any) -> Any:
-        own = y.detach() + 1
-        y.register_hook(lambda grad: grad + 0 * own)
+        inner = y.detach() + 1
+        y.register_hook(lambda grad: grad + 0 * inner)
         return y * y
 
     return checkpointed(region, 2 * x)
